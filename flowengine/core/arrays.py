@@ -1,0 +1,59 @@
+"""What a tensor is at run time, and the two marks that are not tensors.
+
+A tensor value is a `numpy.ndarray` (or `cupy.ndarray` on a GPU), a NumPy scalar of rank 0, or, for a
+string of rank 0, `bytes`. Strings of higher rank are object arrays of `bytes`. A reference or resource
+is the Python object itself (`Variable`, a queue). `numpy.asarray(b"ab")` would make a fixed-width
+string and drop trailing zeros: use `to_array`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+#: An array of NumPy or CuPy; shape and dtype are in docstrings.
+Array: TypeAlias = npt.NDArray[Any]
+
+#: Anything that flows along an edge.
+Value: TypeAlias = Any
+
+
+@final
+class _Mark:
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+#: The token that flows where a branch was not taken.
+DEAD: Final = _Mark("DEAD")
+
+#: What the `nowait` form of an asynchronous kernel returns when it cannot finish at once.
+WOULD_WAIT: Final = _Mark("WOULD_WAIT")
+
+
+def to_array(value: Value) -> Array:
+    """A tensor value as an ndarray of the same rank; `bytes` become a rank-0 object array."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, bytes):
+        array = np.empty((), dtype=object)
+        array[()] = value
+        return array
+    return np.asarray(value)
+
+
+def describe(value: Value) -> str:
+    """dtype and shape of a value for an error message: `float32[2,3]`."""
+    if isinstance(value, np.ndarray | np.generic):
+        kind = "string" if value.dtype.kind in "OSU" else value.dtype.name
+        return f"{kind}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, bytes):
+        return "string[]"
+    return type(value).__name__

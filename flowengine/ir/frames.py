@@ -1,0 +1,81 @@
+"""Which frame each node is in, found from Enter and Exit.
+
+A node's static frame is the path of frame names from the root: `()` outside any loop, `("outer",
+"inner")` inside two. Enter belongs to the frame outside and delivers into the one it names; Exit
+belongs to the frame that it leaves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, TypeAlias
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.graph import Graph, Node
+
+#: Frame names from the outermost in; () is the root frame.
+FramePath: TypeAlias = tuple[str, ...]
+
+ENTER_OPS: Final = frozenset({"Enter", "RefEnter"})
+EXIT_OPS: Final = frozenset({"Exit", "RefExit"})
+NEXT_ITERATION_OPS: Final = frozenset({"NextIteration", "RefNextIteration"})
+MERGE_OPS: Final = frozenset({"Merge", "RefMerge"})
+SWITCH_OPS: Final = frozenset({"Switch", "RefSwitch"})
+
+
+def frame_name(enter: Node) -> str:
+    """The frame that an Enter enters."""
+    name: bytes = enter.attrs["frame_name"]
+    return name.decode("utf-8", "surrogateescape")
+
+
+def output_frame(node: Node, frame: FramePath) -> FramePath:
+    """The frame into which a node that runs in `frame` delivers its outputs."""
+    if node.op in ENTER_OPS:
+        return (*frame, frame_name(node))
+    if node.op in EXIT_OPS:
+        return frame[:-1]
+    return frame
+
+
+def assign_frames(graph: Graph) -> dict[str, FramePath]:
+    """{node name: the frame that it runs in}, for every node of a graph.
+
+    A walk from the nodes without inputs along every edge, O(nodes + edges). Raises
+    InvalidArgumentError naming the node whose inputs come from two frames, or an Exit outside any.
+    Nodes that no source reaches (a cycle without an entry) are left out.
+    """
+    consumers: dict[str, list[str]] = {name: [] for name in graph.nodes}
+    ready: deque[str] = deque()
+    frames: dict[str, FramePath] = {}
+    for node in graph:
+        sources = {port.node for port in node.inputs} | set(node.control_inputs)
+        if not sources:
+            frames[node.name] = ()
+            ready.append(node.name)
+        for source in sources:
+            if source in consumers:
+                consumers[source].append(node.name)
+    while ready:
+        name = ready.popleft()
+        node = graph.nodes[name]
+        frame = frames[name]
+        if node.op in EXIT_OPS and not frame:
+            raise InvalidArgumentError(f"{node.op} '{name}' is not inside a loop: no Enter leads to it")
+        delivered = output_frame(node, frame)
+        for consumer in consumers[name]:
+            known = frames.get(consumer)
+            if known is None:
+                frames[consumer] = delivered
+                ready.append(consumer)
+            elif known != delivered:
+                raise InvalidArgumentError(
+                    f"'{consumer}' has inputs from two frames: '{name}' delivers into "
+                    f"{describe_frame(delivered)}, another input into {describe_frame(known)}; "
+                    "pass the value through Enter or Exit"
+                )
+    return frames
+
+
+def describe_frame(frame: FramePath) -> str:
+    return f"frame '{'/'.join(frame)}'" if frame else "the root frame"

@@ -1,0 +1,144 @@
+"""The graph: nodes that name their inputs, append-only, shared when rewritten.
+
+A `Node` is a value. It refers to its inputs by name, so a loop's back edge needs no mutation of other
+nodes and a rewritten graph shares every node that it did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.ir.attrs import AttrValue
+from flowengine.ir.opdef import OpDef
+
+
+class OutputPort(NamedTuple):
+    """One output of a node: what an edge comes from. Prints as `node:slot`."""
+
+    node: str
+    slot: int
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.slot}"
+
+
+class InputPort(NamedTuple):
+    """One data input of a node: what an edge goes to."""
+
+    node: str
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A vertex. `attrs` are complete (defaults applied) where the op is known.
+
+    inputs           where each data input comes from, lists flattened, in OpDef order
+    control_inputs   names of nodes that must have run before
+    device           the requested device, possibly partial or empty
+    op_def           None for an opaque node: its op is not known here
+    output_types     one a data output; empty for an opaque node
+    """
+
+    name: str
+    op: str
+    inputs: tuple[OutputPort, ...] = ()
+    control_inputs: tuple[str, ...] = ()
+    attrs: Mapping[str, AttrValue] = field(default_factory=dict)
+    device: str = ""
+    op_def: OpDef | None = None
+    output_types: tuple[DType, ...] = ()
+    #: "file:line in function" of the user code that made it, or empty.
+    creation_site: str = ""
+    #: What the importer keeps to write the node back unchanged (experimental debug info, ...).
+    source: object = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_stateful(self) -> bool:
+        return self.op_def is None or self.op_def.is_stateful
+
+    def input_types(self) -> tuple[DType, ...]:
+        """The declared type of each input; empty for an opaque node."""
+        return () if self.op_def is None else self.op_def.input_types(self.attrs)
+
+
+class Graph:
+    """Nodes in the order of their construction, a function library, and versions.
+
+    `version` grows with every change; a plan is made from `snapshot()`. Nothing here checks meaning:
+    `ir.validate` does.
+    """
+
+    def __init__(self, nodes: Iterable[Node] = (), *, producer: int = 134, min_consumer: int = 0) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._version = 0
+        #: GraphDef.versions.producer of the graph as read, or ours.
+        self.producer = producer
+        self.min_consumer = min_consumer
+        #: The function library as the importer keeps it; opaque here.
+        self.library: object = None
+        for node in nodes:
+            self.add(node)
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """{name: Node} in construction order. Do not modify."""
+        return self._nodes
+
+    def add(self, node: Node) -> Node:
+        """Append a node; InvalidArgumentError if the name is taken."""
+        if node.name in self._nodes:
+            raise InvalidArgumentError(f"a node named '{node.name}' exists already")
+        self._nodes[node.name] = node
+        self._version += 1
+        return node
+
+    def set_back_edge(self, merge: str, slot: int, source: OutputPort) -> Node:
+        """Close a loop: make input `slot` of a Merge come from a NextIteration built after it."""
+        node = self[merge]
+        if node.op not in ("Merge", "RefMerge"):
+            raise InvalidArgumentError(f"only a Merge can have a back edge; '{merge}' is a {node.op}")
+        if not 0 <= slot < len(node.inputs):
+            raise InvalidArgumentError(f"Merge '{merge}' has {len(node.inputs)} inputs, no number {slot}")
+        inputs = (*node.inputs[:slot], source, *node.inputs[slot + 1 :])
+        self._nodes[merge] = node = replace(node, inputs=inputs)
+        self._version += 1
+        return node
+
+    def snapshot(self) -> Graph:
+        """An independent graph with the same nodes."""
+        other = Graph(producer=self.producer, min_consumer=self.min_consumer)
+        other._nodes = dict(self._nodes)
+        other._version = self._version
+        other.library = self.library
+        return other
+
+    def rewritten(self, nodes: Iterable[Node]) -> Graph:
+        """A graph with these nodes and this graph's library and versions: what a pass returns."""
+        other = Graph(nodes, producer=self.producer, min_consumer=self.min_consumer)
+        other.library = self.library
+        return other
+
+    def __getitem__(self, name: str) -> Node:
+        """The node; NotFoundError if there is none."""
+        try:
+            return self._nodes[name]
+        except KeyError:
+            raise NotFoundError(f"the graph has no node named '{name}'") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes.values())
+
+    def __len__(self) -> int:
+        return len(self._nodes)

@@ -1,0 +1,43 @@
+"""KernelContext: what a kernel may touch beside its inputs and attributes.
+
+One context lives as long as one step on one device. A kernel asks for it with a keyword-only `ctx`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flowengine.core.rendezvous import Rendezvous
+    from flowengine.resources.container import ResourceManager, StepContainer
+
+
+class KernelContext:
+    """The step as its kernels see it.
+
+    resources        variables, queues and tables that outlive the step
+    step_container   TensorArrays and stacks, dropped when the step ends
+    rendezvous       where Send leaves a value and Recv finds it; None in a step of one partition
+    device           complete name of the device
+    step_id          unique in this process
+    file_access      what `Config.file_access` allows
+    """
+
+    __slots__ = ("device", "file_access", "rendezvous", "resources", "step_container", "step_id")
+
+    def __init__(
+        self,
+        *,
+        resources: ResourceManager,
+        step_container: StepContainer,
+        rendezvous: Rendezvous | None = None,
+        device: str = "/job:localhost/replica:0/task:0/device:CPU:0",
+        step_id: int = 0,
+        file_access: Any = None,
+    ) -> None:
+        self.resources = resources
+        self.step_container = step_container
+        self.rendezvous = rendezvous
+        self.device = device
+        self.step_id = step_id
+        self.file_access = file_access
