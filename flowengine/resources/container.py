@@ -1,0 +1,214 @@
+"""Named resources that outlive steps, and the nameless ones that do not.
+
+A `ResourceManager` holds containers; a container holds resources by kind and name. Two graphs, or two
+sessions given one manager, share a variable by naming the same container and name. A `StepContainer`
+holds the TensorArrays and stacks of one step on one device.
+
+    >>> manager = ResourceManager()
+    >>> first = manager.lookup_or_create("", "words", list, list)
+    >>> manager.lookup("", "words", list) is first
+    True
+
+Nothing here locks: a manager is used from one trio run, on one thread, and says so where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+import trio
+
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+
+
+class Named(Protocol):
+    """What a step's container can hold: it learns its name there."""
+
+    name: str
+
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Named)
+
+#: The container of a resource that names none.
+DEFAULT_CONTAINER: Final = "localhost"
+
+_OTHER_RUN: Final = (
+    "this resource manager belongs to the trio run that first used it and cannot be used from another run "
+    "or thread. For scripts, notebooks and other threads use fe.blocking.Session, for asyncio programs "
+    "fe.asyncio.Session; both keep one run of their own"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerStatistics:
+    """`resources`: how many resources each container holds."""
+
+    resources: dict[str, int]
+
+
+class ResourceManager:
+    """Containers of named resources: one private to a session, or one shared by several.
+
+    A *kind* is the class under which a resource is looked up (`Variable`, `Queue`); resources of
+    different kinds may have the same name, as in TensorFlow. The empty container name stands for
+    `DEFAULT_CONTAINER`.
+    """
+
+    __slots__ = ("_closed", "_containers", "_serial", "_token")
+
+    def __init__(self) -> None:
+        #: {container: {(kind, name): resource}}
+        self._containers: dict[str, dict[tuple[type[Any], str], Any]] = {}
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._closed = False
+        self._serial = 0
+
+    def bind_to_current_run(self) -> None:
+        """Make the current trio run the owner, or check that it is.
+
+        Raises FailedPreconditionError from any other run or thread, and after `close`.
+        """
+        if self._closed:
+            raise FailedPreconditionError("this resource manager is closed")
+        try:
+            token = trio.lowlevel.current_trio_token()
+        except RuntimeError:
+            raise FailedPreconditionError(_OTHER_RUN) from None
+        if self._token is None:
+            self._token = token
+        elif self._token is not token:
+            raise FailedPreconditionError(_OTHER_RUN)
+
+    def lookup_or_create(self, container: str, name: str, kind: type[T], factory: Callable[[], T]) -> T:
+        """The resource of this kind and name, made by `factory` where there is none.
+
+        Raises InvalidArgumentError where `factory` made something else than a `kind`.
+        """
+        held = self._containers.get(container or DEFAULT_CONTAINER)
+        if held is None:
+            held = self._containers.setdefault(container or DEFAULT_CONTAINER, {})
+        found = held.get((kind, name))
+        if found is None:
+            found = factory()
+            if not isinstance(found, kind):
+                raise InvalidArgumentError(
+                    f"resource '{name}' was asked for as a {kind.__name__} but is a {type(found).__name__}"
+                )
+            held[kind, name] = found
+        resource: T = found
+        return resource
+
+    def find(self, container: str, name: str, kind: type[T]) -> T | None:
+        """The resource, or None."""
+        found: T | None = self._containers.get(container or DEFAULT_CONTAINER, {}).get((kind, name))
+        return found
+
+    def lookup(self, container: str, name: str, kind: type[T]) -> T:
+        """The resource; NotFoundError, listing other kinds under this name, where there is none."""
+        found = self.find(container, name, kind)
+        if found is None:
+            raise self._missing(container, name, kind)
+        return found
+
+    def put(self, container: str, name: str, kind: type[T], resource: T) -> T:
+        """Set a resource, in place of the one of this kind and name; returns it."""
+        self._containers.setdefault(container or DEFAULT_CONTAINER, {})[kind, name] = resource
+        return resource
+
+    def delete(self, container: str, name: str, kind: type[Any]) -> None:
+        """Remove one resource and destroy it; NotFoundError where there is none."""
+        resource = self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None)
+        if resource is None:
+            raise self._missing(container, name, kind)
+        _destroy(resource)
+
+    def clear(self, container: str = "") -> None:
+        """Remove and destroy all resources of one container; other containers keep theirs."""
+        for resource in self._containers.pop(container or DEFAULT_CONTAINER, {}).values():
+            _destroy(resource)
+
+    def close(self) -> None:
+        """Remove and destroy everything; the manager cannot be bound again."""
+        self._closed = True
+        for container in list(self._containers):
+            self.clear(container)
+
+    def unique_name(self, hint: str) -> str:
+        """A name for a resource that must not be shared; no legal `shared_name` starts as it does."""
+        self._serial += 1
+        return f"_{self._serial}_{hint}"
+
+    def statistics(self) -> ManagerStatistics:
+        return ManagerStatistics({name: len(held) for name, held in self._containers.items()})
+
+    def _missing(self, container: str, name: str, kind: type[Any]) -> NotFoundError:
+        container = container or DEFAULT_CONTAINER
+        held = self._containers.get(container)
+        if held is None:
+            return NotFoundError(
+                f"Container {container} does not exist (looking for {kind.__name__} '{name}')"
+            )
+        others = sorted(k.__name__ for k, n in held if n == name)
+        hint = f"; under this name there is a {', '.join(others)}" if others else ""
+        return NotFoundError(f"Resource {container}/{name}/{kind.__name__} does not exist{hint}")
+
+
+class StepContainer:
+    """The TensorArrays and stacks of one step on one device.
+
+    Each execution of a node that makes one gets its own name, so another iteration has another object.
+    `clear` runs however the step ends.
+    """
+
+    __slots__ = ("_held", "_serial")
+
+    def __init__(self) -> None:
+        #: {unique name: object}
+        self._held: dict[str, Any] = {}
+        self._serial = 0
+
+    def create(self, name_hint: str, resource: N) -> N:
+        """Keep an object under a name that no other execution has; sets its `name` and returns it."""
+        self._serial += 1
+        name = f"{name_hint}_{self._serial}"
+        self._held[name] = resource
+        resource.name = name
+        return resource
+
+    def lookup_or_create(self, name: str, factory: Callable[[], T]) -> T:
+        """The object of this very name, made by `factory` where there is none."""
+        found = self._held.get(name)
+        if found is None:
+            found = self._held[name] = factory()
+        resource: T = found
+        return resource
+
+    def lookup(self, name: str) -> Any:
+        """The object of this name; NotFoundError where there is none in this step."""
+        try:
+            return self._held[name]
+        except KeyError:
+            raise NotFoundError(f"Resource {name} does not exist in this step") from None
+
+    def delete(self, name: str) -> None:
+        """Drop one object; nothing happens where there is none."""
+        _destroy(self._held.pop(name, None))
+
+    def clear(self) -> None:
+        """Drop all objects and break what they refer to; harmless when repeated."""
+        held, self._held = self._held, {}
+        for resource in held.values():
+            _destroy(resource)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+def _destroy(resource: Any) -> None:
+    """Tell a resource that it is dropped, where it wants to know."""
+    destroy = getattr(resource, "destroy", None)
+    if destroy is not None:
+        destroy()
