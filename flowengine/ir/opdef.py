@@ -12,22 +12,28 @@ A signature is written as TensorFlow's registry writes it:
 
 Argument forms: `x: T`, `x: float`, `x: Ref(T)`, `xs: N * T` (N tensors of one type), `xs: Tlist` (a list
 of types). Attribute forms: `name: type`, `name: {a, b}` (allowed types, or strings in quotes),
-`name: int >= 1`, `name: list(int) >= 2`, each with an optional ` = default`.
+`name: int >= 1`, `name: list(int) >= 2`, each with an optional ` = default`: `3`, `true`, `"text"`, `half`,
+`[1, 2]`, a shape `[2, -1]` or `unknown`, a tensor `uint8[255, 0]`. Groups of types: `numbertype`,
+`realnumbertype`, `floattype`, `quantizedtype`.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.attrs import AttrValue, FuncAttr
+from flowengine.ir.attrs import AttrValue, FuncAttr, TensorAttr
 
 
 class _Missing:
@@ -135,12 +141,12 @@ class OpDef:
         shape: ShapeFunction | None = None,
     ) -> OpDef:
         """Make an OpDef from signature strings; InvalidArgumentError for one that does not parse."""
-        attr_defs = tuple(_parse_attr(text) for text in attrs)
+        attr_defs = tuple(map(_parse_attr, attrs))
         types = {a.name: a.type for a in attr_defs}
         return cls(
             name,
-            tuple(_parse_arg(text, types) for text in inputs),
-            tuple(_parse_arg(text, types) for text in outputs),
+            tuple([_parse_arg(text, types) for text in inputs]),
+            tuple([_parse_arg(text, types) for text in outputs]),
             attr_defs,
             is_stateful,
             is_commutative,
@@ -173,21 +179,33 @@ _ATTR = re.compile(
 )
 _GROUPS: Final[dict[str, tuple[DType, ...]]] = {
     "numbertype": tuple(
-        d for d in dtypes.ALL if d.is_floating or d.is_integer or d.is_complex or d.is_quantized
+        d
+        for d in dtypes.ALL
+        if d.is_floating or d.is_integer or d.is_complex or d in (dtypes.qint8, dtypes.quint8, dtypes.qint32)
     ),
     "realnumbertype": tuple(d for d in dtypes.ALL if d.is_floating or d.is_integer),
     "quantizedtype": tuple(d for d in dtypes.ALL if d.is_quantized),
+    "floattype": tuple(d for d in dtypes.ALL if d.is_floating),
 }
 
 
 def _parse_arg(text: str, attr_types: Mapping[str, str]) -> ArgDef:
+    name, number, kind, is_ref = _split_arg(text)
+    return _make_arg(name, number, kind, is_ref, attr_types.get(kind))
+
+
+# A thousand ops share most of their arguments and attributes, so each text is parsed once.
+@functools.cache
+def _split_arg(text: str) -> tuple[str, str | None, str, bool]:
     match = _ARG.match(text)
     if match is None:
         raise InvalidArgumentError(f"cannot read the argument {text!r} of an op definition")
     name, number, kind, referred = match.groups()
-    is_ref = referred is not None
-    kind = referred or kind
-    attr_type = attr_types.get(kind)
+    return name, number, referred or kind, referred is not None
+
+
+@functools.cache
+def _make_arg(name: str, number: str | None, kind: str, is_ref: bool, attr_type: str | None) -> ArgDef:
     if attr_type is None:
         return ArgDef(name, type=dtypes.as_dtype(kind), number_attr=number, is_ref=is_ref)
     if attr_type == "list(type)":
@@ -195,6 +213,7 @@ def _parse_arg(text: str, attr_types: Mapping[str, str]) -> ArgDef:
     return ArgDef(name, type_attr=kind, number_attr=number, is_ref=is_ref)
 
 
+@functools.cache
 def _parse_attr(text: str) -> AttrDef:
     match = _ATTR.match(text)
     if match is None:
@@ -234,9 +253,14 @@ def _parse_default(text: str, kind: str) -> AttrValue:
             return TensorShape(None)
         return TensorShape(ast.literal_eval(text) if text != "{}" else ())
     if kind == "float":
-        return float(text)
+        # As a GraphDef holds it: an absent attribute equals one written with the same value.
+        return struct.unpack("f", struct.pack("f", float(text)))[0]
     if kind == "func":
         return FuncAttr(str(ast.literal_eval(text)))
+    if kind == "tensor":
+        dtype_name, _, values = text.partition("[")
+        dtype = dtypes.as_dtype(dtype_name)
+        return TensorAttr.of(np.array(ast.literal_eval(f"[{values}"), dtype.as_numpy_dtype), dtype)
     return int(text)
 
 

@@ -1,0 +1,54 @@
+"""Batching values across concurrent steps."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+
+define(
+    "Batch",
+    inputs=["in_tensors: T"],
+    outputs=["batched_tensors: T", "batch_index: int64", "id: int64"],
+    attrs=[
+        "num_batch_threads: int",
+        "max_batch_size: int",
+        "max_enqueued_batches: int = 10",
+        "batch_timeout_micros: int",
+        "allowed_batch_sizes: list(int) = []",
+        "grad_timeout_micros: int",
+        'container: string = ""',
+        'shared_name: string = ""',
+        'batching_queue: string = ""',
+        "T: list(type) >= 1",
+    ],
+)
+define(
+    "BatchFunction",
+    inputs=["in_tensors: Tin", "captured_tensors: Tcaptured"],
+    outputs=["out_tensors: Tout"],
+    attrs=[
+        "f: func",
+        "num_batch_threads: int",
+        "max_batch_size: int",
+        "batch_timeout_micros: int",
+        "max_enqueued_batches: int = 10",
+        "allowed_batch_sizes: list(int) = []",
+        'container: string = ""',
+        'shared_name: string = ""',
+        'batching_queue: string = ""',
+        "Tin: list(type) >= 1",
+        "Tcaptured: list(type) >= 0",
+        "Tout: list(type) >= 1",
+    ],
+)
+define(
+    "Unbatch",
+    inputs=["batched_tensor: T", "batch_index: int64", "id: int64"],
+    outputs=["unbatched_tensor: T"],
+    attrs=["timeout_micros: int", 'container: string = ""', 'shared_name: string = ""', "T: type"],
+)
+define(
+    "UnbatchGrad",
+    inputs=["original_input: T", "batch_index: int64", "grad: T", "id: int64"],
+    outputs=["batched_grad: T"],
+    attrs=['container: string = ""', 'shared_name: string = ""', "T: type"],
+)

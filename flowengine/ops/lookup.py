@@ -1,0 +1,200 @@
+"""Lookup tables."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+
+define(
+    "HashTable",
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+    ],
+    is_stateful=True,
+)
+define(
+    "HashTableV2",
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+    ],
+    is_stateful=True,
+)
+define(
+    "InitializeTable",
+    inputs=["table_handle: Ref(string)", "keys: Tkey", "values: Tval"],
+    attrs=["Tkey: type", "Tval: type"],
+)
+define(
+    "InitializeTableFromTextFile",
+    inputs=["table_handle: Ref(string)", "filename: string"],
+    attrs=[
+        "key_index: int >= -2",
+        "value_index: int >= -2",
+        "vocab_size: int >= -1 = -1",
+        'delimiter: string = "\\t"',
+    ],
+)
+define(
+    "InitializeTableFromTextFileV2",
+    inputs=["table_handle: resource", "filename: string"],
+    attrs=[
+        "key_index: int >= -2",
+        "value_index: int >= -2",
+        "vocab_size: int >= -1 = -1",
+        'delimiter: string = "\\t"',
+    ],
+    is_stateful=True,
+)
+define(
+    "InitializeTableV2",
+    inputs=["table_handle: resource", "keys: Tkey", "values: Tval"],
+    attrs=["Tkey: type", "Tval: type"],
+    is_stateful=True,
+)
+define(
+    "LookupTableExport",
+    inputs=["table_handle: Ref(string)"],
+    outputs=["keys: Tkeys", "values: Tvalues"],
+    attrs=["Tkeys: type", "Tvalues: type"],
+)
+define(
+    "LookupTableExportV2",
+    inputs=["table_handle: resource"],
+    outputs=["keys: Tkeys", "values: Tvalues"],
+    attrs=["Tkeys: type", "Tvalues: type"],
+    is_stateful=True,
+)
+define(
+    "LookupTableFind",
+    inputs=["table_handle: Ref(string)", "keys: Tin", "default_value: Tout"],
+    outputs=["values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+)
+define(
+    "LookupTableFindV2",
+    inputs=["table_handle: resource", "keys: Tin", "default_value: Tout"],
+    outputs=["values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+    is_stateful=True,
+)
+define(
+    "LookupTableImport",
+    inputs=["table_handle: Ref(string)", "keys: Tin", "values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+)
+define(
+    "LookupTableImportV2",
+    inputs=["table_handle: resource", "keys: Tin", "values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+    is_stateful=True,
+)
+define(
+    "LookupTableInsert",
+    inputs=["table_handle: Ref(string)", "keys: Tin", "values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+)
+define(
+    "LookupTableInsertV2",
+    inputs=["table_handle: resource", "keys: Tin", "values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+    is_stateful=True,
+)
+define(
+    "LookupTableRemoveV2",
+    inputs=["table_handle: resource", "keys: Tin"],
+    attrs=["Tin: type"],
+    is_stateful=True,
+)
+define("LookupTableSize", inputs=["table_handle: Ref(string)"], outputs=["size: int64"])
+define("LookupTableSizeV2", inputs=["table_handle: resource"], outputs=["size: int64"], is_stateful=True)
+define(
+    "MutableDenseHashTable",
+    inputs=["empty_key: key_dtype"],
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+        "initial_num_buckets: int = 131072",
+        "max_load_factor: float = 0.8",
+    ],
+    is_stateful=True,
+)
+define(
+    "MutableDenseHashTableV2",
+    inputs=["empty_key: key_dtype", "deleted_key: key_dtype"],
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+        "initial_num_buckets: int = 131072",
+        "max_load_factor: float = 0.8",
+    ],
+    is_stateful=True,
+)
+define(
+    "MutableHashTable",
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+    ],
+    is_stateful=True,
+)
+define(
+    "MutableHashTableOfTensors",
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+    ],
+    is_stateful=True,
+)
+define(
+    "MutableHashTableOfTensorsV2",
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+    ],
+    is_stateful=True,
+)
+define(
+    "MutableHashTableV2",
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+    ],
+    is_stateful=True,
+)

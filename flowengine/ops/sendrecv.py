@@ -1,0 +1,58 @@
+"""Passing a tensor between partitions."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+
+define(
+    "_HostRecv",
+    outputs=["tensor: tensor_type"],
+    attrs=[
+        "tensor_type: type",
+        "tensor_name: string",
+        "send_device: string",
+        "send_device_incarnation: int",
+        "recv_device: string",
+        "client_terminated: bool = false",
+    ],
+    is_stateful=True,
+)
+define(
+    "_HostSend",
+    inputs=["tensor: T"],
+    attrs=[
+        "T: type",
+        "tensor_name: string",
+        "send_device: string",
+        "send_device_incarnation: int",
+        "recv_device: string",
+        "client_terminated: bool = false",
+    ],
+    is_stateful=True,
+)
+define(
+    "_Recv",
+    outputs=["tensor: tensor_type"],
+    attrs=[
+        "tensor_type: type",
+        "tensor_name: string",
+        "send_device: string",
+        "send_device_incarnation: int",
+        "recv_device: string",
+        "client_terminated: bool = false",
+    ],
+    is_stateful=True,
+)
+define(
+    "_Send",
+    inputs=["tensor: T"],
+    attrs=[
+        "T: type",
+        "tensor_name: string",
+        "send_device: string",
+        "send_device_incarnation: int",
+        "recv_device: string",
+        "client_terminated: bool = false",
+    ],
+    is_stateful=True,
+)
