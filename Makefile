@@ -1,0 +1,70 @@
+# Each target makes the environment that it needs, in .venvs/, from nothing but Python 3.11 or newer and make.
+#
+#   make demo     train, evaluate and use a small classifier of handwritten digits from the command line
+#   make test     the whole test suite            make lint      ruff, mypy, the floors
+#   make docs     the documentation, in site/      make bench     benchmarks
+#   make nightly  the suite with many more random examples, and the long tests
+#
+# Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# The first interpreter on the path that is new enough.
+PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$each"; break; }; done)
+VERSION := $(shell $(if $(PYTHON),"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11)) if sys.version_info < (3, 11) else print("%d.%d" % sys.version_info[:2])' 2>/dev/null))
+
+DEMO := .venvs/demo-$(VERSION)
+TEST := .venvs/test-$(VERSION)
+DOCS := .venvs/docs-$(VERSION)
+
+# Arguments for pytest: make test ARGS='tests/core -x'
+ARGS ?=
+# A Python that has TensorFlow, for make bench to run the same graphs in both: make bench TENSORFLOW=/path/to/python
+TENSORFLOW ?=
+
+# For .ci/run.
+.PHONY: environment print-test-python
+environment: $(TEST)/ready
+print-test-python:
+	@echo "$(TEST)/bin/python"
+
+.PHONY: help demo test lint docs bench nightly clean
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# The stamp is written last, so an interrupted installation is done again.
+.venvs/%/ready: pyproject.toml
+	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
+	@echo "making $(@D)" >&2
+	@"$(PYTHON)" -m venv "$(@D)"
+	@case "$*" in demo-*) extras=image;; test-*) extras=image,test;; docs-*) extras=docs;; esac; \
+	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"
+	@touch "$@"
+
+demo: $(DEMO)/ready
+	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo.sh
+
+test: $(TEST)/ready
+	$(TEST)/bin/python -m pytest $(ARGS)
+
+lint: $(TEST)/ready
+	$(TEST)/bin/ruff check .
+	$(TEST)/bin/ruff format --check .
+	$(TEST)/bin/mypy
+	$(TEST)/bin/lint-imports
+
+docs: $(DOCS)/ready
+	$(DOCS)/bin/mkdocs build --strict --quiet --config-file docs/mkdocs.yml --site-dir ../site
+
+bench: $(TEST)/ready
+	$(TEST)/bin/python -m tests.benchmarks $(if $(TENSORFLOW),--tensorflow "$(TENSORFLOW)") $(ARGS)
+
+nightly: $(TEST)/ready
+	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS)
+
+clean:
+	rm -rf .venvs site .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

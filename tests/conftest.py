@@ -1,0 +1,77 @@
+"""Settings shared by all tests: Hypothesis profiles, where recorded material lies, the closing summary.
+
+`FLOWENGINE_TEST_PROFILE` chooses how hard the suite tries: `ci` (default; the same examples every time) or
+`nightly` (random examples, many of them, and the tests marked so).
+
+A test over recorded cases calls `record_property("conformance_cases", number_that_ran)`; the sum is printed
+after the run as one line, so that a run in which nothing was compared cannot be mistaken for a good one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PROFILE = os.environ.get("FLOWENGINE_TEST_PROFILE", "ci")
+
+# Too slow a machine is not a property of the code, so no profile has a deadline.
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "nightly",
+    deadline=None,
+    print_blob=True,
+    max_examples=2000,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(PROFILE)
+
+
+def shared_folder() -> Path | None:
+    """The folder of recorded material: `FLOWENGINE_SHARED`, or `shared` beside the checkout; None if neither."""
+    named = os.environ.get("FLOWENGINE_SHARED")
+    if named:
+        return Path(named)
+    beside = ROOT.parent / "shared"
+    return beside if (beside / "conformance").is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of recorded material; a test that needs it is skipped where there is none."""
+    folder = shared_folder()
+    if folder is None:
+        pytest.skip("recorded material is not here: set FLOWENGINE_SHARED to its folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the checkout."""
+    return ROOT
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    if PROFILE == "nightly":
+        return
+    skip = pytest.mark.skip(reason="takes minutes: runs with FLOWENGINE_TEST_PROFILE=nightly")
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(skip)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    ran = 0
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "conformance_cases" and getattr(report, "when", "") == "call":
+                    ran += int(value)
+    terminalreporter.write_line(f"conformance cases that ran: {ran}")

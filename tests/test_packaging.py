@@ -1,0 +1,135 @@
+"""The package list names every package on disk; what is built holds `flowengine` and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Prints the value of 2 + 3 and the name of the folder that flowengine was imported from.
+SMALLEST_PROGRAM = '''
+import pathlib, flowengine as fe
+graph = fe.Graph.from_graph_def("""
+    node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 2 } } } }
+    node { name: "b" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "sum" op: "AddV2" input: "a" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
+""")
+with fe.blocking.Session(graph) as session:
+    print(session.run("sum:0", {"b:0": 3.0}))
+print(pathlib.Path(fe.__file__).parent.parent.name)
+'''
+
+
+def _packages_under(folder: Path, name: str) -> set[str]:
+    return {
+        ".".join([name, *init.parent.relative_to(folder).parts])
+        for init in folder.rglob("__init__.py")
+        if not any(part.is_symlink() for part in init.relative_to(folder).parents)
+    }
+
+
+def test_every_package_on_disk_is_listed() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed = config["tool"]["setuptools"]["packages"]
+    on_disk = _packages_under(ROOT / "transport", "flowengine.transport")
+    on_disk |= _packages_under(ROOT / "kernels", "flowengine.kernels")
+    # The two links inside flowengine/ lead to the folders counted above.
+    on_disk |= {
+        name
+        for name in _packages_under(ROOT / "flowengine", "flowengine")
+        if not name.startswith(("flowengine.transport", "flowengine.kernels"))
+    }
+    assert set(listed) == on_disk
+    assert listed == sorted(listed)
+
+
+def test_no_module_lies_outside_a_package() -> None:
+    for top in ("flowengine", "transport", "kernels"):
+        for module in (ROOT / top).rglob("*.py"):
+            assert (module.parent / "__init__.py").exists(), f"{module} is in a folder without __init__.py"
+
+
+def test_the_links_are_relative_and_lead_to_the_root() -> None:
+    for name in ("transport", "kernels"):
+        link = ROOT / "flowengine" / name
+        if not link.is_symlink():
+            pytest.skip("a checkout without symbolic links")
+        assert os.readlink(link) == f"../{name}"
+
+
+def test_top_level_of_the_checkout_is_as_planned() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "--full-name"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    top = {line.split("/")[0] for line in tracked.stdout.splitlines()}
+    planned = {"pyproject.toml", "flowengine", "transport", "kernels", "tests", "docs"}
+    beside = {"README.md", "LICENSE", "CHANGELOG.md", "Makefile"}
+    assert {name for name in top if not name.startswith(".")} == planned | beside
+
+
+def test_transport_and_kernels_are_never_imported_by_their_bare_names() -> None:
+    """From the root of the checkout that is possible, and gives second copies of every registry."""
+    code = (
+        "import sys, flowengine, flowengine.cli.main, flowengine.session, flowengine.kernels.load as load\n"
+        "load.load_all()\n"
+        "assert not {'transport', 'kernels'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+@pytest.mark.slow
+def test_the_wheel_built_from_the_sdist_works_outside_the_tree(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT)], check=True, capture_output=True
+    )
+    (wheel,) = dist.glob("*.whl")
+    (sdist,) = dist.glob("*.tar.gz")
+    assert sdist.stat().st_size < 5_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"flowengine"}
+    assert "flowengine/py.typed" in names
+    for module in ("kernels", "transport"):
+        on_disk = {p.relative_to(ROOT).as_posix() for p in (ROOT / module).rglob("*.py")}
+        assert {f"flowengine/{path}" for path in on_disk} <= set(names)
+
+    clean = tmp_path / "clean"
+    subprocess.run([sys.executable, "-m", "venv", str(clean)], check=True)
+    python = clean / ("Scripts" if os.name == "nt" else "bin") / "python"
+    site = subprocess.run(
+        [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    roots = [p.name for p in Path(site).iterdir() if p.name.startswith(("flowengine", "kernels", "transport", "tests"))]
+    assert sorted(roots) == ["flowengine", f"flowengine-{_version()}.dist-info"]
+
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    said = subprocess.run(
+        [str(python), "-I", "-c", SMALLEST_PROGRAM], cwd=outside, env=environment, check=True, capture_output=True, text=True
+    )
+    assert said.stdout.split() == ["5.0", "site-packages"]
+    version = subprocess.run(
+        [str(python), "-I", "-m", "flowengine", "--version"], cwd=outside, check=True, capture_output=True, text=True
+    )
+    assert version.stdout.strip() == f"flowengine {_version()}"
+
+
+def _version() -> str:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return str(config["project"]["version"])
