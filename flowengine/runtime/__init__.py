@@ -1,0 +1,1 @@
+"""From a pruned graph to its values: plan, state machine, executor, step."""

@@ -1,0 +1,151 @@
+"""Items: a plan's units of scheduling, and the static frames that hold them.
+
+Everything here is made once for a plan and never changes while steps run, except `Item.inline_bytes`,
+which learns from measurements. Indices are local to a static frame, so that an iteration of a small loop
+needs small tables however large the graph around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from flowengine.ir.frames import FramePath
+from flowengine.ir.graph import Node
+
+
+class Kind(IntEnum):
+    """What the executor does with an item. The first few are the hot ones."""
+
+    #: A synchronous kernel of one or two plain tensor inputs and one output.
+    UNARY = 0
+    BINARY = 1
+    #: Any other synchronous kernel.
+    GENERAL = 2
+    SWITCH = 3
+    MERGE = 4
+    #: Identity and its like: the input is the output.
+    FORWARD = 5
+    NEXT_ITERATION = 6
+    ENTER = 7
+    EXIT = 8
+    #: A coroutine.
+    ASYNC = 9
+    #: Nothing to compute: NoOp, ControlTrigger.
+    TRIGGER = 10
+    #: The output is known: a Const inside a loop, or one that waits for control inputs.
+    CONSTANT = 11
+
+
+class Item:
+    """One node of a plan.
+
+    order          place in construction order: of ready items the lowest runs first
+    local          index of its count in the frame's tables
+    start, stop    its inputs in the frame's entries; a Merge has two: value and index
+    edges          for each output slot: (local, entry, consumer) of each plain data edge
+    merge_edges    for each output slot: (Merge, its input, whether the edge comes from an Enter)
+    control        (local, consumer) of each control edge to an item that is not a Merge
+    control_merges the Merges that wait for it
+    groups         lengths of the list arguments (None for a single one), or None if all are single
+    dereference    positions of inputs whose producer gives a reference and this item wants the value
+    inline_bytes   inputs up to this many bytes are computed inline, larger ones on a worker thread
+    """
+
+    __slots__ = (
+        "arity",
+        "control",
+        "control_merges",
+        "cost",
+        "dereference",
+        "edges",
+        "frame",
+        "function",
+        "groups",
+        "has_rare_edges",
+        "inline_bytes",
+        "is_constant_enter",
+        "kind",
+        "local",
+        "merge_edges",
+        "merge_inputs",
+        "mutates",
+        "name",
+        "node",
+        "nowait",
+        "num_outputs",
+        "order",
+        "runs_dead",
+        "single",
+        "start",
+        "stop",
+        "takes_context",
+        "target_frame",
+        "value",
+    )
+
+    def __init__(self, node: Node, order: int, frame: StaticFrame) -> None:
+        self.node = node
+        self.name = node.name
+        self.order = order
+        self.frame = frame
+        self.kind = Kind.GENERAL
+        self.local = -1
+        self.start = self.stop = 0
+        self.arity = 0
+        self.function: Callable[..., Any] = _unbound
+        self.nowait: Callable[..., Any] | None = None
+        self.takes_context = False
+        self.cost: Callable[..., float] | None = None
+        self.inline_bytes = 1 << 62
+        self.mutates = False
+        self.groups: tuple[int | None, ...] | None = None
+        self.dereference: tuple[int, ...] = ()
+        self.num_outputs = 0
+        self.single = False
+        #: A ControlTrigger runs whatever the deadness of its inputs.
+        self.runs_dead = False
+        self.value: Any = None
+        self.edges: tuple[tuple[Edge, ...], ...] = ()
+        self.merge_edges: tuple[tuple[MergeEdge, ...], ...] | None = None
+        #: Whether any of the next three is set: few items have such edges.
+        self.has_rare_edges = False
+        self.control: tuple[tuple[int, Item], ...] | None = None
+        self.control_merges: tuple[Item, ...] | None = None
+        #: Of a Merge: how many data inputs it has.
+        self.merge_inputs = 0
+        self.is_constant_enter = False
+        #: Of an Enter: the frame that it enters.
+        self.target_frame: StaticFrame | None = None
+
+    def __repr__(self) -> str:
+        return f"<Item {self.order} {self.node.op} '{self.name}'>"
+
+
+Edge: TypeAlias = tuple[int, int, Item]
+MergeEdge: TypeAlias = tuple[Item, int, bool]
+
+
+def _unbound(*_: Any) -> Any:
+    raise AssertionError("an item ran before its kernel was bound")
+
+
+class StaticFrame:
+    """What is known of a frame before any execution of it.
+
+    pending    template: inputs awaited by each item, by local index
+    entries    template: values of the inputs that are known beforehand
+    enters     how many Enters lead into it: all of them must have arrived before iteration 0 is done
+    """
+
+    __slots__ = ("enters", "entries", "items", "parallel_iterations", "parent", "path", "pending")
+
+    def __init__(self, path: FramePath, parent: StaticFrame | None) -> None:
+        self.path = path
+        self.parent = parent
+        self.items: list[Item] = []
+        self.pending: list[int] = []
+        self.entries: list[Any] = []
+        self.enters = 0
+        self.parallel_iterations = 10

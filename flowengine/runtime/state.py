@@ -1,0 +1,391 @@
+"""The state machine of a step: counts, frames, iterations and dead tokens.
+
+It decides which item may run with which tag; `executor.py` runs it. No trio, no threads, no clock: an
+executor takes a ready item, computes it, and calls the method that fits what the item is:
+
+    state = ExecutorState(plan.root); state.start(plan.sources)
+    while (entry := state.take_ready()) is not None:
+        item, iteration = entry
+        ...
+        state.finish_single(item, iteration, value)
+
+The rules are those of the white paper's section 4.4 as TensorFlow's executor settles them:
+
+* Merge takes its first live data input, waits for all control inputs and ignores their deadness; it is
+  dead when all data inputs are, or when one that comes from an Enter is.
+* Switch sends dead on the side not taken, on both if it is dead itself; its control edges are dead only
+  if it is. Any other item with a dead input is dead and is not run; a ControlTrigger always is.
+* Enter feeds iteration 0; a constant Enter feeds every iteration, however late it arrives. A live
+  NextIteration feeds the next iteration, held back while `parallel_iterations` are alive; a dead one ends.
+* A live Exit delivers at once. One that is dead in the last iteration delivers dead when the frame is
+  done; earlier dead Exits vanish.
+
+Each call costs O(consumers of the item); every table is indexed by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from flowengine.core.arrays import DEAD
+from flowengine.runtime.frames import FrameState, IterationState
+from flowengine.runtime.items import Edge, Item, Kind, MergeEdge, StaticFrame
+
+#: (construction order, serial of the iteration, item, iteration): smallest runs first, never ties.
+ReadyEntry: TypeAlias = tuple[int, int, Item, IterationState]
+
+_INDICES: Final = tuple(np.int32(i) for i in range(16))
+
+
+class ExecutorState:
+    """One step's progress. Not shared between threads.
+
+    ready    a heap of the items that may run now; an executor's inner loop may pop it directly
+    root     the iteration of the root frame
+    done     whether every item has run that ever will
+    """
+
+    __slots__ = ("_frames", "_serial", "done", "ready", "root")
+
+    def __init__(self, root: StaticFrame) -> None:
+        self.ready: list[ReadyEntry] = []
+        self.done = False
+        self._serial = 0
+        self.root = IterationState(FrameState(root, None), 0, 0)
+        #: {(serial of the parent iteration, static frame): the frame alive there}
+        self._frames: dict[tuple[int, StaticFrame], FrameState] = {}
+
+    # -- starting and taking ------------------------------------------------------------------------
+
+    def start(
+        self,
+        sources: Iterable[Item],
+        supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]] = (),
+    ) -> None:
+        """Make the items without inputs ready and deliver what the caller feeds."""
+        root = self.root
+        count = 0
+        for item in sources:
+            heappush(self.ready, (item.order, 0, item, root))
+            count += 1
+        for edges, merges, value in supplied:
+            count += self._deliver(edges, root, value)
+            if merges:
+                count += self._deliver_to_merges(merges, root, value)
+        root.outstanding = count
+        self.done = count == 0
+
+    def take_ready(self) -> tuple[Item, IterationState] | None:
+        """The ready item that was constructed first, and the iteration it runs in; None if none is."""
+        if not self.ready:
+            return None
+        _, _, item, iteration = heappop(self.ready)
+        return item, iteration
+
+    @staticmethod
+    def is_dead(item: Item, iteration: IterationState) -> bool:
+        """Whether a ready item got a dead input: then call `finish_dead` instead of running it."""
+        return iteration.dead is not None and item.local in iteration.dead
+
+    # -- finishing ----------------------------------------------------------------------------------
+
+    def finish_single(self, item: Item, iteration: IterationState, value: Any) -> None:
+        """An item with one output has run. The hot path: everything is inline."""
+        pending = iteration.pending
+        entries = iteration.entries
+        count = -1
+        for local, entry, consumer in item.edges[0]:
+            entries[entry] = value
+            left = pending[local] - 1
+            pending[local] = left
+            if not left:
+                heappush(self.ready, (consumer.order, iteration.serial, consumer, iteration))
+                count += 1
+        if item.has_rare_edges:
+            count += self._emit_rare(item, iteration, value)
+        if count:
+            iteration.outstanding += count
+            if not iteration.outstanding:
+                self._iteration_idle(iteration)
+
+    def finish(self, item: Item, iteration: IterationState, outputs: Sequence[Any]) -> None:
+        """An item has run: one value an output, DEAD for an output that a Switch did not take."""
+        count = -1
+        merge_edges = item.merge_edges
+        for slot, value in enumerate(outputs):
+            if value is DEAD:
+                count += self._deliver_dead(item.edges[slot], iteration)
+                if merge_edges is not None:
+                    count += self._deliver_dead_to_merges(merge_edges[slot], iteration)
+                continue
+            count += self._deliver(item.edges[slot], iteration, value)
+            if merge_edges is not None:
+                count += self._deliver_to_merges(merge_edges[slot], iteration, value)
+        if item.has_rare_edges:
+            count += self._deliver_control(item, iteration)
+        self._count(iteration, count)
+
+    def finish_switch(self, item: Item, iteration: IterationState, value: Any, taken: int) -> None:
+        """A live Switch: `value` leaves at slot `taken`, a dead token at the other."""
+        edges = item.edges
+        count = self._deliver(edges[taken], iteration, value) - 1
+        if edges[1 - taken]:
+            count += self._deliver_dead(edges[1 - taken], iteration)
+        if item.has_rare_edges:
+            if item.merge_edges is not None:
+                count += self._deliver_to_merges(item.merge_edges[taken], iteration, value)
+                count += self._deliver_dead_to_merges(item.merge_edges[1 - taken], iteration)
+            count += self._deliver_control(item, iteration)
+        self._count(iteration, count)
+
+    def finish_merge(self, item: Item, iteration: IterationState) -> None:
+        """A ready Merge: passes on the value that came first and its index, or dead if none is live."""
+        start = item.start
+        entries = iteration.entries
+        value = entries[start]
+        if value is DEAD:
+            self.finish_dead(item, iteration)
+            return
+        index = entries[start + 1]
+        entries[start] = DEAD
+        edges = item.edges
+        count = self._deliver(edges[0], iteration, value) - 1
+        if edges[1]:
+            count += self._deliver(edges[1], iteration, index)
+        if item.has_rare_edges:
+            if item.merge_edges is not None:
+                count += self._deliver_to_merges(item.merge_edges[0], iteration, value)
+                count += self._deliver_to_merges(item.merge_edges[1], iteration, index)
+            count += self._deliver_control(item, iteration)
+        self._count(iteration, count)
+
+    def finish_dead(self, item: Item, iteration: IterationState) -> None:
+        """An item with a dead input is passed over: every output is dead."""
+        kind = item.kind
+        if kind is Kind.ENTER:
+            self.finish_enter(item, iteration, DEAD)
+            return
+        if kind is Kind.EXIT:
+            frame = iteration.frame
+            if iteration.number == frame.newest:
+                frame.dead_exits.append(item)
+        elif kind is not Kind.NEXT_ITERATION:
+            self._count(iteration, self._emit_dead(item, iteration) - 1)
+            return
+        self._count(iteration, -1)
+
+    # -- frames -------------------------------------------------------------------------------------
+
+    def finish_enter(self, item: Item, iteration: IterationState, value: Any) -> None:
+        """An Enter: its value (or DEAD) goes into iteration 0 of its frame, or, constant, into all."""
+        frame = self._frame_for(item, iteration)
+        frame.pending_enters -= 1
+        if item.is_constant_enter:
+            frame.constants.append((item, value))
+            for target in tuple(frame.iterations.values()):
+                target.outstanding += self._emit_any(item, target, value)
+        else:
+            target = frame.iterations[0]
+            target.outstanding += self._emit_any(item, target, value)
+        if not frame.pending_enters:
+            first = frame.iterations.get(frame.oldest)
+            if first is not None and not first.outstanding:
+                self._iteration_idle(first)
+        self._count(iteration, -1)
+
+    def finish_exit(self, item: Item, iteration: IterationState, value: Any) -> None:
+        """A live Exit: its value goes to the iteration that the frame was opened in."""
+        parent = iteration.frame.parent
+        assert parent is not None
+        parent.outstanding += self._emit(item, parent, value)
+        self._count(iteration, -1)
+
+    def finish_next_iteration(self, item: Item, iteration: IterationState, value: Any) -> None:
+        """A live NextIteration: its value goes to the next iteration, made now or when there is room."""
+        frame = iteration.frame
+        number = iteration.number + 1
+        target = frame.iterations.get(number)
+        if target is None:
+            if len(frame.iterations) >= frame.static.parallel_iterations:
+                frame.held.append((item, value))
+                self._count(iteration, -1)
+                return
+            target = self._open_iteration(frame, number)
+        target.outstanding += self._emit(item, target, value)
+        self._count(iteration, -1)
+
+    def _frame_for(self, enter: Item, parent: IterationState) -> FrameState:
+        static = enter.target_frame
+        assert static is not None
+        key = (parent.serial, static)
+        frame = self._frames.get(key)
+        if frame is None:
+            frame = self._frames[key] = FrameState(static, parent)
+            parent.children += 1
+            self._open_iteration(frame, 0)
+        return frame
+
+    def _open_iteration(self, frame: FrameState, number: int) -> IterationState:
+        self._serial += 1
+        iteration = IterationState(frame, number, self._serial)
+        frame.iterations[number] = iteration
+        frame.newest = number
+        if frame.dead_exits:
+            frame.dead_exits.clear()
+        for enter, value in frame.constants:
+            iteration.outstanding += self._emit_any(enter, iteration, value)
+        return iteration
+
+    def _iteration_idle(self, iteration: IterationState) -> None:
+        """Nothing of the iteration is outstanding: free it if it is done, and what follows from that."""
+        frame = iteration.frame
+        if frame.parent is None:
+            if not iteration.children:
+                self.done = True
+            return
+        while (
+            iteration.number == frame.oldest
+            and not iteration.outstanding
+            and not iteration.children
+            and not (frame.pending_enters and iteration.number == 0)
+        ):
+            number = frame.oldest
+            del frame.iterations[number]
+            frame.oldest = number + 1
+            if frame.held:
+                self._release_held(frame)
+            successor = frame.iterations.get(number + 1)
+            if successor is None:
+                if not frame.iterations:
+                    self._frame_done(frame)
+                return
+            iteration = successor
+
+    def _release_held(self, frame: FrameState) -> None:
+        """Room for one more iteration: deliver the NextIterations that wait for it."""
+        held, frame.held = frame.held, []
+        iteration = self._open_iteration(frame, frame.newest + 1)
+        for item, value in held:
+            iteration.outstanding += self._emit(item, iteration, value)
+
+    def _frame_done(self, frame: FrameState) -> None:
+        parent = frame.parent
+        assert parent is not None
+        for item in frame.dead_exits:
+            parent.outstanding += self._emit_dead(item, parent)
+        del self._frames[(parent.serial, frame.static)]
+        parent.children -= 1
+        if not parent.outstanding and not parent.children:
+            self._iteration_idle(parent)
+
+    # -- delivering: each returns how many items became ready in the target ----------------------------
+
+    def _emit(self, item: Item, target: IterationState, value: Any) -> int:
+        """The one live output of an item, to all its consumers in an iteration."""
+        count = self._deliver(item.edges[0], target, value)
+        return count + self._emit_rare(item, target, value) if item.has_rare_edges else count
+
+    def _emit_dead(self, item: Item, target: IterationState) -> int:
+        """All outputs of an item, dead."""
+        count = 0
+        for edges in item.edges:
+            count += self._deliver_dead(edges, target)
+        if item.merge_edges is not None:
+            for merges in item.merge_edges:
+                count += self._deliver_dead_to_merges(merges, target)
+        if item.control is not None:
+            dead = target.dead
+            if dead is None:
+                dead = target.dead = set()
+            for local, _ in item.control:
+                dead.add(local)
+        return count + self._deliver_control(item, target)
+
+    def _emit_any(self, item: Item, target: IterationState, value: Any) -> int:
+        return self._emit_dead(item, target) if value is DEAD else self._emit(item, target, value)
+
+    def _emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
+        """What few items have: edges to Merges, and control edges."""
+        count = 0
+        if item.merge_edges is not None:
+            count = self._deliver_to_merges(item.merge_edges[0], target, value)
+        return count + self._deliver_control(item, target)
+
+    def _deliver(self, edges: Sequence[Edge], target: IterationState, value: Any) -> int:
+        pending = target.pending
+        entries = target.entries
+        count = 0
+        for local, entry, consumer in edges:
+            entries[entry] = value
+            left = pending[local] - 1
+            pending[local] = left
+            if not left:
+                heappush(self.ready, (consumer.order, target.serial, consumer, target))
+                count += 1
+        return count
+
+    def _deliver_dead(self, edges: Sequence[Edge], target: IterationState) -> int:
+        dead = target.dead
+        if dead is None:
+            dead = target.dead = set()
+        pending = target.pending
+        count = 0
+        for local, _, consumer in edges:
+            dead.add(local)
+            left = pending[local] - 1
+            pending[local] = left
+            if not left:
+                heappush(self.ready, (consumer.order, target.serial, consumer, target))
+                count += 1
+        return count
+
+    def _deliver_to_merges(self, merges: Sequence[MergeEdge], target: IterationState, value: Any) -> int:
+        count = 0
+        for merge, index, _ in merges:
+            if target.entries[merge.start + 1] is not None:
+                continue  # a live input was first
+            target.entries[merge.start] = value
+            target.entries[merge.start + 1] = _INDICES[index] if index < len(_INDICES) else np.int32(index)
+            count += self._count_down(merge, target)
+        return count
+
+    def _deliver_dead_to_merges(self, merges: Sequence[MergeEdge], target: IterationState) -> int:
+        count = 0
+        for merge, _, from_enter in merges:
+            seen = target.dead_inputs
+            if seen is None:
+                seen = target.dead_inputs = {}
+            number = seen.get(merge.local, 0) + 1
+            seen[merge.local] = number
+            if target.entries[merge.start + 1] is None and (from_enter or number == merge.merge_inputs):
+                # No live input can come any more: entries stay DEAD, which `finish_merge` passes on.
+                count += self._count_down(merge, target)
+        return count
+
+    def _deliver_control(self, item: Item, target: IterationState) -> int:
+        count = 0
+        if item.control is not None:
+            for _, consumer in item.control:
+                count += self._count_down(consumer, target)
+        if item.control_merges is not None:
+            for merge in item.control_merges:
+                count += self._count_down(merge, target)
+        return count
+
+    def _count_down(self, consumer: Item, target: IterationState) -> int:
+        left = target.pending[consumer.local] - 1
+        target.pending[consumer.local] = left
+        if left:
+            return 0
+        heappush(self.ready, (consumer.order, target.serial, consumer, target))
+        return 1
+
+    def _count(self, iteration: IterationState, change: int) -> None:
+        if change:
+            iteration.outstanding += change
+        if not iteration.outstanding:
+            self._iteration_idle(iteration)
