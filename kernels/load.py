@@ -8,7 +8,12 @@ from typing import Final
 from flowengine.kernels.registry import REGISTRY, KernelRegistry
 
 #: One line a module, in the order in which they register.
-MODULES: Final = ("control_flow",)
+MODULES: Final = (
+    "control_flow",
+    "state",
+    "resource_variables",
+    "scatter",
+)
 
 _loaded = False
 

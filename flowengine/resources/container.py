@@ -125,6 +125,16 @@ class ResourceManager:
             raise self._missing(container, name, kind)
         _destroy(resource)
 
+    def discard(self, resource: object) -> bool:
+        """Remove and destroy this very resource, wherever it is held; whether it was."""
+        for held in self._containers.values():
+            for key, value in held.items():
+                if value is resource:
+                    del held[key]
+                    _destroy(resource)
+                    return True
+        return False
+
     def clear(self, container: str = "") -> None:
         """Remove and destroy all resources of one container; other containers keep theirs."""
         for resource in self._containers.pop(container or DEFAULT_CONTAINER, {}).values():
@@ -185,6 +195,14 @@ class StepContainer:
             found = self._held[name] = factory()
         resource: T = found
         return resource
+
+    def find(self, name: str) -> Any | None:
+        """The object of this very name, or None."""
+        return self._held.get(name)
+
+    def put(self, name: str, resource: object) -> None:
+        """Keep an object under this very name, in place of any other."""
+        self._held[name] = resource
 
     def lookup(self, name: str) -> Any:
         """The object of this name; NotFoundError where there is none in this step."""

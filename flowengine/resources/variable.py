@@ -86,7 +86,7 @@ class Variable:
         """
         array = self._array
         if array is None:
-            raise self._uninitialized()
+            raise self.uninitialized()
         return array if array.ndim else array[()]
 
     def is_lent(self) -> bool:
@@ -100,7 +100,7 @@ class Variable:
         Raises FailedPreconditionError while nothing has been assigned.
         """
         if self._array is None:
-            raise self._uninitialized()
+            raise self.uninitialized()
         if getrefcount(self._array) > _ALONE:
             self.copies += 1
             self._array = self._array.copy()
@@ -112,7 +112,7 @@ class Variable:
         With `validate_shape` the shape must be that of the present value, or fit the declared one;
         InvalidArgumentError otherwise. Without, any shape is taken.
         """
-        array = to_array(value)
+        array = to_array(value) if self.dtype is not dtypes.variant else _boxed(value)
         if validate_shape:
             self._check_shape(array.shape)
         if self._array is None or self._array.shape != array.shape or getrefcount(self._array) > _ALONE:
@@ -169,12 +169,20 @@ class Variable:
                 f"the value {list(shape)}"
             )
 
-    def _uninitialized(self) -> FailedPreconditionError:
+    def uninitialized(self) -> FailedPreconditionError:
+        """The error of whoever needs a value that is not there."""
         return FailedPreconditionError(f"Attempting to use uninitialized value {self.name}")
 
     def __repr__(self) -> str:
         state = "" if self._array is not None else ", uninitialized"
         return f"<Variable '{self.name}' {self.dtype.name} {self.shape}{state}>"
+
+
+def _boxed(value: object) -> Array:
+    """A rank-0 array that holds one object, whatever NumPy would make of it."""
+    array = np.empty((), dtype=object)
+    array[()] = value
+    return array
 
 
 def _measure_alone() -> int:
@@ -188,7 +196,8 @@ def _measure_alone() -> int:
     def count(variable: Variable) -> Any:
         return getrefcount(variable._array)
 
-    return min(count(probe) for _ in range(64))
+    smallest: int = min(count(probe) for _ in range(64))
+    return smallest
 
 
 _ALONE: Final[int] = _measure_alone()
