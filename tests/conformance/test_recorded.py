@@ -1,0 +1,27 @@
+"""The cases recorded in this repository give the values that TensorFlow gave.
+
+`record.py` says how each was made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flowengine.testing.recorded import find_cases
+from flowengine.testing.replay import replay_case
+
+pytestmark = pytest.mark.conformance
+
+CASES = {Path(address).name: address for address in find_cases(Path(__file__).parent / "recorded")}
+
+
+def test_the_recorded_cases_are_here() -> None:
+    assert len(CASES) >= 30
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_recorded_case_gives_what_tensorflow_gave(name: str) -> None:
+    result = replay_case(CASES[name])
+    assert result.status == "pass", f"run {result.run} {result.fetch or ''}: {result.why}"
