@@ -84,7 +84,8 @@ class DType:
 
     def _limits(self) -> Any:
         if self.is_floating or self.is_complex:
-            return ml_dtypes.finfo(self.as_numpy_dtype)
+            finfo: Any = ml_dtypes.finfo
+            return finfo(self.as_numpy_dtype)
         if self.is_integer or self.is_quantized:
             return np.iinfo(self.as_numpy_dtype)
         raise InvalidArgumentError(f"{self.name} has no smallest or largest value")

@@ -8,10 +8,11 @@ belongs to the frame that it leaves.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from typing import Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Graph, Node, OutputPort
 
 #: Frame names from the outermost in; () is the root frame.
 FramePath: TypeAlias = tuple[str, ...]
@@ -38,19 +39,23 @@ def output_frame(node: Node, frame: FramePath) -> FramePath:
     return frame
 
 
-def assign_frames(graph: Graph) -> dict[str, FramePath]:
+def assign_frames(graph: Graph, supplied: Container[OutputPort] = ()) -> dict[str, FramePath]:
     """{node name: the frame that it runs in}, for every node of a graph.
 
-    A walk from the nodes without inputs along every edge, O(nodes + edges). Raises
-    InvalidArgumentError naming the node whose inputs come from two frames, or an Exit outside any.
-    Nodes that no source reaches (a cycle without an entry) are left out.
+    `supplied` are ports whose value comes from outside (feeds), into the root frame. A walk from the
+    nodes without inputs along every edge, O(nodes + edges). Raises InvalidArgumentError naming the node
+    whose inputs come from two frames, or an Exit outside any. Nodes that no source reaches (a
+    cycle without an entry) are left out.
     """
     consumers: dict[str, list[str]] = {name: [] for name in graph.nodes}
     ready: deque[str] = deque()
     frames: dict[str, FramePath] = {}
     for node in graph:
-        sources = {port.node for port in node.inputs} | set(node.control_inputs)
-        if not sources:
+        sources = {port.node for port in node.inputs if port not in supplied}
+        fed = any(port in supplied for port in node.inputs)
+        sources.update(node.control_inputs)
+        if not sources or fed:
+            # A fed value belongs to the root frame, and so then does its consumer.
             frames[node.name] = ()
             ready.append(node.name)
         for source in sources:

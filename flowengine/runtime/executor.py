@@ -1,0 +1,544 @@
+"""The executor: runs what the state machine says is ready.
+
+Where an item runs depends on its kernel. Small synchronous kernels run one after another in the task that
+called the step, in slices of at most 2 ms. Heavy ones run on a worker thread (`threads.py`). Asynchronous
+ones are trio tasks of a nursery, which is opened when the first of them, or the first heavy item, is
+ready: a step without any costs no nursery.
+
+Everything here happens on the event loop's thread; the worker threads only compute and hand back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+import trio
+
+from flowengine.core.arrays import DEAD, WOULD_WAIT
+from flowengine.core.errors import CancelledError, InvalidArgumentError, OpError
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.variable import Variable
+from flowengine.runtime.failures import as_op_error, locate
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.plan import INLINE_BYTES, Plan
+from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.threads import POOL, Job, current_inbox
+
+#: The event loop belongs to the host: a slice of inline work ends after this many seconds.
+SLICE_SECONDS: Final = 0.002
+#: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
+ITEMS_PER_CLOCK: Final = 16
+#: A kernel that takes less is not worth the 13 us of a hand-off to a thread.
+HEAVY_MICROSECONDS: Final = 100.0
+
+
+class Executor:
+    """One run of a plan. Made for a step and thrown away with it.
+
+    state      which items may run
+    device     name for error messages
+    error      the first failure; later ones are its notes
+    """
+
+    __slots__ = (
+        "_abandoned",
+        "_async_running",
+        "_callbacks",
+        "_context",
+        "_interrupt",
+        "_jobs",
+        "_keywords",
+        "_needs_nursery",
+        "_nursery",
+        "_parked",
+        "_task",
+        "_use_threads",
+        "_yielded_at",
+        "async_items",
+        "cancel_requested",
+        "device",
+        "error",
+        "heavy_items",
+        "plan",
+        "state",
+    )
+
+    def __init__(self, plan: Plan, context: KernelContext, *, use_threads: bool = True) -> None:
+        self.plan = plan
+        self.state = ExecutorState(plan.root)
+        self.device = context.device
+        self.error: OpError | None = None
+        self.heavy_items = 0
+        self.async_items = 0
+        self.cancel_requested = False
+        self._context = context
+        self._keywords: dict[str, Any] = {"ctx": context}
+        self._use_threads = use_threads
+        self._interrupt: BaseException | None = None
+        self._nursery: trio.Nursery | None = None
+        #: Async and heavy items that were ready before there was a nursery.
+        self._needs_nursery: list[tuple[Item, IterationState, list[Any]]] = []
+        self._async_running = 0
+        #: Heavy kernels on worker threads: {job: (item, iteration, variables held)}
+        self._jobs: dict[Job, tuple[Item, IterationState, tuple[Variable, ...]]] = {}
+        self._abandoned = False
+        #: The step's own task while it waits for async or heavy items.
+        self._task: trio.lowlevel.Task | None = None
+        self._parked = 0
+        #: What takes back the parked items' wish to be woken.
+        self._callbacks: dict[Callable[[], None], Variable] = {}
+        self._yielded_at = 0.0
+
+    # -- the step -----------------------------------------------------------------------------------
+
+    async def run(self, feeds: list[Any]) -> None:
+        """Run the plan to its end with one value a fed port.
+
+        Raises the first error of an item, the others as its notes, or trio.Cancelled. Cancelled, it stops
+        before the next item; a kernel that writes is waited for, a pure one on a thread is left alone.
+        """
+        supplied = [(*edges, value) for edges, value in zip(self.plan.feeds, feeds, strict=True)]
+        self.state.start(self.plan.sources, (*supplied, *self.plan.constants))
+        self._yielded_at = perf_counter()
+        try:
+            if not self._run_slice():
+                await self._run_on()
+        finally:
+            if self._jobs or self._callbacks:
+                await self._wind_up()
+        if self.error is not None:
+            raise self.error
+
+    async def _run_on(self) -> None:
+        """Everything after the first slice, in which the step may yield, wait and spawn."""
+        while not self._needs_nursery:
+            await self._yield()
+            if self._run_slice():
+                return
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                # Nothing may leave through the nursery but what trio itself raises there: errors of
+                # items are recorded, so that the caller never sees an ExceptionGroup.
+                try:
+                    await self._drive()
+                except BaseException as error:
+                    self._record(error)
+                    nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            self._record(_first(group))
+        finally:
+            self._nursery = None
+        if self._interrupt is not None and not isinstance(self._interrupt, trio.Cancelled):
+            raise self._interrupt
+        if self.error is None and self._interrupt is not None:
+            # The caller's own cancellation: raised afresh, here, where its scope encloses it.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            raise CancelledError("the step was cancelled")
+
+    async def _drive(self) -> None:
+        while True:
+            waiting, self._needs_nursery = self._needs_nursery, []
+            for item, iteration, args in waiting:
+                self._start(item, iteration, args)
+            if self._run_slice() and not self._needs_nursery:
+                return
+            if self._needs_nursery:
+                continue
+            if self.state.ready:
+                await self._yield()
+            elif self._async_running or self._jobs or self._parked:
+                await self._wait_for_progress()
+
+    async def _yield(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self._yielded_at = perf_counter()
+        if self.cancel_requested:
+            raise CancelledError("the session was closed while this step was running")
+
+    async def _wait_for_progress(self) -> None:
+        """Sleep until an async item, a heavy one or a parked one wakes this step."""
+        self._task = trio.lowlevel.current_task()
+
+        def abort(_: Any) -> trio.lowlevel.Abort:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        self._yielded_at = perf_counter()
+        if self.cancel_requested:
+            raise CancelledError("the session was closed while this step was running")
+
+    def _wake(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def request_cancel(self) -> None:
+        """End the step with CancelledError: for the session that is being closed."""
+        self.cancel_requested = True
+        self._wake()
+
+    async def _wind_up(self) -> None:
+        """Leave nothing behind: wait for kernels that write, give up those that only compute."""
+        for callback, variable in tuple(self._callbacks.items()):
+            variable.forget(callback)
+        self._callbacks.clear()
+        self._abandoned = True
+        for job, (_, _, held) in tuple(self._jobs.items()):
+            if not held:
+                del self._jobs[job]
+        with trio.CancelScope(shield=True):
+            while self._jobs:
+                self.cancel_requested = False
+                await self._wait_for_progress()
+
+    def _record(self, error: BaseException) -> None:
+        """Keep the first failure; later ones become its notes."""
+        if isinstance(error, OpError):
+            if self.error is None:
+                self.error = error
+            elif error is not self.error:
+                self.error.add_note(f"also: {type(error).__name__}: {error}")
+        elif self._interrupt is None or isinstance(self._interrupt, trio.Cancelled):
+            self._interrupt = error
+
+    # -- inline items -------------------------------------------------------------------------------
+
+    @trio.lowlevel.enable_ki_protection
+    def _run_slice(self) -> bool:
+        """Run ready items for one slice of time. True once the step is done, False if more is to come."""
+        state = self.state
+        ready = state.ready
+        started = perf_counter()
+        countdown = ITEMS_PER_CLOCK
+        with np.errstate(all="ignore"):
+            while ready:
+                _, _, item, iteration = heappop(ready)
+                dead = iteration.dead
+                if dead is not None and item.local in dead and not item.runs_dead:
+                    state.finish_dead(item, iteration)
+                    continue
+                kind = item.kind
+                entries = iteration.entries
+                if kind == 1:  # Kind.BINARY
+                    start = item.start
+                    a = entries[start]
+                    b = entries[start + 1]
+                    if a.nbytes > item.inline_bytes or b.nbytes > item.inline_bytes:
+                        entries[start] = entries[start + 1] = None
+                        self._run_large(item, iteration, [a, b])
+                    else:
+                        try:
+                            value = item.function(a, b)
+                        except Exception as error:
+                            raise self._failure(error, item, iteration, (a, b)) from error
+                        entries[start] = entries[start + 1] = None
+                        del a, b
+                        state.finish_single(item, iteration, value)
+                        del value
+                elif kind == 0:  # Kind.UNARY
+                    start = item.start
+                    a = entries[start]
+                    if a.nbytes > item.inline_bytes:
+                        entries[start] = None
+                        self._run_large(item, iteration, [a])
+                    else:
+                        try:
+                            value = item.function(a)
+                        except Exception as error:
+                            raise self._failure(error, item, iteration, (a,)) from error
+                        entries[start] = None
+                        del a
+                        state.finish_single(item, iteration, value)
+                        del value
+                elif kind == 4:  # Kind.MERGE
+                    state.finish_merge(item, iteration)
+                else:
+                    self._run_other(item, iteration)
+                countdown -= 1
+                if not countdown:
+                    countdown = ITEMS_PER_CLOCK
+                    if perf_counter() - started > SLICE_SECONDS or self.cancel_requested:
+                        break
+        if state.done:
+            return not (self._async_running or self._jobs)
+        if not ready and not (self._async_running or self._jobs or self._parked or self._needs_nursery):
+            raise self._stuck()
+        return False
+
+    def _run_other(self, item: Item, iteration: IterationState) -> None:
+        """Any live item that is not a plain unary or binary kernel."""
+        state = self.state
+        kind = item.kind
+        if kind is Kind.TRIGGER:
+            state.finish(item, iteration, ())
+            return
+        entries = iteration.entries
+        start, stop = item.start, item.stop
+        args = entries[start:stop]
+        for index in range(start, stop):
+            entries[index] = None
+        if (item.dereference or item.mutates) and not self._resolve(item, iteration, args):
+            return
+        if kind is Kind.FORWARD:
+            state.finish_single(item, iteration, args[0])
+        elif kind is Kind.SWITCH:
+            state.finish_switch(item, iteration, args[0], self._predicate(item, iteration, args))
+        elif kind is Kind.NEXT_ITERATION:
+            state.finish_next_iteration(item, iteration, args[0])
+        elif kind is Kind.ENTER:
+            state.finish_enter(item, iteration, args[0])
+        elif kind is Kind.EXIT:
+            state.finish_exit(item, iteration, args[0])
+        elif kind is Kind.CONSTANT:
+            state.finish_single(item, iteration, item.value)
+        elif kind is Kind.ASYNC:
+            self._begin_async(item, iteration, args)
+        elif item.inline_bytes < _SIZE_NEVER_MATTERS and _bytes_of(args) > item.inline_bytes:
+            self._run_large(item, iteration, args)
+        else:
+            self._run_general(item, iteration, args)
+
+    def _run_general(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        try:
+            outputs = item.function(*_grouped(item, args), **(self._keywords if item.takes_context else {}))
+        except Exception as error:
+            raise self._failure(error, item, iteration, args) from error
+        args.clear()
+        self._complete(item, iteration, outputs)
+
+    def _complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        """Hand a kernel's result to the state machine."""
+        if item.single:
+            self.state.finish_single(item, iteration, outputs)
+        elif outputs is None:
+            self.state.finish(item, iteration, ())
+        else:
+            self.state.finish(item, iteration, outputs)
+
+    def _predicate(self, item: Item, iteration: IterationState, args: list[Any]) -> int:
+        pred = args[1]
+        if getattr(pred, "ndim", 0):
+            error = InvalidArgumentError(
+                f"The second input must be a scalar, but it has shape {list(pred.shape)}"
+            )
+            raise self._failure(error, item, iteration, args)
+        return 1 if pred else 0
+
+    def _resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Follow references to values. False if the item was parked: another thread writes the variable."""
+        for value in args:
+            if isinstance(value, Variable) and value.writer is not None and value.writer is not self:
+                self._park(item, iteration, args, value)
+                return False
+        try:
+            for slot in item.dereference:
+                args[slot] = args[slot].read()
+        except Exception as error:
+            raise self._failure(error, item, iteration, None) from error
+        return True
+
+    def _park(self, item: Item, iteration: IterationState, args: list[Any], variable: Variable) -> None:
+        """Put the item back as it was, to be made ready again when the variable is released."""
+        iteration.entries[item.start : item.stop] = args
+
+        def unpark() -> None:
+            self._callbacks.pop(unpark, None)
+            self._parked -= 1
+            heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
+            self._wake()
+
+        self._parked += 1
+        self._callbacks[unpark] = variable
+        variable.wait_free(unpark)
+
+    # -- heavy items --------------------------------------------------------------------------------
+
+    def _run_large(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """An item with large inputs: on a thread if it is judged to be worth it, else inline."""
+        if self._use_threads and self._is_heavy(item, args):
+            if self._nursery is None:
+                self._needs_nursery.append((item, iteration, args))
+            else:
+                self._start_heavy(item, iteration, args)
+            return
+        started = perf_counter()
+        size = _bytes_of(args)
+        self._run_general(item, iteration, args)
+        if item.cost is None and perf_counter() - started < HEAVY_MICROSECONDS * 0.25e-6:
+            item.inline_bytes = max(item.inline_bytes, size)
+
+    def _is_heavy(self, item: Item, args: list[Any]) -> bool:
+        if item.cost is None:
+            return True
+        try:
+            estimate = item.cost(*_grouped(item, args))
+        except Exception:
+            # The estimate trusts the inputs; the kernel itself will say what is wrong with them.
+            return False
+        return estimate > HEAVY_MICROSECONDS
+
+    def _start_heavy(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        held: tuple[Variable, ...] = ()
+        if item.mutates:
+            variables = [value for value in args if isinstance(value, Variable)]
+            for variable in variables:
+                if variable.writer is not None:
+                    self._park(item, iteration, args, variable)
+                    return
+            held = tuple(dict.fromkeys(variables))
+            for variable in held:
+                variable.acquire(self)
+        job = Job(
+            item.function,
+            _grouped(item, args),
+            self._keywords if item.takes_context else {},
+            self._heavy_done,
+            current_inbox(),
+        )
+        self.heavy_items += 1
+        self._jobs[job] = (item, iteration, held)
+        POOL.submit(job)
+
+    @trio.lowlevel.enable_ki_protection
+    def _heavy_done(self, job: Job) -> None:
+        """A worker thread has finished a job; called by the run's system task."""
+        found = self._jobs.pop(job, None)
+        if found is None:
+            return  # the step gave it up
+        item, iteration, held = found
+        for variable in held:
+            variable.release()
+        if self._abandoned:
+            self._wake()
+            return
+        try:
+            if job.error is not None:
+                if not isinstance(job.error, Exception):
+                    raise job.error
+                raise self._failure(job.error, item, iteration, job.arguments) from job.error
+            job.arguments = ()
+            result, job.result = job.result, None
+            self._complete(item, iteration, result)
+        except BaseException as error:
+            self._record(error)
+            if self._nursery is not None:
+                self._nursery.cancel_scope.cancel()
+        self._wake()
+
+    # -- asynchronous items -------------------------------------------------------------------------
+
+    def _begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        if item.nowait is not None:
+            try:
+                outputs = item.nowait(*_grouped(item, args), **(self._keywords if item.takes_context else {}))
+            except Exception as error:
+                raise self._failure(error, item, iteration, args) from error
+            if outputs is not WOULD_WAIT:
+                self._complete(item, iteration, outputs)
+                return
+        if self._nursery is None:
+            self._needs_nursery.append((item, iteration, args))
+        else:
+            self._start(item, iteration, args)
+
+    def _start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        if item.kind is not Kind.ASYNC:
+            self._start_heavy(item, iteration, args)
+            return
+        assert self._nursery is not None
+        self._async_running += 1
+        self.async_items += 1
+        self._nursery.start_soon(self._run_async, item, iteration, args, name=item.name)
+
+    async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """The trio task of one asynchronous item; it never raises, what happened is recorded."""
+        try:
+            outputs = await item.function(
+                *_grouped(item, args), **(self._keywords if item.takes_context else {})
+            )
+            self._complete(item, iteration, outputs)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._record(self._failure(error, item, iteration, args))
+            else:
+                self._record(error)
+            assert self._nursery is not None
+            self._nursery.cancel_scope.cancel()
+        finally:
+            self._async_running -= 1
+            self._wake()
+
+    # -- failures -----------------------------------------------------------------------------------
+
+    def _failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
+        return locate(as_op_error(error), item, iteration, inputs, self.device)
+
+    def _stuck(self) -> OpError:
+        """Nothing is ready and nothing runs, yet items are outstanding: a broken invariant of ours."""
+        waiting = [
+            f"{item.node.op} '{item.name}' awaits {count} of its inputs"
+            for item in self.plan.items
+            if item.frame is self.plan.root and 0 < (count := self.state.root.pending[item.local]) < 1 << 30
+        ]
+        raise AssertionError("the step cannot go on; " + "; ".join(waiting[:20]))
+
+    def results(self) -> list[Any]:
+        """The fetched values, in order; InvalidArgumentError for one that is dead or never came."""
+        root = self.state.root
+        values = []
+        for local, entry, port in self.plan.fetches:
+            value = root.entries[entry]
+            root.entries[entry] = None
+            if value is DEAD:
+                reason = (
+                    "the branch that would produce it was not taken"
+                    if root.dead is not None and local in root.dead
+                    else "it was never produced"
+                )
+                raise InvalidArgumentError(f"Retval: tensor '{port}' has no value: {reason}")
+            values.append(value)
+        return values
+
+
+_SIZE_NEVER_MATTERS: Final = INLINE_BYTES << 32
+
+
+def _grouped(item: Item, args: list[Any]) -> list[Any]:
+    """The arguments as the kernel takes them: list arguments as one tuple each."""
+    if item.groups is None:
+        return args
+    result: list[Any] = []
+    position = 0
+    for length in item.groups:
+        if length is None:
+            result.append(args[position])
+            position += 1
+        else:
+            result.append(tuple(args[position : position + length]))
+            position += length
+    return result
+
+
+def _bytes_of(args: list[Any]) -> int:
+    return sum(value.nbytes for value in args if isinstance(value, np.ndarray) and value.dtype != object)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that matters most in a group: an interrupt before anything else."""
+    leaves: list[BaseException] = []
+    stack: list[BaseException] = [group]
+    while stack:
+        error = stack.pop()
+        if isinstance(error, BaseExceptionGroup):
+            stack.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    leaves.sort(key=lambda e: (isinstance(e, trio.Cancelled), isinstance(e, Exception)))
+    return leaves[0]

@@ -1,0 +1,61 @@
+"""What a kernel raised, as the one error that the caller sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.core.arrays import describe
+from flowengine.core.errors import (
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+)
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.items import Item
+
+#: NumPy says so when shapes, dtypes or indices do not fit: the caller's values are at fault.
+_CALLERS_FAULT = (ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, ArithmeticError)
+
+
+def as_op_error(error: Exception) -> OpError:
+    """An exception of NumPy, Python or a kernel under the canonical class that fits."""
+    if isinstance(error, OpError):
+        return error
+    text = str(error) or type(error).__name__
+    made: OpError
+    if isinstance(error, MemoryError):
+        made = ResourceExhaustedError(f"out of memory: {text}")
+    elif isinstance(error, _CALLERS_FAULT):
+        made = InvalidArgumentError(text)
+    else:
+        made = InternalError(f"{type(error).__name__}: {text}")
+    made.__cause__ = error
+    return made
+
+
+def locate(
+    error: OpError, item: Item, iteration: IterationState, inputs: Sequence[Any] | None, device: str
+) -> OpError:
+    """Say which node failed, with which inputs, in which frame and iteration."""
+    tag = iteration.tag()
+    frame = "frame " + "/".join(f"'{name}' iteration {number}" for name, number in tag) if tag else None
+    return error.locate(
+        node_name=item.name,
+        op_type=item.node.op,
+        device=device,
+        input_shapes=None if inputs is None else _describe_all(inputs),
+        frame=frame,
+        creation_site=item.node.creation_site or None,
+    )
+
+
+def _describe_all(inputs: Sequence[Any]) -> list[str]:
+    result: list[str] = []
+    for value in inputs:
+        if isinstance(value, tuple):
+            result.append(f"[{', '.join(describe(v) for v in value)}]")
+        else:
+            result.append(describe(value))
+    return result

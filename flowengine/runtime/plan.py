@@ -1,0 +1,404 @@
+"""Plan: what a step needs and nothing else. Made once for (graph version, feeds, fetches, targets).
+
+`make_plan` turns a pruned graph into items with bound kernels, counts of inputs, consumers and static
+frames. Values known beforehand (a Const of the root frame) are written into the templates that every
+step copies, so they cost nothing at run time. Time and memory are linear in nodes and edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import DEAD, to_array
+from flowengine.core.dtypes import DType, resource, string, variant
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    FramePath,
+    assign_frames,
+    describe_frame,
+    output_frame,
+)
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.runtime.items import Edge, Item, Kind, MergeEdge, StaticFrame
+
+#: Inputs up to this many bytes are computed inline: NumPy needs about 0.1 ms for as much.
+INLINE_BYTES: Final = 256 * 1024
+#: A kernel that estimates its own cost is asked above this; 64x64 products take 5 us.
+ESTIMATE_BYTES: Final = 16 * 1024
+#: More bytes than any input has: always inline.
+_ALWAYS_INLINE: Final = 1 << 62
+#: A count that a fetch's place among the entries never reaches: it is no item and never runs.
+_NEVER: Final = 1 << 40
+
+_FORWARDING: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
+
+
+@dataclass(slots=True)
+class Plan:
+    """Immutable but for what its items learn; shared by all steps that run it, at the same time too.
+
+    root         the static root frame, with templates
+    items        every item, in construction order
+    sources      the items that are ready at once
+    feeds        for each fed port in order: its plain edges and its edges to Merges
+    constants    the same for the Consts that feed Merges, with their values
+    fetches      for each fetch in order: where its value lies among the root's entries, and the port
+    feed_fetches {position among the fetches: position among the feeds} of what is fed and fetched
+    """
+
+    root: StaticFrame
+    items: list[Item]
+    sources: list[Item]
+    feeds: list[tuple[tuple[Edge, ...], tuple[MergeEdge, ...]]]
+    constants: list[tuple[tuple[Edge, ...], tuple[MergeEdge, ...], Any]]
+    fetches: list[tuple[int, int, OutputPort]]
+    graph: Graph
+    frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
+
+
+def make_plan(
+    graph: Graph,
+    *,
+    feeds: Sequence[OutputPort] = (),
+    fetches: Sequence[OutputPort] = (),
+    registry: KernelRegistry,
+    xp: Any = np,
+    device_type: str = "CPU",
+) -> Plan:
+    """A plan for one device. `graph` is pruned: every node of it runs.
+
+    Raises InvalidArgumentError for a feed or fetch inside a loop, NotFoundError with `missing_op` for an
+    op that is unknown or has no kernel, each naming the node.
+    """
+    return _Planner(graph, feeds, fetches, registry, xp, device_type).make()
+
+
+class _Planner:
+    """The tables that only exist while a plan is made."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: Sequence[OutputPort],
+        fetches: Sequence[OutputPort],
+        registry: KernelRegistry,
+        xp: Any,
+        device_type: str,
+    ) -> None:
+        self.graph = graph
+        self.feeds = {port: index for index, port in enumerate(feeds)}
+        self.fetches = fetches
+        self.registry = registry
+        self.xp = xp
+        self.device_type = device_type
+        self.frame_of = assign_frames(graph, self.feeds)
+        self.frames: dict[FramePath, StaticFrame] = {}
+        self.items: dict[str, Item] = {}
+        #: {name of a baked Const: its value}
+        self.baked: dict[str, Any] = {}
+        self.edges: dict[str, list[list[Edge]]] = {}
+        self.merges: dict[str, list[list[MergeEdge]]] = {}
+        self.control: dict[str, list[tuple[int, Item]]] = {}
+        self.control_merges: dict[str, list[Item]] = {}
+        self.feed_edges: list[tuple[list[Edge], list[MergeEdge]]] = [([], []) for _ in feeds]
+        self.baked_merges: dict[str, list[MergeEdge]] = {}
+
+    def make(self) -> Plan:
+        root = self.frames[()] = StaticFrame((), None)
+        for order, node in enumerate(self.graph):
+            self._add_item(node, order)
+        for item in self.items.values():
+            self._connect(item)
+        places = [self._place_fetch(index, port) for index, port in enumerate(self.fetches)]
+        for key, item in self.items.items():
+            self._seal(key, item)
+        return Plan(
+            root=root,
+            items=list(self.items.values()),
+            sources=[item for item in root.items if not root.pending[item.local]],
+            feeds=[(tuple(edges), tuple(merges)) for edges, merges in self.feed_edges],
+            constants=[((), tuple(m), self.baked[name]) for name, m in self.baked_merges.items()],
+            fetches=places,
+            graph=self.graph,
+            frames=self.frames,
+        )
+
+    # -- items --------------------------------------------------------------------------------------
+
+    def _add_item(self, node: Node, order: int) -> None:
+        path = self.frame_of.get(node.name)
+        if path is None:
+            raise InvalidArgumentError(
+                f"'{node.name}' can never run: it is part of a cycle that no Enter leads into"
+            )
+        if node.op == "Const" and not path and not node.control_inputs:
+            self.baked[node.name] = constant_value(node)
+            return
+        frame = self._frame(path)
+        item = Item(node, order, frame)
+        item.num_outputs = len(node.output_types)
+        self.items[node.name] = item
+        self._classify(item)
+
+    def _frame(self, path: FramePath) -> StaticFrame:
+        frame = self.frames.get(path)
+        if frame is None:
+            frame = self.frames[path] = StaticFrame(path, self._frame(path[:-1]))
+        return frame
+
+    def _classify(self, item: Item) -> None:
+        node = item.node
+        op = node.op
+        if op in SWITCH_OPS:
+            item.kind = Kind.SWITCH
+        elif op in MERGE_OPS:
+            item.kind = Kind.MERGE
+            item.merge_inputs = len(node.inputs)
+        elif op in ENTER_OPS:
+            item.kind = Kind.ENTER
+            item.is_constant_enter = bool(node.attrs["is_constant"])
+            item.target_frame = target = self._frame(output_frame(node, item.frame.path))
+            target.enters += 1
+            target.parallel_iterations = max(1, int(node.attrs["parallel_iterations"]))
+        elif op in EXIT_OPS:
+            item.kind = Kind.EXIT
+        elif op in NEXT_ITERATION_OPS:
+            item.kind = Kind.NEXT_ITERATION
+        elif op in ("NoOp", "ControlTrigger"):
+            item.kind = Kind.TRIGGER
+            item.runs_dead = op == "ControlTrigger"
+        elif op == "Const":
+            item.kind = Kind.CONSTANT
+            item.value = constant_value(node)
+        elif op in _FORWARDING:
+            item.kind = Kind.FORWARD
+        else:
+            self._bind(item)
+
+    def _bind(self, item: Item) -> None:
+        node = item.node
+        if node.op_def is None:
+            error = NotFoundError(f"Op type not registered '{node.op}'")
+            error.missing_op = node.op
+            raise located(error, node)
+        try:
+            kernel = self.registry.find(node, self.device_type)
+        except OpError as error:
+            raise located(error, node) from None
+        item.function = kernel.bind(node, self.xp)
+        item.nowait = kernel.bind_nowait(node, self.xp)
+        item.takes_context = kernel.takes_context
+        if kernel.is_async:
+            item.kind = Kind.ASYNC
+        self._shape_call(item, kernel)
+
+    def _shape_call(self, item: Item, kernel: Kernel) -> None:
+        """Decide how the inputs are passed, and what it takes to compute them on a worker thread."""
+        node = item.node
+        assert node.op_def is not None
+        lists: list[int | None] = []
+        plain = True
+        for arg in node.op_def.inputs:
+            types = arg.types(node.attrs)
+            lists.append(len(types) if arg.is_list else None)
+            if arg.is_ref or any(t.base is resource for t in types):
+                item.mutates = True
+            plain = plain and not any(_is_object(t) for t in types)
+        if any(length is not None for length in lists):
+            item.groups = tuple(lists)
+        if kernel.heavy is False or kernel.is_async or not (plain or item.mutates):
+            item.inline_bytes = _ALWAYS_INLINE
+        elif kernel.heavy is None or kernel.heavy is True:
+            item.inline_bytes = INLINE_BYTES
+        else:
+            item.cost = kernel.heavy
+            sized_by_inputs = not any(t.is_integer for t in node.input_types()) and len(node.inputs) > 1
+            item.inline_bytes = ESTIMATE_BYTES if sized_by_inputs else -1
+        if (
+            item.kind is Kind.GENERAL
+            and plain
+            and item.groups is None
+            and not item.mutates
+            and not item.takes_context
+            and item.num_outputs == 1
+            and item.inline_bytes >= 0
+            and len(node.inputs) in (1, 2)
+        ):
+            item.kind = Kind.UNARY if len(node.inputs) == 1 else Kind.BINARY
+
+    # -- edges --------------------------------------------------------------------------------------
+
+    def _connect(self, item: Item) -> None:
+        """Give the item its places in its frame's tables and its producers an edge to each."""
+        frame = item.frame
+        item.local = len(frame.items)
+        frame.items.append(item)
+        frame.pending.append(0)
+        item.start = len(frame.entries)
+        if item.kind is Kind.MERGE:
+            item.arity = 2
+            frame.entries += [DEAD, None]
+            frame.pending[item.local] = 1
+            for slot, port in enumerate(item.node.inputs):
+                self._connect_merge(item, slot, port)
+        else:
+            item.arity = len(item.node.inputs)
+            wants_reference = [t.is_ref for t in item.node.input_types()]
+            dereference = []
+            for slot, port in enumerate(item.node.inputs):
+                frame.entries.append(None)
+                self._connect_data(item, item.start + slot, port)
+                if not wants_reference[slot] and self._is_reference(port):
+                    dereference.append(slot)
+            item.dereference = tuple(dereference)
+            if dereference and item.kind in (Kind.UNARY, Kind.BINARY):
+                item.kind = Kind.GENERAL
+        item.stop = item.start + item.arity
+        for name in item.node.control_inputs:
+            self._connect_control(item, name)
+
+    def _connect_data(self, item: Item, entry: int, port: OutputPort) -> None:
+        feed = self.feeds.get(port)
+        if feed is not None:
+            self.feed_edges[feed][0].append((item.local, entry, item))
+        elif port.node in self.baked:
+            item.frame.entries[entry] = self.baked[port.node]
+            return
+        else:
+            self._outputs(self.edges, port).append((item.local, entry, item))
+        item.frame.pending[item.local] += 1
+
+    def _connect_merge(self, item: Item, slot: int, port: OutputPort) -> None:
+        feed = self.feeds.get(port)
+        if feed is not None:
+            self.feed_edges[feed][1].append((item, slot, False))
+        elif port.node in self.baked:
+            self.baked_merges.setdefault(port.node, []).append((item, slot, False))
+        else:
+            from_enter = self.graph[port.node].op in ENTER_OPS
+            self._outputs(self.merges, port).append((item, slot, from_enter))
+
+    def _outputs(self, table: dict[str, list[list[Any]]], port: OutputPort) -> list[Any]:
+        slots = table.get(port.node)
+        if slots is None:
+            count = self.items[port.node].num_outputs
+            slots = table[port.node] = [[] for _ in range(count)]
+        return slots[port.slot]
+
+    def _connect_control(self, item: Item, name: str) -> None:
+        if name in self.baked:
+            return
+        item.frame.pending[item.local] += 1
+        if item.kind is Kind.MERGE:
+            self.control_merges.setdefault(name, []).append(item)
+        else:
+            self.control.setdefault(name, []).append((item.local, item))
+
+    def _is_reference(self, port: OutputPort) -> bool:
+        if port in self.feeds:
+            return False
+        types = self.graph[port.node].output_types
+        return port.slot < len(types) and types[port.slot].is_ref
+
+    # -- fetches ------------------------------------------------------------------------------------
+
+    def _place_fetch(self, index: int, port: OutputPort) -> tuple[int, int, OutputPort]:
+        """A place among the root's entries where the fetched value comes to lie."""
+        root = self.frames[()]
+        local, entry = len(root.pending), len(root.entries)
+        root.pending.append(_NEVER)
+        root.entries.append(DEAD)
+        if port in self.feeds:
+            self.feed_edges[self.feeds[port]][0].append((local, entry, _nobody(root)))
+            return local, entry, port
+        if port.node in self.baked:
+            root.entries[entry] = self.baked[port.node]
+            return local, entry, port
+        producer = self.items[port.node]
+        delivered = output_frame(producer.node, producer.frame.path)
+        if delivered:
+            raise InvalidArgumentError(
+                f"'{port}' cannot be fetched: it belongs to {describe_frame(delivered)}, "
+                "where it has one value an iteration; fetch what an Exit of the loop gives"
+            )
+        if not self._is_reference(port):
+            self._outputs(self.edges, port).append((local, entry, _nobody(root)))
+            return local, entry, port
+        # A reference is followed when its consumer runs: an item of its own does so.
+        reader = Item(producer.node, len(self.graph) + index, root)
+        reader.kind = Kind.FORWARD
+        reader.num_outputs = 1
+        reader.arity = 1
+        reader.dereference = (0,)
+        reader.local, reader.start = len(root.pending), len(root.entries)
+        reader.stop = reader.start + 1
+        root.pending.append(1)
+        root.entries.append(None)
+        root.items.append(reader)
+        self.items[f"{port} (fetch {index})"] = reader
+        self._outputs(self.edges, port).append((reader.local, reader.start, reader))
+        self.edges[f"{port} (fetch {index})"] = [[(local, entry, _nobody(root))]]
+        return local, entry, port
+
+    def _seal(self, key: str, item: Item) -> None:
+        """Freeze what was collected for the item that is filed under `key`."""
+        edges = self.edges.get(key)
+        count = max(item.num_outputs, 1)
+        item.edges = tuple(map(tuple, edges)) if edges is not None else ((),) * count
+        merges = self.merges.get(key)
+        item.merge_edges = None if merges is None else tuple(map(tuple, merges))
+        control = self.control.get(key)
+        item.control = None if control is None else tuple(control)
+        control_merges = self.control_merges.get(key)
+        item.control_merges = None if control_merges is None else tuple(control_merges)
+        item.has_rare_edges = bool(merges or control or control_merges)
+        item.single = item.num_outputs == 1
+
+
+def _nobody(root: StaticFrame) -> Item:
+    """The consumer that stands behind a fetch's place: its count never reaches zero."""
+    return Item(_NOBODY, 1 << 40, root)
+
+
+_NOBODY: Final = Node("", "_Fetch")
+
+
+def _is_object(dtype: DType) -> bool:
+    return dtype.base in (string, resource, variant)
+
+
+def constant_value(node: Node) -> Any:
+    """The value of a Const, of rank 0 or more, read-only."""
+    try:
+        value = to_array(node.attrs["value"].value())
+    except OpError as error:
+        raise located(error, node) from None
+    if value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def located(error: OpError, node: Node) -> OpError:
+    """Say at which node an error came up while planning."""
+    return error.locate(
+        node_name=node.name, op_type=node.op, device=node.device, creation_site=node.creation_site or None
+    )
+
+
+def kernel_summary(plan: Plan) -> Mapping[str, int]:
+    """{kind of item: how many}, for `explain`."""
+    counts: dict[str, int] = {}
+    for item in plan.items:
+        counts[item.kind.name.lower()] = counts.get(item.kind.name.lower(), 0) + 1
+    return counts
