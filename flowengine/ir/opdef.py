@@ -54,12 +54,16 @@ class ShapeContext(Protocol):
     num_inputs: int
     #: The number of outputs, lists flattened.
     num_outputs: int
+    #: The type of each output.
+    output_types: Sequence[DType]
+    #: The version of the program that wrote the graph (GraphDef.versions.producer).
+    producer: int
 
     def input(self, index: int) -> TensorShape:
         """The shape of an input, as far as it is known."""
 
     def input_value(self, index: int) -> Any | None:
-        """The value of an input that is constant (a NumPy value), else None."""
+        """The value of an input that is constant (see `core.arrays`), else None."""
 
     def input_as_shape(self, index: int) -> TensorShape:
         """The shape that an integer vector input spells, known as far as the vector is."""

@@ -1,0 +1,129 @@
+"""What surrounds the construction of a node: name scopes, devices, control dependencies, and the caller.
+
+A `Scopes` belongs to one graph. Its context managers nest and restore what was before, also when left by
+an exception.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.names import DeviceName, is_valid_node_name
+
+#: Frames of files below here are ours, not the user's.
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_is_ours: Final[dict[str, bool]] = {}
+
+
+def creation_site() -> str:
+    """`file:line in function` of the innermost frame outside of this package."""
+    frame = sys._getframe(1)
+    while True:
+        code = frame.f_code
+        filename = code.co_filename
+        ours = _is_ours.get(filename)
+        if ours is None:
+            ours = _is_ours[filename] = filename.startswith((_PACKAGE, "<frozen "))
+        if not ours:
+            return f"{filename}:{frame.f_lineno} in {code.co_name}"
+        caller = frame.f_back
+        if caller is None:
+            return ""
+        frame = caller
+
+
+class Scopes:
+    """The name prefix, device and control inputs that the next node gets."""
+
+    def __init__(self, taken: Container[str]) -> None:
+        self._taken = taken
+        self._used: dict[str, int] = {}
+        #: The current name scope, with its trailing slash, or empty.
+        self.prefix = ""
+        #: The device that the next node asks for, or empty.
+        self.device = ""
+        #: The names of the nodes that must run before the next node.
+        self.control_inputs: tuple[str, ...] = ()
+        #: Names of the nodes with which the next node shares its device.
+        self.colocation: tuple[str, ...] = ()
+
+    def unique_name(self, name: str) -> str:
+        """The name in the current scope, made unique by `_1`, `_2`, ...; `name/` means exactly `name`."""
+        if name.endswith("/"):
+            full = name[:-1]
+            if not is_valid_node_name(full):
+                raise InvalidArgumentError(f"{full!r} cannot be the name of a node")
+            self._used.setdefault(full.lower(), 1)
+            return full
+        if not is_valid_node_name(name, internal=bool(self.prefix)):
+            raise InvalidArgumentError(
+                f"{name!r} cannot be the name of a node: use letters, digits and any of . _ - / \\ >"
+            )
+        return self.unique(self.prefix + name)
+
+    def unique(self, full: str) -> str:
+        """A complete name, made unique."""
+        # Names differ in more than case, so that files made of them can live on any file system.
+        key = full.lower()
+        count = self._used.get(key, 0)
+        if count == 0 and full not in self._taken:
+            self._used[key] = 1
+            return full
+        count = max(count, 1)
+        candidate = f"{full}_{count}"
+        while candidate.lower() in self._used or candidate in self._taken:
+            count += 1
+            candidate = f"{full}_{count}"
+        self._used[key] = count + 1
+        self._used[candidate.lower()] = 1
+        return candidate
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        before = self.prefix
+        if not name:
+            self.prefix = ""
+        elif name.endswith("/"):
+            self.prefix = name
+        else:
+            self.prefix = self.unique_name(name) + "/"
+        try:
+            yield self.prefix
+        finally:
+            self.prefix = before
+
+    @contextmanager
+    def on_device(self, device: str | DeviceName | None) -> Iterator[None]:
+        before = self.device
+        if device is None:
+            self.device = ""
+        else:
+            inner = device if isinstance(device, DeviceName) else DeviceName.parse(device)
+            self.device = str(inner.merge_with(DeviceName.parse(before)))
+        try:
+            yield
+        finally:
+            self.device = before
+
+    @contextmanager
+    def control_dependencies(self, names: Iterable[str] | None) -> Iterator[None]:
+        before = self.control_inputs
+        self.control_inputs = () if names is None else tuple(dict.fromkeys((*before, *names)))
+        try:
+            yield
+        finally:
+            self.control_inputs = before
+
+    @contextmanager
+    def colocate_with(self, names: Iterable[str]) -> Iterator[None]:
+        before = self.colocation
+        self.colocation = tuple(dict.fromkeys((*before, *names)))
+        try:
+            yield
+        finally:
+            self.colocation = before
