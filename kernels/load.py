@@ -13,6 +13,7 @@ MODULES: Final = (
     "state",
     "resource_variables",
     "scatter",
+    "queues",
 )
 
 _loaded = False

@@ -1,0 +1,47 @@
+"""Elements of queues, stages and barriers: tuples of values that belong to the resource alone."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.dtypes import DType
+
+#: One value a component.
+Element: TypeAlias = tuple[Value, ...]
+
+
+def own(element: Element) -> Element:
+    """The element with arrays of its own: what comes in may be a feed or a constant."""
+    return tuple([_own(value) for value in element])
+
+
+def _own(value: Value) -> Value:
+    if isinstance(value, np.ndarray):
+        return value.copy() if value.ndim else value[()]
+    return value
+
+
+def rows_of(batch: Element) -> list[Element]:
+    """The rows of a batch as elements, each with memory of its own.
+
+    A view of the batch would keep all of it alive until its last row has been taken.
+    """
+    columns = [list(value) if value.ndim == 1 else [row.copy() for row in value] for value in batch]
+    return list(zip(*columns, strict=True))
+
+
+def stack(values: list[Value], dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Values of one shape along a new first axis: (len(values), *shape)."""
+    numpy_dtype = dtype.as_numpy_dtype
+    if not shape and not numpy_dtype.hasobject:
+        return np.array(values, dtype=numpy_dtype)
+    if shape and values:
+        joined: Array = np.concatenate([to_array(value) for value in values])
+        return joined.reshape((len(values), *shape))
+    result = np.empty((len(values), *shape), dtype=numpy_dtype)
+    for index, value in enumerate(values):
+        result[index] = value
+    return result

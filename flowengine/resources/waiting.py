@@ -1,0 +1,111 @@
+"""Waiting in line, without a clock, a thread or an event loop.
+
+An `Attempt` is something that may have to wait: it advances as far as the state of its resource allows.
+A `Line` holds attempts in order of arrival and lets nobody overtake. The resource calls `advance` on its
+lines whenever something changed; `wait_finished` is the thin asynchronous shell around one attempt.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+
+class Attempt:
+    """One operation on its way. Subclasses say how it advances and how it is taken back."""
+
+    __slots__ = ("error", "finished", "result", "wake")
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.error: Exception | None = None
+        self.result: Any = None
+        #: Called once, when the attempt is finished.
+        self.wake: Callable[[], object] | None = None
+
+    def advance(self) -> bool:
+        """Do what can be done now and return whether anything was; sets `finished` at the end."""
+        raise AssertionError(f"{type(self).__name__} does not say how it advances")
+
+    def undo(self) -> None:
+        """Give back what an unfinished attempt holds; the attempt has left its line already."""
+
+    def finish(self, result: Any = None) -> bool:
+        self.finished = True
+        self.result = result
+        return True
+
+    def fail(self, error: Exception) -> bool:
+        self.finished = True
+        self.error = error
+        return True
+
+    def outcome(self) -> Any:
+        """The result of a finished attempt, or its error raised."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class Line:
+    """Attempts in order of arrival."""
+
+    __slots__ = ("_attempts",)
+
+    def __init__(self) -> None:
+        self._attempts: deque[Attempt] = deque()
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def join(self, attempt: Attempt) -> None:
+        self._attempts.append(attempt)
+
+    def advance(self) -> bool:
+        """Advance from the front until one cannot finish; whether anything was done."""
+        moved = False
+        while self._attempts:
+            first = self._attempts[0]
+            if first.advance():
+                moved = True
+            if not first.finished:
+                break
+            self._attempts.popleft()
+            if first.wake is not None:
+                first.wake()
+        return moved
+
+    def leave(self, attempt: Attempt) -> None:
+        """Take an unfinished attempt out and have it give back what it holds."""
+        self._attempts.remove(attempt)
+        attempt.undo()
+
+    def fail_all(self, error: Callable[[Attempt], Exception]) -> None:
+        """Finish every attempt with an error of its own."""
+        attempts, self._attempts = self._attempts, deque()
+        for attempt in attempts:
+            attempt.fail(error(attempt))
+            if attempt.wake is not None:
+                attempt.wake()
+
+
+async def wait_finished(attempt: Attempt, withdraw: Callable[[Attempt], object]) -> Any:
+    """The outcome of an attempt that stands in a line. Returns at once, without a checkpoint, if finished.
+
+    Cancelled, it calls `withdraw(attempt)`, which takes the attempt out of its line; an attempt that
+    has finished by then keeps its effect and its result is returned.
+    """
+    if not attempt.finished:
+        task = trio.lowlevel.current_task()
+        attempt.wake = lambda: trio.lowlevel.reschedule(task)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            attempt.wake = None
+            withdraw(attempt)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+    return attempt.outcome()
