@@ -35,7 +35,7 @@ settings.load_profile(PROFILE)
 
 
 def shared_folder() -> Path | None:
-    """The folder of recorded material: `FLOWENGINE_SHARED`, or `shared` beside the checkout; None if neither."""
+    """The folder of recorded material: `FLOWENGINE_SHARED`, or `shared` beside the checkout, or None."""
     named = os.environ.get("FLOWENGINE_SHARED")
     if named:
         return Path(named)

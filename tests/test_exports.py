@@ -23,7 +23,17 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_facade_has_what_the_documentation_promises() -> None:
-    promised = {"Config", "Graph", "RunMetadata", "RunOptions", "Session", "asyncio", "blocking", "errors", "__version__"}
+    promised = {
+        "Config",
+        "Graph",
+        "RunMetadata",
+        "RunOptions",
+        "Session",
+        "asyncio",
+        "blocking",
+        "errors",
+        "__version__",
+    }
     assert promised <= set(flowengine.__all__)
 
 

@@ -114,18 +114,31 @@ def test_the_wheel_built_from_the_sdist_works_outside_the_tree(tmp_path: Path) -
         text=True,
     ).stdout.strip()
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
-    roots = [p.name for p in Path(site).iterdir() if p.name.startswith(("flowengine", "kernels", "transport", "tests"))]
+    roots = [
+        p.name
+        for p in Path(site).iterdir()
+        if p.name.startswith(("flowengine", "kernels", "transport", "tests"))
+    ]
     assert sorted(roots) == ["flowengine", f"flowengine-{_version()}.dist-info"]
 
     outside = tmp_path / "elsewhere"
     outside.mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = subprocess.run(
-        [str(python), "-I", "-c", SMALLEST_PROGRAM], cwd=outside, env=environment, check=True, capture_output=True, text=True
+        [str(python), "-I", "-c", SMALLEST_PROGRAM],
+        cwd=outside,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     assert said.stdout.split() == ["5.0", "site-packages"]
     version = subprocess.run(
-        [str(python), "-I", "-m", "flowengine", "--version"], cwd=outside, check=True, capture_output=True, text=True
+        [str(python), "-I", "-m", "flowengine", "--version"],
+        cwd=outside,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     assert version.stdout.strip() == f"flowengine {_version()}"
 

@@ -11,10 +11,8 @@ import flowengine as fe
 
 
 def scalar(name: str, value: float) -> str:
-    return (
-        f'node {{ name: "{name}" op: "Const" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }} '
-        f'attr {{ key: "value" value {{ tensor {{ dtype: DT_FLOAT tensor_shape {{}} float_val: {value} }} }} }} }}\n'
-    )
+    tensor = f"tensor {{ dtype: DT_FLOAT tensor_shape {{}} float_val: {value} }}"
+    return node(name, "Const", dtype="type: DT_FLOAT", value=tensor)
 
 
 def node(name: str, op: str, *inputs: str, **attrs: str) -> str:

@@ -1,0 +1,76 @@
+"""The GRAPH argument: a file or a SavedModel directory, read into a graph, and names looked up in it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from flowengine.cli.failure import UNREADABLE_GRAPH, CommandError
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.names import parse_tensor_name
+from flowengine.ir.graph import OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.build.graph import Graph
+
+#: The file that makes a directory a SavedModel, in binary and in text form.
+_SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
+
+
+def load_graph(path: str) -> Graph:
+    """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
+
+    `-` is standard input. Raises CommandError (an unreadable graph) with the first fault of several.
+    """
+    from flowengine.build.graph import Graph
+
+    try:
+        return Graph.from_graph_def(_read(path))
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}", UNREADABLE_GRAPH) from error
+    except InvalidArgumentError as error:
+        text = error.faults[0] if error.faults else str(error)
+        more = f" (and {len(error.faults) - 1} more faults)" if len(error.faults) > 1 else ""
+        raise CommandError(f"{path} is no graph that can be run: {text}{more}", UNREADABLE_GRAPH) from error
+    except OpError as error:
+        raise CommandError(f"cannot read {path}: {error}", UNREADABLE_GRAPH) from error
+
+
+def _read(path: str) -> bytes:
+    """The bytes of the file, or of the one that makes a directory a SavedModel."""
+    if path == "-":
+        return sys.stdin.buffer.read()
+    if os.path.isdir(path):
+        held = [name for name in _SAVED_MODEL if os.path.exists(os.path.join(path, name))]
+        if not held:
+            raise CommandError(f"{path} is a directory without saved_model.pb", UNREADABLE_GRAPH)
+        path = os.path.join(path, held[0])
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def find_port(graph: Graph, text: str, code: int, what: str) -> OutputPort:
+    """`y` or `y:1` as an output of the graph; CommandError with `code` if it has no such output."""
+    try:
+        port = OutputPort(*parse_tensor_name(text))
+    except InvalidArgumentError:
+        port = OutputPort(text, 0)
+    check_node(graph, port.node, code, what)
+    node = graph[port.node]
+    if node.op_def is not None and port.slot >= len(node.output_types):
+        count = len(node.output_types)
+        hint = f": run it with --target {node.name}" if not count else ""
+        outputs = "no output" if not count else f"{count} output{'s' if count > 1 else ''}"
+        raise CommandError(f"{what} {text}: '{node.name}' ({node.op}) has {outputs}{hint}", code)
+    return port
+
+
+def check_node(graph: Graph, name: str, code: int, what: str) -> None:
+    """CommandError with `code` if the graph has no node of this name."""
+    if name in graph:
+        return
+    alike = difflib.get_close_matches(name, graph.nodes, n=3, cutoff=0.6)
+    hint = f"; did you mean {', '.join(alike)}?" if alike else ""
+    raise CommandError(f"{what} {name}: the graph has no node of this name{hint}", code)

@@ -1,0 +1,147 @@
+"""The parser of `flowengine`, and the way from any failure to one line and an exit code.
+
+The module of a verb is imported when the verb is used, so that each starts as fast as it can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from flowengine.cli import failure
+from flowengine.cli.interrupt import Interrupt
+
+#: verb -> (module, what it does). One verb a file.
+VERBS: Final = {
+    "run": ("flowengine.cli.run", "Run steps of a graph and print what they fetch."),
+    "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
+}
+
+EXAMPLES: Final = """\
+FlowEngine runs TensorFlow-1 graphs without TensorFlow. Three examples:
+
+  flowengine inspect graph.pb                             what it holds, what it wants, what it gives
+  flowengine run graph.pb --feed x=3.5 --fetch y          feed a value, print a result
+  flowengine run graph.pb --feed image=cat.jpg --fetch scores --output scores.npz
+
+flowengine --help lists the commands; flowengine run --help explains feeds, steps and exit codes.
+"""
+
+
+class _Verbs(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(VERBS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        import flowengine
+
+        click.echo(f"flowengine {flowengine.__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Verbs,
+    name="flowengine",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version.",
+)
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Run TensorFlow-1 graphs without TensorFlow."""
+    if ctx.invoked_subcommand is None:
+        click.echo(EXAMPLES, nl=False)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; `argv` is `sys.argv[1:]` unless given."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    interrupt = Interrupt(ends_process=argv is None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal has not
+    with interrupt:
+        try:
+            result = cli.main(
+                arguments, prog_name="flowengine", standalone_mode=False, obj={"interrupt": interrupt}
+            )
+            sys.stdout.flush()
+            return int(result or 0)
+        except BrokenPipeError:
+            return _give_up_stdout()
+        except BaseException as error:
+            code = _report(error, debug=debug, interrupted=interrupt.seen)
+            if code is None:
+                raise
+            return code
+
+
+def _report(error: BaseException, *, debug: bool, interrupted: bool) -> int | None:
+    """Print the error's line; its exit code, or None for what is not ours to handle."""
+    if interrupted or isinstance(error, KeyboardInterrupt | click.Abort):
+        text, code = "interrupted", failure.INTERRUPTED
+    elif isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    elif isinstance(error, click.ClickException):
+        text, code = _usage(error), failure.USAGE
+    elif isinstance(error, Exception):
+        text, code = failure.describe(error)
+    else:
+        return None
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    with contextlib.suppress(OSError):  # nobody may be left to read it
+        click.echo(f"{_coloured('error:')} {text}", err=True)
+    return code
+
+
+def _usage(error: click.ClickException) -> str:
+    context: Any = getattr(error, "ctx", None)
+    help_for = context.command_path if context is not None else "flowengine"
+    return failure.printable(f"{error.format_message()} (see {help_for} --help)")
+
+
+def _coloured(word: str) -> str:
+    plain = os.environ.get("NO_COLOR") or not sys.stderr.isatty()
+    return word if plain else click.style(word, fg="red", bold=True)
+
+
+def _give_up_stdout() -> int:
+    """The reader of our output has gone; say no more, not even when the interpreter flushes at its end."""
+    # In a test or a host program standard output may be no file.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return failure.CLOSED_PIPE

@@ -1,0 +1,176 @@
+"""What a graph holds, as a user asks: placeholders, outputs, variables, parameters, missing kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from flowengine.cli.failure import PLACEHOLDERS
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import OpError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.graph import Node, OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.build.graph import Graph
+
+#: Before this version of producers, a Placeholder's shape [] meant that nothing is known of it.
+_SCALAR_PLACEHOLDER_PRODUCER: Final = 24
+
+#: Ops that nobody asks the value of, though nothing consumes it.
+_NO_OUTPUTS: Final = frozenset({"Const", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "NoOp"})
+_EFFECTS: Final = (
+    "Apply",
+    "Assign",
+    "Barrier",
+    "Lookup",
+    "Print",
+    "Queue",
+    "ResourceApply",
+    "ResourceScatter",
+    "Restore",
+    "Save",
+    "Scatter",
+    "SparseApply",
+    "Stack",
+    "TensorArray",
+    "VarHandleOp",
+    "VarIsInitialized",
+    "Variable",
+)
+_VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+
+#: A constant with no more floats than this is an operand rather than a parameter.
+_SMALL_CONSTANT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """A tensor by name, with its dtype ("?" if the op is not known here) and partial shape."""
+
+    name: str
+    dtype: str
+    shape: str
+    node: str
+
+
+def placeholders(graph: Graph) -> list[TensorFacts]:
+    """The tensors that the graph wants to be fed, in the order of their construction."""
+    return [_facts(graph, OutputPort(node.name, 0)) for node in graph if node.op in PLACEHOLDERS]
+
+
+def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
+    """What is known of a tensor's shape; nothing where the node is opaque or its shapes contradict."""
+    node = graph[port.node]
+    if node.op in PLACEHOLDERS:
+        shape = node.attrs.get("shape")
+        unsaid = not isinstance(shape, TensorShape) or (
+            shape.rank == 0 and graph.producer < _SCALAR_PLACEHOLDER_PRODUCER
+        )
+        return TensorShape(None) if unsaid else shape
+    if node.op_def is None:
+        return TensorShape(None)
+    try:
+        return graph.shape_of(port)
+    except OpError:
+        return TensorShape(None)
+
+
+def dtype_of(graph: Graph, port: OutputPort) -> DType | None:
+    """The dtype that a feed of this tensor has; None where the node is opaque."""
+    types = graph[port.node].output_types
+    return types[port.slot].base if port.slot < len(types) else None
+
+
+def likely_outputs(graph: Graph) -> list[TensorFacts]:
+    """The tensors that nothing consumes and that are no mere effect, the last constructed first."""
+    consumed = {port.node for node in graph for port in node.inputs}
+    found = [
+        node
+        for node in graph
+        if node.name not in consumed
+        and node.output_types
+        and node.op not in _NO_OUTPUTS
+        and not node.op.startswith(_EFFECTS)
+        and not node.name.startswith("save/")
+    ]
+    return [_facts(graph, OutputPort(node.name, 0)) for node in reversed(found)]
+
+
+def _facts(graph: Graph, port: OutputPort) -> TensorFacts:
+    dtype = dtype_of(graph, port)
+    shape = shape_of(graph, port)
+    return TensorFacts(str(port), "?" if dtype is None else dtype.name, str(shape), port.node)
+
+
+@dataclass(frozen=True, slots=True)
+class VariableFacts:
+    """A variable; `elements` is None where its shape is not fully known."""
+
+    name: str
+    dtype: str
+    shape: str
+    elements: int | None
+
+
+def variables(graph: Graph) -> list[VariableFacts]:
+    """Every variable, in the order of construction."""
+    found = []
+    for node in graph:
+        if node.op in _VARIABLES:
+            shape = node.attrs.get("shape")
+            shape = shape if isinstance(shape, TensorShape) else TensorShape(None)
+            found.append(
+                VariableFacts(node.name, str(node.attrs.get("dtype", "?")), str(shape), shape.num_elements())
+            )
+    return found
+
+
+def constant_parameters(graph: Graph) -> tuple[int, int]:
+    """(floats, constants that hold them): constants of more than a few elements, outside function bodies."""
+    elements, constants = 0, 0
+    for tensor in _float_constants(graph):
+        count = tensor.shape.num_elements() or 0
+        if count > _SMALL_CONSTANT:
+            elements += count
+            constants += 1
+    return elements, constants
+
+
+def _float_constants(graph: Graph) -> Iterator[TensorAttr]:
+    for node in graph:
+        value = node.attrs.get("value")
+        if node.op == "Const" and isinstance(value, TensorAttr) and value.dtype.is_floating:
+            yield value
+
+
+def op_counts(graph: Graph) -> dict[str, int]:
+    """{op: nodes}, the most frequent first."""
+    counts: dict[str, int] = {}
+    for node in graph:
+        counts[node.op] = counts.get(node.op, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def ops_without_kernel(graph: Graph) -> dict[str, int]:
+    """{op: nodes} of what cannot run here: unknown, without a kernel, or with types that none serves."""
+    from flowengine.kernels.load import load_all
+
+    registry = load_all()
+    missing: dict[str, int] = {}
+    for node in graph:
+        if not _is_served(registry, node):
+            missing[node.op] = missing.get(node.op, 0) + 1
+    return dict(sorted(missing.items()))
+
+
+def _is_served(registry: Any, node: Node) -> bool:
+    if node.op_def is None:
+        return False
+    try:
+        registry.find(node)
+    except OpError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""Fetched values on their way out: readable text, JSON, and .npz, .npy or .json files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
+from flowengine.core.arrays import to_array
+
+FILE_KINDS: Final = (".npz", ".npy", ".json")
+
+#: More elements than this are shown by their first and last ones.
+_SHOWN_IN_FULL: Final = 200
+
+
+def readable(name: str, value: Any) -> str:
+    """`name = value` for a scalar; the dtype, the shape and the elements of an array."""
+    label = printable(name)
+    if value is None:
+        return f"{label} done"
+    array = to_array(value)
+    if array.ndim == 0:
+        return f"{label} = {_element(array[()])}"
+    header = f"{label}  {dtype_name(array)} [{', '.join(map(str, array.shape))}]"
+    if array.dtype == object:
+        array = _quoted(array)
+    formatter = {"object": str} if array.dtype == object else None
+    body = np.array2string(array, threshold=_SHOWN_IN_FULL, separator=", ", formatter=formatter)
+    return f"{header}\n{body}"
+
+
+def _quoted(array: Any) -> Any:
+    shown = np.empty(array.shape, dtype=object)
+    for index in np.ndindex(array.shape):
+        shown[index] = _element(array[index])
+    return shown
+
+
+def _element(item: Any) -> str:
+    if isinstance(item, bytes):
+        return json.dumps(item.decode("utf-8", "backslashreplace"), ensure_ascii=True)
+    return str(item)
+
+
+def dtype_name(array: Any) -> str:
+    return "string" if array.dtype.kind in "SUO" else str(array.dtype.name)
+
+
+def as_json(value: Any) -> dict[str, Any] | None:
+    """`{"dtype", "shape", "value"}` with nested lists; None for a node that yields nothing.
+
+    JSON has no NaN and no infinities: they are the strings "NaN", "Infinity" and "-Infinity". A complex
+    number is [real, imaginary]; a string that is not UTF-8 has its other bytes escaped as `\\xNN`.
+    """
+    if value is None:
+        return None
+    array = to_array(value)
+    return {"dtype": dtype_name(array), "shape": list(array.shape), "value": _plain(_lists(array))}
+
+
+def _lists(array: Any) -> Any:
+    # bfloat16 and its like are not known to tolist.
+    return (array if array.dtype.kind in "biufcSUO" else array.astype(np.float32)).tolist()
+
+
+def _plain(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_plain(each) for each in item]
+    if isinstance(item, bytes):
+        return item.decode("utf-8", "backslashreplace")
+    if isinstance(item, complex):
+        return [_plain(item.real), _plain(item.imag)]
+    if isinstance(item, float) and not math.isfinite(item):
+        return "NaN" if math.isnan(item) else "Infinity" if item > 0 else "-Infinity"
+    return item
+
+
+def check_output(path: str, count: int) -> None:
+    """CommandError (usage) if so many values cannot go into this kind of file."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in FILE_KINDS:
+        raise CommandError(f"--output {path}: the name must end in {', '.join(FILE_KINDS)}", USAGE)
+    if suffix == ".npy" and count != 1:
+        raise CommandError(f"--output {path}: a .npy file holds one value, not {count}: use .npz", USAGE)
+
+
+def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+    """Write the values, or for .json the document, beside `path` and rename: it is whole or not there."""
+    suffix = os.path.splitext(path)[1].lower()
+    folder, name = os.path.split(os.path.abspath(path))
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            if suffix == ".json":
+                file.write(dumps(document).encode())
+            elif suffix == ".npy":
+                (value,) = values.values()
+                np.save(file, _storable(value, path), allow_pickle=False)
+            else:
+                _write_archive(file, {key: _storable(value, path) for key, value in values.items()})
+        os.replace(temporary, path)
+    except OSError as error:
+        raise CommandError(f"--output {path}: {error.strerror or error}", STEP_ERROR) from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)  # gone already if all went well
+
+
+def _write_archive(file: Any, arrays: Mapping[str, Any]) -> None:
+    # Keys may be any text, so they cannot go as keyword arguments of numpy.savez.
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _storable(value: Any, path: str) -> Any:
+    """The value as .npy can hold it: strings as fixed-width bytes, bfloat16 as float32 (which is exact)."""
+    array = to_array(value)
+    if array.dtype == object:
+        if any(not isinstance(item, bytes) or item.endswith(b"\0") for item in array.flat):
+            raise CommandError(
+                f"--output {path}: a string that ends in a zero byte cannot be kept there: use .json",
+                STEP_ERROR,
+            )
+        return array.astype(np.bytes_)
+    return array if array.dtype.kind in "biufcSU" else array.astype(np.float32)
+
+
+def dumps(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, allow_nan=False) + "\n"

@@ -1,0 +1,223 @@
+"""`flowengine run`: initialise, run steps of a graph, print or keep what they fetch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from flowengine.cli import results
+from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
+from flowengine.cli.graphs import check_node, find_port, load_graph
+from flowengine.cli.images import ImageOptions
+from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
+from flowengine.cli.sources import Wanted, cast, check_shape, read_archive, read_source
+from flowengine.cli.steps import Job, Report, percentiles, run_job
+
+if TYPE_CHECKING:
+    from flowengine.build.graph import Graph
+
+_SHOWN: Final = 12
+
+HELP: Final = """\
+Run steps of GRAPH and print what they fetch.
+
+GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
+Without --fetch and --target it shows what the graph wants and gives, and how to go on.
+
+\b
+SOURCE, after --feed NAME=, is one of
+  a.npy, a.npz:key      an array (never a pickled object)
+  a.json                a number, text, truth value, or nested lists of them
+  a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
+                        axis added for a tensor of rank 4; neither scaled nor resized unless asked
+  3, [[1, 2]], text     a literal
+  -                     standard input, in any of these forms
+and --feed a.npz feeds every array in the file under its own key.
+
+\b
+Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 4 an op or kernel is missing,
+5 a feed is missing or does not fit, 6 a step took longer than --timeout, 130 interrupted.
+"""
+
+
+def _size(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    height, _x, width = value.lower().partition("x")
+    if not (height.isdigit() and width.isdigit() and int(height) and int(width)):
+        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH, such as 224x224")
+    return int(height), int(width)
+
+
+def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    top, slash, bottom = value.partition("/")
+    try:
+        return float(top) / float(bottom) if slash else float(top)
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"{value!r} is not a number or a fraction, such as 1/255") from None
+
+
+@click.command("run", help=HELP)
+@click.argument("graph", metavar="GRAPH")
+@click.option("--feed", "feeds", multiple=True, metavar="NAME=SOURCE", help="Feed a tensor; y means y:0.")
+@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="Fetch a tensor in every step.")
+@click.option("--target", "targets", multiple=True, metavar="NODE", help="Run a node in every step.")
+@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node once, before the steps.")
+@click.option(
+    "--final", "finals", multiple=True, metavar="NAME", help="Fetch a tensor once, after the steps."
+)
+@click.option("--steps", type=click.IntRange(min=1), default=1, help="How many steps to run.")
+@click.option("--every", type=click.IntRange(min=1), metavar="N", help="Say the scalars every N steps.")
+@click.option(
+    "--repeat", type=click.IntRange(min=1), metavar="N", help="Then run N more and say how long they took."
+)
+@click.option(
+    "--output",
+    metavar="FILE",
+    help="Keep the values in a .npz, .npy or .json file (those of --final, if there are any).",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Seconds that a step may take.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--image-size", callback=_size, metavar="HxW", help="Resize images.")
+@click.option("--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255.")
+@click.option("--image-offset", callback=_fraction, metavar="B", help="Add B to images, after scaling.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    graph: str,
+    feeds: tuple[str, ...],
+    fetches: tuple[str, ...],
+    targets: tuple[str, ...],
+    inits: tuple[str, ...],
+    finals: tuple[str, ...],
+    steps: int,
+    every: int | None,
+    repeat: int | None,
+    output: str | None,
+    timeout: float | None,
+    as_json: bool,
+    image_size: tuple[int, int] | None,
+    image_scale: float | None,
+    image_offset: float | None,
+    debug: bool,
+) -> None:
+    if graph == "-" and any(feed.endswith("=-") for feed in feeds):
+        raise CommandError("standard input can be the graph or a feed, not both", USAGE)
+    if sum(feed.endswith("=-") for feed in feeds) > 1:
+        raise CommandError("standard input can be fed to one tensor only", USAGE)
+    if output is not None:
+        results.check_output(output, len(finals or fetches))
+    loaded = load_graph(graph)
+    if not (fetches or targets or finals):
+        click.echo(how_to_go_on(loaded, graph), nl=False)
+        return
+    images = ImageOptions(image_size, image_scale, image_offset)
+    job = Job(
+        graph=loaded,
+        fetches=[str(find_port(loaded, each, USAGE, "--fetch")) for each in fetches],
+        finals=[str(find_port(loaded, each, USAGE, "--final")) for each in finals],
+        targets=_nodes(loaded, targets, "--target"),
+        inits=_nodes(loaded, inits, "--init"),
+        feeds=_read_feeds(loaded, feeds, images),
+        steps=steps,
+        every=every or 0,
+        repeat=repeat or 0,
+        timeout_seconds=timeout,
+    )
+    report = run_job(job, ctx.obj["interrupt"])
+    _show(report, job, output, as_json)
+
+
+def _nodes(graph: Graph, names: Sequence[str], what: str) -> list[str]:
+    for name in names:
+        check_node(graph, name, USAGE, what)
+    return list(names)
+
+
+def _read_feeds(graph: Graph, feeds: Sequence[str], images: ImageOptions) -> dict[str, Any]:
+    """{tensor name: value} of all `--feed` options."""
+    read: dict[str, Any] = {}
+    for text in feeds:
+        name, equals, source = text.partition("=")
+        if equals:
+            wanted = _wanted(graph, name)
+            pairs = [(wanted, read_source(source, wanted, images))]
+        elif text.lower().endswith(".npz"):
+            pairs = [
+                (wanted := _wanted(graph, key), check_shape(cast(value, wanted), wanted))
+                for key, value in read_archive(text).items()
+            ]
+        else:
+            raise CommandError(f"--feed {text}: write NAME=SOURCE, such as x=3.5, or a file x.npz", USAGE)
+        for wanted, value in pairs:
+            if wanted.name in read:
+                raise CommandError(f"--feed {wanted.name}: it is fed twice", BAD_FEED)
+            read[wanted.name] = value
+    return read
+
+
+def _wanted(graph: Graph, name: str) -> Wanted:
+    port = find_port(graph, name, BAD_FEED, "--feed")
+    return Wanted(str(port), dtype_of(graph, port), shape_of(graph, port))
+
+
+def _show(report: Report, job: Job, output: str | None, as_json: bool) -> None:
+    everything = report.values | report.finals
+    document = _document(report, job, everything)
+    if output is not None:
+        kept = report.finals or report.values
+        results.write(output, kept, document)
+        _say(f"kept {len(kept)} value{'s' if len(kept) != 1 else ''} in {output}")
+    if as_json:
+        sys.stdout.write(results.dumps(document))
+    elif output is None:
+        for name, value in everything.items():
+            print(results.readable(name, value))
+    if report.latencies_ms:
+        summary = percentiles(report.latencies_ms)
+        _say(f"{len(report.latencies_ms)} runs, ms: " + "  ".join(f"{k} {v:.3g}" for k, v in summary.items()))
+    elif job.steps > 1 or not everything:
+        _say(f"{job.steps} step{'s' if job.steps > 1 else ''} in {report.seconds:.3g} s")
+
+
+def _document(report: Report, job: Job, values: dict[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "values": {name: results.as_json(value) for name, value in values.items()},
+        "steps": job.steps,
+        "seconds": round(report.seconds, 6),
+    }
+    if report.latencies_ms:
+        document["latency_ms"] = {k: round(v, 6) for k, v in percentiles(report.latencies_ms).items()}
+    return document
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def how_to_go_on(graph: Graph, path: str) -> str:
+    """Placeholders and likely outputs of a graph, and a command that uses them."""
+    wanted, given = placeholders(graph), likely_outputs(graph)
+    lines = [f"{printable(path)}: {len(graph)} nodes"]
+    for title, facts in (("placeholders", wanted), ("likely outputs", given)):
+        lines.append(f"{title}:" if facts else f"{title}: none")
+        lines += [f"  {printable(each.name)}  {each.dtype} {each.shape}" for each in facts[:_SHOWN]]
+        if len(facts) > _SHOWN:
+            lines.append(f"  and {len(facts) - _SHOWN} more: flowengine inspect {printable(path)}")
+    parts = [f"flowengine run {printable(path)}"]
+    parts += [f"--feed {printable(each.node)}=SOURCE" for each in wanted[:3]]
+    parts += [f"--fetch {printable(each.node)}" for each in given[:1]]
+    if given:
+        lines += ["to go on:", "  " + " ".join(parts)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,223 @@
+"""What stands after `--feed NAME=`: files, literals and standard input, read as the fed tensor wants them.
+
+| SOURCE | is read as |
+|---|---|
+| `a.npy` | the array; `a.npz:key`, or `a.npz` with one array in it. Pickled objects are refused |
+| `a.json` | a number, a text, a truth value, or nested lists of them |
+| `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes of the file |
+| `-` | standard input, told apart by content: any of the above |
+| anything else | a literal: `3`, `[[1, 2], [3, 4]]`, `true`, `nan`, `some text` |
+
+The value is cast to the tensor's dtype where that loses nothing but precision; it is never reshaped.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import zipfile
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from flowengine.cli.failure import BAD_FEED, CommandError
+from flowengine.cli.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
+from flowengine.core import dtypes
+from flowengine.core.dtypes import DType
+from flowengine.core.shapes import TensorShape
+
+_NPY_MAGIC: Final = b"\x93NUMPY"
+_ZIP_MAGIC: Final = b"PK\x03\x04"
+_TRUTH: Final = {"true": True, "True": True, "false": False, "False": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The tensor that a value is for: its name, dtype (None: unknown here) and partial shape."""
+
+    name: str
+    dtype: DType | None
+    shape: TensorShape
+
+
+def read_source(source: str, wanted: Wanted, images: ImageOptions) -> Any:
+    """The array (or bytes) of a SOURCE; CommandError (a bad feed) if it cannot be had or does not fit."""
+    try:
+        value = _read(source, wanted, images)
+    except CommandError:
+        raise
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise _bad(wanted, f"cannot read {source!r}: {error}") from error
+    return check_shape(cast(value, wanted), wanted)
+
+
+def read_archive(source: str) -> dict[str, Any]:
+    """Every array of an .npz file, by key; CommandError (a bad feed) if it cannot be read."""
+    try:
+        with open(source, "rb") as file:
+            return dict(_arrays(file))
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise CommandError(f"--feed {source}: cannot read it: {error}", BAD_FEED) from error
+
+
+def _read(source: str, wanted: Wanted, images: ImageOptions) -> Any:
+    if source == "-":
+        return _from_bytes(sys.stdin.buffer.read(), wanted, images)
+    path, key = _split_archive(source)
+    if path is not None:
+        with open(path, "rb") as file:
+            return _pick(_arrays(file), key, path)
+    suffix = os.path.splitext(source)[1].lower()
+    if suffix == ".npy":
+        with open(source, "rb") as file:
+            return np.load(file, allow_pickle=False)
+    if suffix == ".json":
+        with open(source, encoding="utf-8") as text:
+            return _from_json(text.read(), source)
+    if suffix in IMAGE_SUFFIXES:
+        with open(source, "rb") as file:
+            return _from_image(file.read(), wanted, images)
+    return _literal(source, wanted)
+
+
+def _split_archive(source: str) -> tuple[str | None, str | None]:
+    """(path, key) of `path.npz:key` or `path.npz`; (None, None) for any other source."""
+    lower = source.lower()
+    if lower.endswith(".npz"):
+        return source, None
+    at = lower.find(".npz:")
+    if at < 0 or source.startswith(("[", '"')):
+        return None, None
+    return source[: at + 4], source[at + 5 :]
+
+
+def _arrays(file: BinaryIO) -> dict[str, Any]:
+    if file.read(4) != _ZIP_MAGIC:
+        raise ValueError("it is not an .npz archive")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def _pick(arrays: dict[str, Any], key: str | None, path: str) -> Any:
+    held = ", ".join(sorted(arrays)[:12]) or "nothing"
+    if key is None:
+        if len(arrays) == 1:
+            return next(iter(arrays.values()))
+        raise ValueError(f"say which array: {path}:KEY (it holds {held})")
+    if key not in arrays:
+        raise ValueError(f"it has no array {key!r} (it holds {held})")
+    return arrays[key]
+
+
+def _from_bytes(data: bytes, wanted: Wanted, images: ImageOptions) -> Any:
+    if data.startswith(_NPY_MAGIC):
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    if data.startswith(_ZIP_MAGIC):
+        return _pick(_arrays(io.BytesIO(data)), None, "-")
+    if is_image(data):
+        return _from_image(data, wanted, images)
+    try:
+        return _literal(data.decode("utf-8").strip(), wanted)
+    except UnicodeDecodeError:
+        if wanted.dtype is dtypes.string:
+            return data
+        raise ValueError("it is neither .npy, .npz, an image nor text") from None
+
+
+def _from_image(data: bytes, wanted: Wanted, images: ImageOptions) -> Any:
+    if wanted.dtype is dtypes.string:
+        return data
+    return read_image(data, wanted.shape, images)
+
+
+def _from_json(text: str, source: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{source} is nested too deeply") from None
+
+
+def _literal(text: str, wanted: Wanted) -> Any:
+    if text in _TRUTH and wanted.dtype is not dtypes.string:
+        return _TRUTH[text]
+    try:
+        return _from_json(text, "the literal")
+    except ValueError:
+        pass
+    if wanted.dtype is dtypes.string:
+        return text
+    for number in (float, complex):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    looks_like = "no such file" if os.path.splitext(text)[1] and not os.path.exists(text) else "not a number"
+    raise _bad(wanted, f"{text!r} is neither a literal nor a kind of file that can be fed ({looks_like})")
+
+
+def cast(value: Any, wanted: Wanted) -> Any:
+    """The value with the tensor's dtype; CommandError where that would change what it says.
+
+    Between kinds: a whole number may become a float, a float or a number too large may not become an integer
+    that differs, a complex number stays one, text only becomes a string tensor.
+    """
+    if wanted.dtype is dtypes.string:
+        return _to_strings(value, wanted)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise _bad(wanted, f"its rows differ in length: {error}") from error
+    if array.dtype == object and array.size:
+        raise _bad(wanted, "it holds something else than numbers, or whole numbers beyond 64 bits")
+    if wanted.dtype is None:
+        return array
+    target = wanted.dtype.as_numpy_dtype
+    if array.dtype == target:
+        return array
+    if target.hasobject:
+        raise _bad(wanted, f"a {wanted.dtype} cannot be fed from the command line")
+    if array.dtype.kind in "SU":
+        raise _bad(wanted, f"it is text, not {wanted.dtype}")
+    if array.dtype.kind == "c" and not wanted.dtype.is_complex:
+        raise _bad(wanted, f"it is complex, not {wanted.dtype}")
+    with np.errstate(all="ignore"):
+        result = array.astype(target)
+        if not (wanted.dtype.is_floating or wanted.dtype.is_complex) and not np.array_equal(result, array):
+            at = np.argwhere(np.asarray(result != array))[0]
+            culprit = array[tuple(at)]
+            raise _bad(wanted, f"{culprit} is no {wanted.dtype}")
+    return result
+
+
+def _to_strings(value: Any, wanted: Wanted) -> Any:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    array = np.asarray(value)
+    if array.dtype.kind not in "SUO":
+        raise _bad(wanted, f"it holds {array.dtype}, not text")
+    flat = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
+    if not all(isinstance(item, bytes) for item in flat):
+        raise _bad(wanted, "it holds something else than text")
+    if not array.shape:
+        return flat[0]
+    result = np.empty(array.size, dtype=object)
+    result[:] = flat
+    return result.reshape(array.shape)
+
+
+def check_shape(value: Any, wanted: Wanted) -> Any:
+    """The value, if it has a shape that the tensor may have; CommandError otherwise."""
+    shape = np.shape(value) if isinstance(value, np.ndarray) else ()
+    if not TensorShape(shape).is_compatible_with(wanted.shape):
+        raise _bad(wanted, f"its shape is {list(shape)}, but the graph wants {wanted.shape}")
+    return value
+
+
+def _bad(wanted: Wanted, reason: str) -> CommandError:
+    return CommandError(f"--feed {wanted.name}: {reason}", BAD_FEED)

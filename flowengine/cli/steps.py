@@ -1,0 +1,92 @@
+"""The session behind `flowengine run`: initialisers, steps, timed repeats, final fetches, in that order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flowengine.cli.interrupt import Interrupt
+from flowengine.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from flowengine.build.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one invocation asks for, with names resolved and feeds read."""
+
+    graph: Graph
+    fetches: list[str]
+    finals: list[str]
+    targets: list[str]
+    inits: list[str]
+    feeds: dict[str, Any]
+    steps: int
+    every: int
+    repeat: int
+    timeout_seconds: float | None
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of it: the values of the last step and of `--final`, and how long things took."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    finals: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+
+
+def run_job(job: Job, interrupt: Interrupt) -> Report:
+    """Run all steps in one session; what a step raises passes through, KeyboardInterrupt if interrupted."""
+    import trio
+
+    report = Report()
+
+    async def steps() -> None:
+        with trio.CancelScope() as scope:
+            interrupt.cancels(scope, trio.lowlevel.current_trio_token())
+            try:
+                await _run_steps(job, report)
+            finally:
+                interrupt.cancels(None, None)
+        if scope.cancelled_caught:
+            raise KeyboardInterrupt
+
+    trio.run(steps)
+    return report
+
+
+async def _run_steps(job: Job, report: Report) -> None:
+    from flowengine.config import RunOptions
+    from flowengine.session import Session
+
+    options = RunOptions(timeout_seconds=job.timeout_seconds)
+    async with Session(job.graph) as session:
+        for node in job.inits:
+            await session.run((), job.feeds, targets=[node], options=options)
+        started = time.perf_counter()
+        with Progress(job.steps, every=job.every) as progress:
+            for _ in range(job.steps):
+                values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+                report.values = dict(zip(job.fetches, values, strict=True))
+                progress.advance(report.values)
+        report.seconds = time.perf_counter() - started
+        for _ in range(job.repeat):
+            begun = time.perf_counter()
+            values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+            report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
+            report.values = dict(zip(job.fetches, values, strict=True))
+        if job.finals:
+            values = await session.run(job.finals, job.feeds, options=options)
+            report.finals = dict(zip(job.finals, values, strict=True))
+
+
+def percentiles(latencies_ms: Sequence[float]) -> dict[str, float]:
+    """min, 50th, 90th, 99th percentile (the smallest latency that so many do not exceed), max and mean."""
+    ordered = sorted(latencies_ms)
+    ranks = {f"p{q}": ordered[max(0, -(-q * len(ordered) // 100) - 1)] for q in (50, 90, 99)}
+    return {"min": ordered[0], **ranks, "max": ordered[-1], "mean": sum(ordered) / len(ordered)}
