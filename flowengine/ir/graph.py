@@ -81,6 +81,8 @@ class Graph:
         self.min_consumer = min_consumer
         #: The function library as the importer keeps it; opaque here.
         self.library: object = None
+        #: What the importer keeps to write the rest of the GraphDef back unchanged; opaque here.
+        self.source: object = None
         for node in nodes:
             self.add(node)
 
@@ -119,12 +121,14 @@ class Graph:
         other._nodes = dict(self._nodes)
         other._version = self._version
         other.library = self.library
+        other.source = self.source
         return other
 
     def rewritten(self, nodes: Iterable[Node]) -> Graph:
         """A graph with these nodes and this graph's library and versions: what a pass returns."""
         other = Graph(nodes, producer=self.producer, min_consumer=self.min_consumer)
         other.library = self.library
+        other.source = self.source
         return other
 
     def __getitem__(self, name: str) -> Node:

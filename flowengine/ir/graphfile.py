@@ -1,0 +1,195 @@
+"""Bytes and files to protos: GraphDef, MetaGraphDef and SavedModel, binary or text, told apart by content.
+
+    graph_def = parse_graph_def(Path("graph.pb").read_bytes())
+    loaded = load_saved_model("export/1")
+    loaded.graph_def, loaded.signatures["serving_default"].inputs["x"].name
+
+Text is what has no control characters: a binary graph always has some, since the tag of a node's op is
+one. A binary GraphDef and a MetaGraphDef are told apart by trying: the fields of one make no sense as
+those of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError, Message
+
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.ir.proto import CollectionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
+
+_Message = TypeVar("_Message", bound=Message)
+
+#: None of these is in text as any text format writer writes it.
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+
+#: The first field of a SavedModel in text; neither of the others has it.
+_SAVED_MODEL_TEXT: Final = re.compile(r"^\s*(saved_model_schema_version\s*:|meta_graphs\s*[:{<])", re.M)
+_META_GRAPH_TEXT: Final = re.compile(r"^(meta_info_def|graph_def|collection_def|signature_def)\s*[:{<]", re.M)
+
+#: The tag that a graph for serving has by convention.
+SERVING_TAG: Final = "serve"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedGraph:
+    """A graph and what came with it.
+
+    signatures    name -> SignatureDef: the tensors that an export is called with
+    collections   name -> CollectionDef: variables, queue runners, ...
+    meta_graph    the whole MetaGraphDef; None where there was a bare GraphDef
+    directory     of the SavedModel that it came from, for its variables and assets
+    """
+
+    graph_def: GraphDef
+    signatures: Mapping[str, SignatureDef] = field(default_factory=dict)
+    collections: Mapping[str, CollectionDef] = field(default_factory=dict)
+    meta_graph: MetaGraphDef | None = None
+    directory: Path | None = None
+
+
+def parse_graph_def(data: bytes | bytearray | memoryview | str | Message) -> GraphDef:
+    """The GraphDef in these bytes or this text, or a copy of the message, TensorFlow's own too.
+
+    That of a MetaGraphDef or of a SavedModel with one graph is taken as well. Raises
+    InvalidArgumentError for anything else, for data that is cut off, and for messages nested too deeply.
+    """
+    if isinstance(data, Message):
+        return load_graph(data.SerializeToString()).graph_def
+    return load_graph(data if isinstance(data, str) else bytes(data)).graph_def
+
+
+def load_graph(data: bytes | str) -> LoadedGraph:
+    """The graph in a GraphDef, MetaGraphDef or SavedModel, with what comes along; errors as above."""
+    text = _as_text(data)
+    if text is not None:
+        if _SAVED_MODEL_TEXT.search(text):
+            return _choose(_from_text(text, SavedModel()), None)
+        if _META_GRAPH_TEXT.search(text):
+            return _unpack(_from_text(text, MetaGraphDef()))
+        return LoadedGraph(_from_text(text, GraphDef()))
+    assert isinstance(data, bytes)
+    try:
+        graph_def = GraphDef.FromString(data)
+        if _plausible(graph_def):
+            return LoadedGraph(graph_def)
+    except DecodeError:
+        graph_def = None
+    for kind in (MetaGraphDef, SavedModel):
+        try:
+            found = kind.FromString(data)
+        except DecodeError:
+            continue
+        if isinstance(found, MetaGraphDef) and found.HasField("graph_def"):
+            return _unpack(found)
+        if isinstance(found, SavedModel) and found.meta_graphs:
+            return _choose(found, None)
+    if graph_def is not None:
+        # It does parse; what is wrong with it is for the importer to say.
+        return LoadedGraph(graph_def)
+    raise InvalidArgumentError(
+        f"these {len(data)} bytes are no GraphDef, MetaGraphDef or SavedModel, in binary or text form "
+        "(or they are cut off)"
+    )
+
+
+def load_meta_graph(data: bytes | str) -> LoadedGraph:
+    """The graph of a MetaGraphDef (a checkpoint's `.meta`), with signatures and collections.
+
+    Raises InvalidArgumentError where the data is something else.
+    """
+    text = _as_text(data)
+    if text is not None:
+        return _unpack(_from_text(text, MetaGraphDef()))
+    assert isinstance(data, bytes)
+    return _unpack(_from_bytes(data, MetaGraphDef()))
+
+
+def load_saved_model(path: str | Path, tag: str | None = None) -> LoadedGraph:
+    """The graph of a SavedModel: a folder with `saved_model.pb` or `.pbtxt`, or that file itself.
+
+    tag   which graph of several; without one the only graph, or the one for serving
+    Raises NotFoundError where there is no such file or tag, InvalidArgumentError for damaged data.
+    """
+    given = Path(path)
+    candidates = [given / "saved_model.pb", given / "saved_model.pbtxt"] if given.is_dir() else [given]
+    file = next((c for c in candidates if c.is_file()), None)
+    if file is None:
+        raise NotFoundError(f"there is no {' or '.join(str(c) for c in candidates)}")
+    data = file.read_bytes()
+    text = _as_text(data)
+    saved = _from_bytes(data, SavedModel()) if text is None else _from_text(text, SavedModel())
+    return _choose(saved, tag, file.parent)
+
+
+def graph_def_to_text(graph_def: GraphDef) -> str:
+    """The text form, as `graph.pbtxt` holds it."""
+    return text_format.MessageToString(graph_def)
+
+
+def _choose(saved: SavedModel, tag: str | None, directory: Path | None = None) -> LoadedGraph:
+    graphs = list(saved.meta_graphs)
+    wanted = tag or SERVING_TAG
+    chosen = [g for g in graphs if wanted in g.meta_info_def.tags]
+    if not chosen and tag is None and len(graphs) == 1:
+        chosen = graphs
+    if not chosen:
+        tags = "; ".join(", ".join(g.meta_info_def.tags) or "(none)" for g in graphs)
+        raise NotFoundError(f"the SavedModel has no graph with the tag '{wanted}' (its graphs' tags: {tags})")
+    return _unpack(chosen[0], directory)
+
+
+def _unpack(meta: MetaGraphDef, directory: Path | None = None) -> LoadedGraph:
+    return LoadedGraph(meta.graph_def, dict(meta.signature_def), dict(meta.collection_def), meta, directory)
+
+
+def _plausible(graph_def: GraphDef) -> bool:
+    """Whether what parsed as a GraphDef is one: a MetaGraphDef's description would be a node."""
+    if not graph_def.node:
+        # An empty graph is one; a MetaGraphDef without description has its graph for a library.
+        return not graph_def.HasField("library") or all(f.signature.name for f in graph_def.library.function)
+    first = graph_def.node[0]
+    return bool(first.name and first.op) and first.op.isprintable()
+
+
+def _as_text(data: bytes | str) -> str | None:
+    """The text, or None where the data is binary."""
+    if isinstance(data, str):
+        return data
+    if not data or _CONTROL.search(data):
+        return None
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _from_bytes(data: bytes, message: _Message) -> _Message:
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        name = message.DESCRIPTOR.name
+        raise InvalidArgumentError(
+            f"these {len(data)} bytes are no {name}, or they are cut off ({error})"
+        ) from None
+    return message
+
+
+def _from_text(text: str, message: _Message) -> _Message:
+    name = message.DESCRIPTOR.name
+    # A SavedModel's object graph is not declared here: in text it can only be passed over.
+    lenient = name != "GraphDef"
+    try:
+        text_format.Parse(text, message, allow_unknown_field=lenient)
+    except text_format.ParseError as error:
+        raise InvalidArgumentError(f"this text is no {name}: {error}") from None
+    except RecursionError:
+        raise InvalidArgumentError(f"this text is no {name}: its messages are nested too deeply") from None
+    except (ValueError, DecodeError) as error:
+        raise InvalidArgumentError(f"this text is no {name}: {error}") from None
+    return message

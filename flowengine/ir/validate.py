@@ -1,0 +1,276 @@
+"""What a legal graph is: every fault of one, found in linear time.
+
+`graph_faults` is what importing a graph checks and what tests run after every pass. A graph is legal if
+
+* names are well formed, ops are known (an unknown op is a fault only if `strict`);
+* each attribute that the op asks for is there, has its type, and a value that the op allows;
+* each data input exists and has the type that the op wants, and there are as many as it wants; control
+  inputs exist;
+* every cycle goes through the back edge of a loop, from a NextIteration to a Merge;
+* all inputs of a node, control inputs too, come from one frame (Enter and Exit alone cross frames).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from flowengine.core import names
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir import traverse
+from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
+from flowengine.ir.attrvalue import UnreadableAttr
+from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, FramePath, describe_frame
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.opdef import AttrDef, OpDef
+from flowengine.ir.signature import PORTS_MAX, Signatures
+
+#: Loops within loops. A path of frames is kept for every node, so the depth must have a bound.
+FRAME_DEPTH_MAX: Final = 100
+
+#: A message names so many faults; `InvalidArgumentError.faults` has all.
+FAULTS_SHOWN: Final = 10
+
+_PYTHON_TYPES: Final[dict[str, type]] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "string": bytes,
+    "type": DType,
+    "shape": TensorShape,
+    "tensor": TensorAttr,
+    "func": FuncAttr,
+}
+
+
+def check_graph(graph: Graph, *, strict: bool = False, supplied: Collection[OutputPort] = ()) -> None:
+    """Raise one InvalidArgumentError with every fault of the graph; nothing if it is legal.
+
+    strict     an op without a definition is a fault
+    supplied   tensors that come from outside (feeds): they need not exist in the graph
+    """
+    faults = graph_faults(graph.nodes, strict=strict, supplied=supplied)
+    if faults:
+        raise fault_error(faults)
+
+
+def fault_error(faults: list[str]) -> InvalidArgumentError:
+    """One error for all faults."""
+    if len(faults) == 1:
+        return InvalidArgumentError(f"the graph is not legal: {faults[0]}", faults=faults)
+    shown = "\n".join(f"  {fault}" for fault in faults[:FAULTS_SHOWN])
+    more = len(faults) - FAULTS_SHOWN
+    rest = f"\n  and {more} more (see the error's `faults`)" if more > 0 else ""
+    return InvalidArgumentError(f"the graph has {len(faults)} faults:\n{shown}{rest}", faults=faults)
+
+
+def graph_faults(
+    nodes: Mapping[str, Node], *, strict: bool = False, supplied: Collection[OutputPort] = ()
+) -> list[str]:
+    """Every fault, in the order of the nodes, structural ones of the whole graph last."""
+    faults: list[str] = []
+    signatures = Signatures()
+    #: Nodes whose outputs have no type, because their op is unknown or their attributes are wrong.
+    untyped: set[str] = set()
+    for node in nodes.values():
+        if not names.is_valid_node_name(node.name, internal=True):
+            faults.append(f"{_label(node)} has a name that no node may have")
+        if node.op_def is None:
+            untyped.add(node.name)
+            if strict:
+                faults.append(f"{_label(node)}: Op type not registered '{node.op}'")
+        else:
+            wrong = attr_faults(node.op_def, node.attrs)
+            if wrong:
+                untyped.add(node.name)
+                faults.extend(f"{_label(node)}: {fault}" for fault in wrong)
+            elif signatures.inputs(node.op_def, node.attrs) is None or (
+                signatures.outputs(node.op_def, node.attrs) is None
+            ):
+                untyped.add(node.name)
+                faults.append(
+                    f"{_label(node)}: its attributes ask for more than {PORTS_MAX} inputs or outputs"
+                )
+    for node in nodes.values():
+        wrong = _input_faults(node, nodes, untyped, supplied, signatures)
+        if wrong:
+            faults.extend(f"{_label(node)}: {fault}" for fault in wrong)
+    faults.extend(_cycle_faults(nodes))
+    faults.extend(_frame_faults(nodes, supplied))
+    return faults
+
+
+def _label(node: Node) -> str:
+    return f"{node.op or 'a node without op,'} '{node.name}'"
+
+
+# Attributes
+
+
+def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
+    """What is wrong with the attributes of a node of this op; those that the op does not know are not."""
+    faults: list[str] = []
+    for definition in op_def.attrs:
+        name = definition.name
+        if name not in attrs:
+            faults.append(f"attribute '{name}' ({definition.type}) is missing")
+            continue
+        value = attrs[name]
+        # The commonest attribute by far.
+        if definition.type == "type" and type(value) is DType and not value.is_ref:
+            if definition.allowed is not None and value not in definition.allowed:
+                faults.append(_not_allowed(definition, value))
+            continue
+        fault = _attr_fault(definition, value)
+        if fault is not None:
+            faults.append(fault)
+    return faults
+
+
+def _attr_fault(definition: AttrDef, value: AttrValue) -> str | None:
+    kind = definition.type
+    if not kind.startswith("list("):
+        return _value_fault(definition, kind, value)
+    if not isinstance(value, tuple):
+        return f"attribute '{definition.name}' should be a {kind}, it is {_describe(value)}"
+    for item in value:
+        fault = _value_fault(definition, kind[5:-1], item)
+        if fault is not None:
+            return fault
+    if definition.minimum is not None and len(value) < definition.minimum:
+        return (
+            f"attribute '{definition.name}' has {len(value)} elements, "
+            f"the op wants at least {definition.minimum}"
+        )
+    return None
+
+
+def _value_fault(definition: AttrDef, kind: str, value: AttrValue) -> str | None:
+    if type(value) is not _PYTHON_TYPES[kind]:
+        if isinstance(value, UnreadableAttr):
+            return f"attribute '{definition.name}': {value.reason}"
+        return f"attribute '{definition.name}' should be a {definition.type}, it is {_describe(value)}"
+    if isinstance(value, DType) and value.is_ref:
+        return f"attribute '{definition.name}' must not be the reference type {value}"
+    if definition.allowed is not None and value not in definition.allowed:
+        return _not_allowed(definition, value)
+    minimum = definition.minimum if definition.type == "int" else None
+    if isinstance(value, int) and minimum is not None and value < minimum:
+        return f"attribute '{definition.name}' is {value}, the op wants at least {minimum}"
+    return None
+
+
+def _not_allowed(definition: AttrDef, value: AttrValue) -> str:
+    allowed = ", ".join(_spell(item) for item in definition.allowed or ())
+    return f"attribute '{definition.name}' is {_spell(value)}, the op allows {allowed}"
+
+
+def _spell(value: AttrValue) -> str:
+    if isinstance(value, bytes):
+        return repr(value[:60].decode("utf-8", "backslashreplace"))
+    return str(value)
+
+
+def _describe(value: AttrValue) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, tuple):
+        return "a list"
+    if isinstance(value, PlaceholderAttr):
+        return f"a placeholder for '{value.name}', which stands only in a function"
+    kind = next((k for k, t in _PYTHON_TYPES.items() if type(value) is t), type(value).__name__)
+    return f"a {kind}"
+
+
+# Inputs
+
+
+def _input_faults(
+    node: Node,
+    nodes: Mapping[str, Node],
+    untyped: Collection[str],
+    supplied: Collection[OutputPort],
+    signatures: Signatures,
+) -> list[str]:
+    faults: list[str] = []
+    known = node.op_def is not None and node.name not in untyped
+    wanted = (signatures.inputs(node.op_def, node.attrs) or ()) if node.op_def is not None and known else ()
+    inputs = node.inputs
+    if known and len(wanted) != len(inputs):
+        faults.append(f"has {len(inputs)} inputs, the op wants {len(wanted)}")
+    check_types = known and not faults
+    for index, port in enumerate(inputs):
+        source = nodes.get(port.node)
+        if source is None:
+            if port not in supplied:
+                faults.append(f"input {index} is '{port}', but no node has that name")
+            continue
+        if port.node in untyped:
+            continue
+        offered = source.output_types
+        if port.slot >= len(offered):
+            faults.append(f"input {index} is '{port}', but {_label(source)} has {len(offered)} outputs")
+        elif check_types:
+            given, want = offered[port.slot], wanted[index]
+            if given is not want and (want.is_ref or given.base is not want):
+                faults.append(f"input {index} ('{port}') is {given}, the op wants {want}")
+    faults.extend(
+        f"control input '^{name}', but no node has that name"
+        for name in node.control_inputs
+        if name not in nodes
+    )
+    return faults
+
+
+# Cycles and frames
+
+
+def _cycle_faults(nodes: Mapping[str, Node]) -> Iterable[str]:
+    for cycle in traverse.cycles(nodes):
+        path = " -> ".join(f"'{name}'" for name in (*cycle[:6], *(("...",) if len(cycle) > 6 else ())))
+        yield f"a cycle that is not a loop (no NextIteration leads back to a Merge): {path}"
+
+
+def _frame_faults(nodes: Mapping[str, Node], supplied: Collection[OutputPort]) -> Iterable[str]:
+    """As `frames.assign_frames`, but goes on after a fault, and forgives what is dangling."""
+    delivered: dict[str, FramePath] = {}
+    for name in traverse.topological_order(nodes):
+        node = nodes[name]
+        frame: FramePath | None = None
+        first = ""
+        for source in _sources(node, supplied):
+            arriving = delivered.get(source)
+            if arriving is None:
+                # A back edge, a dangling input, or the victim of an earlier fault.
+                continue
+            if frame is None:
+                frame, first = arriving, source
+            elif arriving is not frame and arriving != frame:
+                yield (
+                    f"{_label(node)} has inputs from two frames: '{first}' delivers into "
+                    f"{describe_frame(frame)}, '{source}' into {describe_frame(arriving)}; pass the value "
+                    "through Enter or Exit"
+                )
+                break
+        frame = frame or ()
+        if node.op in ENTER_OPS:
+            name_of_frame: Any = node.attrs.get("frame_name")
+            if len(frame) == FRAME_DEPTH_MAX:
+                yield f"{_label(node)} is inside more than {FRAME_DEPTH_MAX} nested loops"
+            elif isinstance(name_of_frame, bytes):
+                frame = (*frame, name_of_frame.decode("utf-8", "surrogateescape"))
+        elif node.op in EXIT_OPS:
+            if not frame:
+                yield f"{_label(node)} is not inside a loop: no Enter leads to it"
+            frame = frame[:-1]
+        delivered[name] = frame
+
+
+def _sources(node: Node, supplied: Collection[OutputPort]) -> Iterable[str]:
+    if supplied:
+        yield from (port.node for port in node.inputs if port not in supplied)
+    else:
+        yield from (port.node for port in node.inputs)
+    yield from node.control_inputs
