@@ -1,0 +1,1 @@
+"""Graph -> Graph: one small file a pass, in the order that `pipeline` gives."""

@@ -1,0 +1,86 @@
+"""FlowEngine: an asynchronous dataflow engine that runs TensorFlow-1 graphs without TensorFlow.
+
+    import flowengine as fe
+    graph = fe.Graph.from_graph_def(open("graph.pb", "rb").read())
+    async with fe.Session(graph) as session:
+        print(await session.run("y:0", {"x:0": 3.0}))
+
+Names are resolved when first used, so that `import flowengine` starts no event loop and a part can be
+used alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from flowengine import asyncio, blocking
+    from flowengine.build.graph import Graph
+    from flowengine.build.tensor import Operation, Tensor
+    from flowengine.core import dtypes, errors
+    from flowengine.core.config import Config, RunMetadata, RunOptions
+    from flowengine.core.dtypes import DType
+    from flowengine.core.shapes import TensorShape
+    from flowengine.ir.opdef import OpDef, OpRegistry
+    from flowengine.kernels.registry import KernelRegistry
+    from flowengine.resources.container import ResourceManager
+    from flowengine.session import Session
+
+__version__: Final = "0.1.0"
+
+#: {public name: (module, name in it, or None for the module itself)}
+_PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
+    "Config": ("flowengine.core.config", "Config"),
+    "DType": ("flowengine.core.dtypes", "DType"),
+    "Graph": ("flowengine.build.graph", "Graph"),
+    "KernelRegistry": ("flowengine.kernels.registry", "KernelRegistry"),
+    "OpDef": ("flowengine.ir.opdef", "OpDef"),
+    "OpRegistry": ("flowengine.ir.opdef", "OpRegistry"),
+    "Operation": ("flowengine.build.tensor", "Operation"),
+    "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
+    "RunMetadata": ("flowengine.core.config", "RunMetadata"),
+    "RunOptions": ("flowengine.core.config", "RunOptions"),
+    "Session": ("flowengine.session", "Session"),
+    "Tensor": ("flowengine.build.tensor", "Tensor"),
+    "TensorShape": ("flowengine.core.shapes", "TensorShape"),
+    "asyncio": ("flowengine.asyncio", None),
+    "blocking": ("flowengine.blocking", None),
+    "dtypes": ("flowengine.core.dtypes", None),
+    "errors": ("flowengine.core.errors", None),
+}
+
+__all__ = [
+    "Config",
+    "DType",
+    "Graph",
+    "KernelRegistry",
+    "OpDef",
+    "OpRegistry",
+    "Operation",
+    "ResourceManager",
+    "RunMetadata",
+    "RunOptions",
+    "Session",
+    "Tensor",
+    "TensorShape",
+    "__version__",
+    "asyncio",
+    "blocking",
+    "dtypes",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    place = _PUBLIC.get(name)
+    if place is None:
+        raise AttributeError(f"module 'flowengine' has no attribute '{name}'")
+    module = importlib.import_module(place[0])
+    value = module if place[1] is None else getattr(module, place[1])
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

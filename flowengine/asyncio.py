@@ -1,0 +1,114 @@
+"""Session for asyncio programs: the steps run in a trio thread, their callers await them here.
+
+    async with fe.asyncio.Session(graph) as session:
+        y = await session.run("y:0", {"x:0": 3.0})
+
+Cancelling the awaiting asyncio task cancels the step and waits until it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.ir.graph import Graph
+from flowengine.portal import Portal
+from flowengine.resources.container import ResourceManager
+from flowengine.session import Session as _Session
+
+
+class Session:
+    """A `flowengine.Session` for asyncio; arguments, results and errors are the same.
+
+    Cancellation arrives as asyncio.CancelledError once the step has ended.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        *,
+        target: str = "",
+        config: Config | None = None,
+        resources: ResourceManager | None = None,
+    ) -> None:
+        self._session = _Session(graph, target=target, config=config, resources=resources)
+        self._portal: Portal | None = Portal()
+
+    @property
+    def graph(self) -> Graph:
+        return self._session.graph
+
+    async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
+        if self._portal is None:
+            raise FailedPreconditionError("this session is closed")
+        call = self._portal.start(function)
+        waiting = asyncio.wrap_future(call.future)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            call.cancel()
+            # Until the step has ended its feeds are borrowed: come back only then.
+            await asyncio.wait([waiting])
+            if not waiting.cancelled():
+                waiting.exception()
+            raise
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        targets: Sequence[Any] = (),
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """See `flowengine.Session.run`."""
+        step = partial(
+            self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
+        )
+        return await self._call(step)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+    ) -> Callable[..., Awaitable[Any]]:
+        """See `flowengine.Session.make_callable`."""
+        step = self._session.make_callable(fetches, feeds, targets)
+
+        async def call(*values: Any) -> Any:
+            return await self._call(partial(step, *values))
+
+        return call
+
+    def extend(self, graph: Graph) -> None:
+        """See `flowengine.Session.extend`."""
+        self._session.extend(graph)
+
+    def explain(
+        self, fetches: Any, feeds: Sequence[Any] = (), *, targets: Sequence[Any] = (), dot: bool = False
+    ) -> str:
+        """See `flowengine.Session.explain`."""
+        return self._session.explain(fetches, feeds, targets=targets, dot=dot)
+
+    async def close(self) -> None:
+        """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
+        if self._portal is None:
+            return
+        await self._call(self._session.close)
+        portal, self._portal = self._portal, None
+        portal.close()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+__all__ = ["Session"]

@@ -1,0 +1,104 @@
+"""Session for scripts, notebooks and threads: the same calls, without `await`.
+
+    with fe.blocking.Session(graph) as session:
+        y = session.run("y:0", {"x:0": 3.0})
+
+Each session keeps one thread with a trio run of its own. It may be used from several threads at a time;
+their steps run concurrently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.ir.graph import Graph
+from flowengine.portal import Portal
+from flowengine.resources.container import ResourceManager
+from flowengine.session import Session as _Session
+
+
+class Session:
+    """A `flowengine.Session` behind plain calls; arguments, results and errors are the same.
+
+    Ctrl-C while a call waits cancels its step, waits until it has ended, and raises KeyboardInterrupt.
+    A closed session raises FailedPreconditionError.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        *,
+        target: str = "",
+        config: Config | None = None,
+        resources: ResourceManager | None = None,
+    ) -> None:
+        self._session = _Session(graph, target=target, config=config, resources=resources)
+        self._portal: Portal | None = Portal()
+
+    @property
+    def graph(self) -> Graph:
+        return self._session.graph
+
+    def _open(self) -> Portal:
+        if self._portal is None:
+            raise FailedPreconditionError("this session is closed")
+        return self._portal
+
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        targets: Sequence[Any] = (),
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """See `flowengine.Session.run`."""
+        step = partial(
+            self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
+        )
+        return self._open().call(step)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+    ) -> Callable[..., Any]:
+        """See `flowengine.Session.make_callable`; the function returned is a plain one."""
+        step = self._session.make_callable(fetches, feeds, targets)
+
+        def call(*values: Any) -> Any:
+            return self._open().call(partial(step, *values))
+
+        return call
+
+    def extend(self, graph: Graph) -> None:
+        """See `flowengine.Session.extend`."""
+        self._session.extend(graph)
+
+    def explain(
+        self, fetches: Any, feeds: Sequence[Any] = (), *, targets: Sequence[Any] = (), dot: bool = False
+    ) -> str:
+        """See `flowengine.Session.explain`."""
+        return self._session.explain(fetches, feeds, targets=targets, dot=dot)
+
+    def close(self) -> None:
+        """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
+        portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.call(self._session.close)
+            portal.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+__all__ = ["Session"]

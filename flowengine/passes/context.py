@@ -1,0 +1,28 @@
+"""What a pass may ask beside the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flowengine.ir.graph import OutputPort
+    from flowengine.kernels.registry import KernelRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """One request: what is supplied, what is wanted, and which optional passes are on.
+
+    feeds      ports whose value the caller supplies; consumers go on naming them
+    fetches    ports whose value the caller wants
+    targets    names of nodes to run
+    kernels    what constant folding computes with; None leaves folding out
+    """
+
+    feeds: tuple[OutputPort, ...] = ()
+    fetches: tuple[OutputPort, ...] = ()
+    targets: tuple[str, ...] = ()
+    fold_constants: bool = True
+    merge_common_subexpressions: bool = True
+    kernels: KernelRegistry | None = None

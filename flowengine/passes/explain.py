@@ -1,0 +1,50 @@
+"""A graph, and the difference between two, as text and as DOT."""
+
+from __future__ import annotations
+
+from flowengine.ir.graph import Graph, Node
+
+
+def listing(graph: Graph) -> str:
+    """One line a node, in construction order: `name = Op(input:0, ^control)`."""
+    return "\n".join(_line(node) for node in graph) or "(nothing to run)"
+
+
+def difference(before: Graph, after: Graph) -> str:
+    """What went, came and changed, a line each, and the two sizes."""
+    removed = [n.name for n in before if n.name not in after]
+    added = [n for n in after if n.name not in before]
+    changed = [n for n in after if n.name in before and before[n.name] is not n]
+    lines = [f"{len(before)} nodes -> {len(after)}"]
+    if removed:
+        shown = ", ".join(removed[:8]) + (", ..." if len(removed) > 8 else "")
+        lines.append(f"removed {len(removed)}: {shown}")
+    lines += [f"+ {_line(node)}" for node in added]
+    lines += [f"~ {_line(node)}" for node in changed]
+    return "\n".join(lines)
+
+
+def to_dot(graph: Graph) -> str:
+    """The graph for Graphviz; control edges are dashed."""
+    lines = ["digraph {", "  node [shape=box];"]
+    for node in graph:
+        lines.append(f"  {_quoted(node.name)} [label={_quoted(f'{node.name}: {node.op}')}];")
+        for slot, port in enumerate(node.inputs):
+            lines.append(
+                f"  {_quoted(port.node)} -> {_quoted(node.name)} [label={_quoted(f'{port.slot}:{slot}')}];"
+            )
+        lines += [
+            f"  {_quoted(control)} -> {_quoted(node.name)} [style=dashed];" for control in node.control_inputs
+        ]
+    return "\n".join([*lines, "}"])
+
+
+def _line(node: Node) -> str:
+    inputs = [str(port) for port in node.inputs] + [f"^{name}" for name in node.control_inputs]
+    return f"{node.name} = {node.op}({', '.join(inputs)})"
+
+
+def _quoted(text: str) -> str:
+    """A DOT string, whatever the text holds."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,85 @@
+"""One run of a plan: its container, its deadline, its results."""
+
+from __future__ import annotations
+
+import itertools
+from time import perf_counter
+from typing import Any, Final
+
+import trio
+
+from flowengine.core.config import RunMetadata, Settings
+from flowengine.core.errors import DeadlineExceededError
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.container import ResourceManager, StepContainer
+from flowengine.runtime.executor import Executor
+from flowengine.runtime.plan import Plan
+
+_step_ids: Final = itertools.count(1)
+
+
+class StepRunner:
+    """Runs plans on one device with one resource manager. Steps may run at the same time.
+
+    running   executors of the steps that have not ended
+    """
+
+    def __init__(self, resources: ResourceManager, settings: Settings, device: str) -> None:
+        self.resources = resources
+        self.settings = settings
+        self.device = device
+        self.running: set[Executor] = set()
+        self._yielded_at = 0.0
+
+    async def run(
+        self,
+        plan: Plan,
+        feeds: list[Any],
+        timeout_seconds: float | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> list[Any]:
+        """The fetched values of one step, not yet the caller's own (see `values.FetchSpec`).
+
+        Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller
+        is cancelled. However it ends, the step's container is empty, nothing of the step waits, and
+        effects on state are those of the items that had completed.
+        """
+        started = perf_counter()
+        if started - self._yielded_at > 0.001:
+            # A host that runs one small step after another must still get its turn.
+            await trio.lowlevel.checkpoint()
+            self._yielded_at = perf_counter()
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        container = StepContainer()
+        context = KernelContext(
+            resources=self.resources,
+            step_container=container,
+            device=self.device,
+            step_id=next(_step_ids),
+            file_access=self.settings.file_access,
+        )
+        executor = Executor(plan, context, use_threads=self.settings.worker_threads)
+        self.running.add(executor)
+        try:
+            if timeout_seconds is None:
+                await executor.run(feeds)
+            else:
+                with trio.move_on_after(timeout_seconds) as scope:
+                    await executor.run(feeds)
+                if scope.cancelled_caught:
+                    raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
+            return executor.results()
+        finally:
+            self.running.discard(executor)
+            container.clear()
+            if run_metadata is not None:
+                run_metadata.wall_seconds = perf_counter() - started
+                run_metadata.items = len(plan.items)
+                run_metadata.heavy_items = executor.heavy_items
+                run_metadata.async_items = executor.async_items
+
+    def cancel_all(self) -> None:
+        """End every running step with CancelledError."""
+        for executor in tuple(self.running):
+            executor.request_cancel()

@@ -1,0 +1,308 @@
+"""Session: runs a graph in this process, inside a trio program.
+
+    async with fe.Session(graph) as session:
+        loss, _ = await session.run(["loss:0", "train"], {"x:0": batch})
+
+A session makes a plan for each combination of feeds, fetches and targets and keeps it. Steps may run at
+the same time; variables, queues and tables live in the session's resource manager between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+)
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.core.targets import opener_for
+from flowengine.ir.frames import ENTER_OPS, FramePath, assign_frames, describe_frame, output_frame
+from flowengine.ir.graph import Graph, OutputPort
+from flowengine.kernels.load import load_all
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes import explain
+from flowengine.passes.context import PassContext
+from flowengine.passes.pipeline import prepare
+from flowengine.resources.container import ResourceManager
+from flowengine.runtime.fetches import Assemble, FetchPlan, port_of
+from flowengine.runtime.plan import Plan, kernel_summary, make_plan
+from flowengine.runtime.step import StepRunner
+from flowengine.runtime.values import FeedSpec, FetchSpec
+
+#: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
+PLANS_MAX: Final = 512
+#: Before this producer version a Placeholder of unknown shape was written with an empty one.
+_SHAPED_PLACEHOLDERS: Final = 24
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+_DEVICE: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+class _Prepared:
+    """A plan with the two doors around it."""
+
+    __slots__ = ("assemble", "feeds", "fetches", "plan")
+
+    def __init__(
+        self, plan: Plan, feeds: list[FeedSpec], fetches: list[FetchSpec], assemble: Assemble
+    ) -> None:
+        self.plan = plan
+        self.feeds = feeds
+        self.fetches = fetches
+        self.assemble = assemble
+
+
+class Session:
+    """Steps of one graph in this process.
+
+    graph       what it runs; it may grow between steps, and the session notices
+    target      "" for this process; "scheme://address" where that scheme is registered
+    config      settings; see `Config`
+    resources   a resource manager shared with other sessions, else one of its own
+
+    Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        *,
+        target: str = "",
+        config: Config | None = None,
+        resources: ResourceManager | None = None,
+        kernels: KernelRegistry | None = None,
+    ) -> None:
+        self.graph: Graph = graph if graph is not None else Graph()
+        self.config = config if config is not None else Config()
+        self._settings = self.config.resolved()
+        #: A session opened elsewhere, which every call is passed to.
+        self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
+        self._owns_resources = resources is None
+        self.resources = resources if resources is not None else ResourceManager()
+        self._kernels = kernels if kernels is not None else load_all()
+        self._runner = StepRunner(self.resources, self._settings, _DEVICE)
+        self._plans: dict[Any, _Prepared] = {}
+        self._version = -1
+        self._frames: dict[str, FramePath] | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # -- running ------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        targets: Sequence[Any] = (),
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """Run one step and return the values of `fetches` in its structure.
+
+        fetches     "node:slot" for a value, "node" to run a node (yields None), a Tensor or Operation,
+                    or lists, tuples, named tuples and dicts of them
+        feed_dict   {"node:slot" or Tensor: value} instead of what the graph would compute there
+        targets     nodes to run for their effect
+
+        Values are NumPy scalars or arrays, `bytes` or object arrays of `bytes` for strings; the caller
+        owns them. Raises an error of `flowengine.errors`; trio.Cancelled if the caller is cancelled, which
+        leaves the session usable and the effects of nodes that had completed in place.
+        """
+        if self._remote is not None:
+            return await self._remote.run(
+                fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
+            )
+        feed_dict = feed_dict or {}
+        key = _key_of(fetches, feed_dict, targets)
+        prepared = self._plans.get(key) if key is not None else None
+        if prepared is None or self._version != self.graph.version:
+            prepared = self._prepare(fetches, list(feed_dict), targets)
+            if key is not None:
+                self._keep(key, prepared)
+        return await self._step(prepared, list(feed_dict.values()), options, run_metadata)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+    ) -> Callable[..., Awaitable[Any]]:
+        """A coroutine function that takes one value a feed, in order, and returns the fetches.
+
+        It does what `run` does, with everything looked up beforehand; a graph that has grown since does
+        not change what it runs.
+        """
+        if self._remote is not None:
+            remote: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
+            return remote
+        prepared = self._prepare(fetches, list(feeds), targets)
+        count = len(feeds)
+
+        async def call(*values: Any) -> Any:
+            if len(values) != count:
+                raise InvalidArgumentError(f"this callable takes {count} values, it was given {len(values)}")
+            return await self._step(prepared, values, None, None)
+
+        return call
+
+    async def _step(
+        self,
+        prepared: _Prepared,
+        values: Sequence[Any],
+        options: RunOptions | None,
+        run_metadata: RunMetadata | None,
+    ) -> Any:
+        if self._closed:
+            raise FailedPreconditionError("this session is closed")
+        self.resources.bind_to_current_run()
+        feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
+        timeout = None if options is None else options.timeout_seconds
+        results = await self._runner.run(prepared.plan, feeds, timeout, run_metadata)
+        del feeds
+        owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
+        return prepared.assemble(owned)
+
+    # -- planning -----------------------------------------------------------------------------------
+
+    def _keep(self, key: Any, prepared: _Prepared) -> None:
+        if len(self._plans) >= PLANS_MAX:
+            del self._plans[next(iter(self._plans))]
+        self._plans[key] = prepared
+
+    def _prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> _Prepared:
+        graph = self.graph
+        if self._version != graph.version:
+            self._plans.clear()
+            self._frames = None
+            self._version = graph.version
+        request = FetchPlan(graph, fetches, targets)
+        feed_ports = [port_of(graph, feed) for feed in feeds]
+        if len(set(feed_ports)) != len(feed_ports):
+            raise InvalidArgumentError("a tensor is fed twice: " + ", ".join(map(str, feed_ports)))
+        for port in feed_ports:
+            self._check_frame(port, "fed")
+        for port in request.ports:
+            self._check_frame(port, "fetched")
+        pruned = self._rewrite(graph, feed_ports, request)
+        plan = make_plan(pruned, feeds=feed_ports, fetches=request.ports, registry=self._kernels)
+        return _Prepared(
+            plan,
+            [self._feed_spec(port) for port in feed_ports],
+            [FetchSpec(str(port), self._dtype(port)) for port in request.ports],
+            request.assemble,
+        )
+
+    def _rewrite(self, graph: Graph, feeds: Sequence[OutputPort], request: FetchPlan) -> Graph:
+        context = PassContext(
+            feeds=tuple(feeds),
+            fetches=request.ports,
+            targets=request.targets,
+            fold_constants=self._settings.fold_constants,
+            merge_common_subexpressions=self._settings.merge_common_subexpressions,
+            kernels=self._kernels,
+        )
+        return prepare(graph, context)
+
+    def _check_frame(self, port: OutputPort, what: str) -> None:
+        """An edge inside a loop has one value an iteration: it can be neither fed nor fetched."""
+        if self._frames is None:
+            self._frames = {}
+            if any(node.op in ENTER_OPS for node in self.graph):
+                try:
+                    self._frames = assign_frames(self.graph)
+                except OpError:
+                    # A part of the graph is malformed; it is a fault of runs that reach it.
+                    self._frames = {}
+        frame = output_frame(self.graph[port.node], self._frames.get(port.node, ()))
+        if frame:
+            raise InvalidArgumentError(
+                f"'{port}' cannot be {what}: it belongs to {describe_frame(frame)}, where it has one value "
+                "an iteration; use what goes into its Enter or comes out of its Exit"
+            )
+
+    def _dtype(self, port: OutputPort) -> DType | None:
+        types = self.graph[port.node].output_types
+        return types[port.slot] if port.slot < len(types) else None
+
+    def _feed_spec(self, port: OutputPort) -> FeedSpec:
+        node = self.graph[port.node]
+        dtype = self._dtype(port)
+        if dtype is None:
+            raise InvalidArgumentError(f"'{port}' cannot be fed: the op {node.op} is not known here")
+        shape = UNKNOWN_SHAPE
+        if node.op in _PLACEHOLDERS:
+            declared = node.attrs.get("shape", UNKNOWN_SHAPE)
+            if isinstance(declared, TensorShape) and (
+                declared.rank or self.graph.producer >= _SHAPED_PLACEHOLDERS or node.op == "PlaceholderV2"
+            ):
+                shape = declared
+        return FeedSpec(str(port), dtype, shape)
+
+    # -- the rest -----------------------------------------------------------------------------------
+
+    def extend(self, graph: Graph) -> None:
+        """Add the nodes of another graph; InvalidArgumentError, with nothing added, if a name is taken."""
+        taken = [node.name for node in graph if node.name in self.graph]
+        if taken:
+            raise InvalidArgumentError(
+                f"the session's graph has these nodes already: {', '.join(taken[:10])}"
+            )
+        for node in graph:
+            self.graph.add(node)
+
+    def explain(
+        self, fetches: Any, feeds: Sequence[Any] = (), *, targets: Sequence[Any] = (), dot: bool = False
+    ) -> str:
+        """What a step would run: the nodes left after the passes, and what each pass removed.
+
+        `dot=True` gives the graph in DOT instead.
+        """
+        prepared = self._prepare(fetches, list(feeds), targets)
+        if dot:
+            return explain.to_dot(prepared.plan.graph)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(kernel_summary(prepared.plan).items()))
+        difference = explain.difference(self.graph, prepared.plan.graph)
+        return f"{explain.listing(prepared.plan.graph)}\nitems: {kinds or 'none'}\n\n{difference}"
+
+    async def close(self) -> None:
+        """End the running steps with CancelledError and free the session's own resources.
+
+        Closing twice does nothing. Nothing waits: the steps' callers see the error at their next turn.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._remote is not None:
+            await self._remote.close()
+        self._runner.cancel_all()
+        self._plans.clear()
+        if self._owns_resources:
+            self.resources.close()
+
+
+def _key_of(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
+    """What a plan is filed under; None for a structure that cannot be a key."""
+    if isinstance(fetches, list):
+        fetches = ("list", *fetches)
+    try:
+        key = (fetches, tuple(feed_dict), tuple(targets))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+__all__ = ["Session"]
