@@ -15,7 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from flowengine import asyncio, blocking
+    from flowengine import asyncio as asyncio
+    from flowengine import blocking as blocking
     from flowengine.build.graph import Graph
     from flowengine.build.tensor import Operation, Tensor
     from flowengine.core import dtypes, errors

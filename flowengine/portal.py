@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
 
-import outcome
 import trio
 
 from flowengine.core.errors import FailedPreconditionError
@@ -31,20 +30,19 @@ class Call:
         self._portal.post(self._scope.cancel)
 
     async def run(self, function: Callable[[], Awaitable[Any]]) -> None:
+        """Settle the future with what the function returns or raises; nothing leaves but cancellation."""
         self.future.set_running_or_notify_cancel()
-        with self._scope:
-            result = await outcome.acapture(function)
-            if isinstance(result, outcome.Error) and isinstance(result.error, trio.Cancelled):
-                raise result.error
-            self._settle(result)
+        try:
+            with self._scope:
+                self.future.set_result(await function())
+        except trio.Cancelled:  # the portal is closing
+            self.future.set_exception(trio.RunFinishedError("the session was closed"))
+            raise
+        except BaseException as error:
+            self.future.set_exception(error)
             return
-        self.future.set_exception(trio.RunFinishedError("the call was cancelled"))
-
-    def _settle(self, result: outcome.Outcome[Any]) -> None:
-        if isinstance(result, outcome.Error):
-            self.future.set_exception(result.error)
-        else:
-            self.future.set_result(result.unwrap())
+        if self._scope.cancelled_caught:
+            self.future.set_exception(trio.RunFinishedError("the call was cancelled"))
 
 
 class Portal:
