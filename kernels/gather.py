@@ -1,0 +1,134 @@
+"""Rows picked by index: Gather, GatherV2, GatherNd.
+
+An index outside of its dimension is an InvalidArgumentError that names it. The check is one vectorised
+maximum, so that `take` need not look again.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.array_args import brackets, check_indices, in_range, integer
+from flowengine.kernels.registry import kernel
+
+
+@kernel("Gather")
+def gather(params: Array, indices: Value) -> Array:
+    """params[indices, ...]: rows of `params` in the shape of the int32 or int64 `indices`."""
+    if not params.ndim:
+        raise InvalidArgumentError("params must be at least 1 dimensional")
+    return take(params, indices, 0)
+
+
+@kernel("GatherV2", host=("axis",))
+def gather_v2(params: Array, indices: Value, axis: Value, *, batch_dims: int) -> Array:
+    """Slices of `params` along `axis`, picked by `indices`, of which `batch_dims` leading axes are shared.
+
+    params    (B..., P..., N, S...)   B: batch_dims axes, N at `axis`
+    indices   (B..., I...)            int32 or int64, each in [0, N)
+    returns   (B..., P..., I..., S...)
+    """
+    if not params.ndim:
+        raise InvalidArgumentError("params must be at least 1 dimensional")
+    rank = params.ndim
+    number = int(axis) if axis.ndim == 0 else integer(axis, "axis")
+    if not -rank <= number < rank:
+        raise InvalidArgumentError(f"Expected axis in the range [{-rank}, {rank}), but got {number}")
+    if number < 0:
+        number += rank
+    if batch_dims:
+        return _batched(params, to_array(indices), number, batch_dims)
+    return take(params, indices, number)
+
+
+def take(params: Array, indices: Value, axis: int) -> Array:
+    """params.take with indices checked first: outside [0, size) is an error, negative ones too."""
+    check_indices(indices, params.shape[axis])
+    if not indices.size and not params.size:
+        # numpy refuses to take nothing from nothing along an axis of size 0.
+        return np.empty((*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]), params.dtype)
+    taken: Array = params.take(indices, axis, None, "clip")
+    return taken
+
+
+def _batched(params: Array, indices: Array, axis: int, batch_dims: int) -> Array:
+    if batch_dims < 0:
+        batch_dims += indices.ndim
+    if not 0 <= batch_dims <= indices.ndim or batch_dims > axis:
+        raise InvalidArgumentError(
+            f"batch_dims ({batch_dims}) must be at most the rank of indices ({indices.ndim}) "
+            f"and at most axis ({axis})"
+        )
+    batch = params.shape[:batch_dims]
+    if indices.shape[:batch_dims] != batch:
+        raise InvalidArgumentError(
+            f"the first {batch_dims} dimensions of params {brackets(params.shape)} and indices "
+            f"{brackets(indices.shape)} must agree"
+        )
+    check_indices(indices, params.shape[axis])
+    between, inner = params.shape[batch_dims:axis], params.shape[axis + 1 :]
+    size = params.shape[axis]
+    count, middle = math.prod(batch), math.prod(between)
+    flat = params.reshape((count * middle * size, *inner))
+    # Row number of (batch, middle, index) in params with its leading axes joined.
+    start = (np.arange(count * middle, dtype=np.int64) * size).reshape(count, middle, 1)
+    picked = start + indices.reshape(count, 1, math.prod(indices.shape[batch_dims:]))
+    rows = flat.take(picked.ravel(), 0, None, "clip") if picked.size else flat[:0]
+    return rows.reshape((*batch, *between, *indices.shape[batch_dims:], *inner))
+
+
+def flat_positions(indices: Array, shape: tuple[int, ...], what: str) -> Array:
+    """The position in row-major order of each index vector into an array of this (leading) shape.
+
+    indices   (..., K) integers, K = len(shape)
+    returns   (...) int64; InvalidArgumentError names the first vector that is outside, as `what`
+    """
+    result = np.zeros(indices.shape[:-1], np.int64)
+    fits = True
+    for axis, size in enumerate(shape):
+        column = indices[..., axis]
+        fits = fits and in_range(column, size)
+        result *= size
+        result += column
+    if not fits:
+        outside = ((indices < 0) | (indices >= np.array(shape))).any(axis=-1)
+        where = tuple(np.argwhere(outside)[0].tolist())
+        raise InvalidArgumentError(
+            f"indices{brackets(where) if where else ''} = {brackets(indices[where].tolist())} "
+            f"does not index into {what} {brackets(shape)}"
+        )
+    return result
+
+
+@kernel("GatherNd")
+def gather_nd(params: Value, indices: Array) -> Array:
+    """params[indices[..., 0], indices[..., 1], ...].
+
+    params    (D_0, ..., D_k-1, S...)
+    indices   (I..., K)   int32 or int64
+    returns   (I..., S...)
+    """
+    array, indices = to_array(params), to_array(indices)
+    if not array.ndim:
+        raise InvalidArgumentError("params must be at least a vector")
+    if not indices.ndim:
+        raise InvalidArgumentError("indices must be at least a vector")
+    depth = indices.shape[-1]
+    if depth > array.ndim:
+        raise InvalidArgumentError(
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {array.ndim}"
+        )
+    lead, inner = array.shape[:depth], array.shape[depth:]
+    outer = indices.shape[:-1]
+    if math.prod(outer) and depth and not math.prod(lead):
+        raise InvalidArgumentError(
+            f"Requested more than 0 entries, but params is empty. Params shape: {brackets(array.shape)}"
+        )
+    positions = flat_positions(indices, lead, "params of shape")
+    if not array.size or not positions.size:
+        return np.empty((*outer, *inner), array.dtype)
+    return array.reshape((math.prod(lead), *inner)).take(positions, 0, None, "clip")

@@ -1,0 +1,74 @@
+"""Rows dealt out to several tensors, and put together again: DynamicPartition, DynamicStitch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.array_args import blank, brackets, check_indices, outputs, shape_of
+from flowengine.kernels.registry import kernel
+
+
+@kernel("DynamicPartition", fresh=True)
+def dynamic_partition(data: Value, partitions: Value, *, num_partitions: int) -> Value:
+    """`num_partitions` tensors: the rows of `data` by the number in `partitions`, order kept.
+
+    partitions   (P...) int32 in [0, num_partitions)
+    data         (P..., S...)
+    returns      one (count, S...) each
+    """
+    array, numbers = to_array(data), to_array(partitions)
+    rank = numbers.ndim
+    if array.shape[:rank] != numbers.shape:
+        raise InvalidArgumentError(
+            f"data.shape must start with partitions.shape, got data.shape = {brackets(array.shape)}, "
+            f"partitions.shape = {brackets(numbers.shape)}"
+        )
+    check_indices(numbers, num_partitions, "partitions")
+    flat = numbers.reshape(-1)
+    rows = array.reshape((flat.size, *array.shape[rank:]))
+    if num_partitions <= 4:
+        return outputs([rows[flat == i] for i in range(num_partitions)])
+    order = flat.argsort(kind="stable")
+    ends = np.cumsum(np.bincount(flat, minlength=num_partitions)).tolist()
+    dealt = rows.take(order, 0) if rows.size else rows
+    return outputs([dealt[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+
+
+@kernel("DynamicStitch", "ParallelDynamicStitch", fresh=True)
+def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array:
+    """merged[indices[m][i, ...]] = data[m][i, ...], later inputs winning.
+
+    indices   int32, (I_m...)
+    data      (I_m..., S...)
+    returns   (largest index + 1, S...); rows that no index names are zero
+    """
+    places = [to_array(i) for i in indices]
+    values = [to_array(d) for d in data]
+    inner = values[0].shape[places[0].ndim :]
+    size = 0
+    for m, (place, value) in enumerate(zip(places, values, strict=True)):
+        if shape_of(value)[: place.ndim] != place.shape:
+            raise InvalidArgumentError(
+                f"data[{m}].shape = {brackets(value.shape)} does not start with "
+                f"indices[{m}].shape = {brackets(place.shape)}"
+            )
+        if value.shape[place.ndim :] != inner:
+            raise InvalidArgumentError(
+                f"Need data[0].shape[{places[0].ndim}:] = data[{m}].shape[{place.ndim}:], got "
+                f"data[0].shape = {brackets(values[0].shape)}, data[{m}].shape = {brackets(value.shape)}"
+            )
+        if place.size:
+            if int(np.minimum.reduce(place, axis=None)) < 0:
+                raise InvalidArgumentError(
+                    f"indices[{m}] holds {int(np.minimum.reduce(place, axis=None))}: "
+                    "an index must not be negative"
+                )
+            size = max(size, int(np.maximum.reduce(place, axis=None)) + 1)
+    # Gaps are memory too: an index far beyond the data asks for as much.
+    out = blank((size, *inner), values[0].dtype)
+    for place, value in zip(places, values, strict=True):
+        if place.size:
+            out[place] = value
+    return out
