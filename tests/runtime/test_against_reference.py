@@ -1,0 +1,152 @@
+"""The executor gives what the reference interpreter gives, bit for bit, whatever the caller does to values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.core.arrays import to_array
+from flowengine.resources.container import ResourceManager
+from flowengine.testing.reference import evaluate
+from flowengine.testing.strategies import GraphCase, graphs
+
+
+def same_bits(got: Any, want: Any) -> bool:
+    """Equal type, shape and values; any two NaNs are the same."""
+    a, b = to_array(got), to_array(want)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind == "f":
+        nan = np.isnan(a) & np.isnan(b)
+        return bool(np.all(nan | ((a == b) & (np.signbit(a) == np.signbit(b)))))
+    return bool(np.array_equal(a, b))
+
+
+def expected(case: GraphCase) -> list[list[Any]]:
+    """What the reference says that each run gives."""
+    resources = ResourceManager()
+    evaluate(case.graph, [], {}, case.setup, resources=resources)
+    return [
+        [np.array(v) for v in evaluate(case.graph, fetches, feeds, case.targets, resources=resources)]
+        for fetches, feeds in case.runs
+    ]
+
+
+def check(case: GraphCase, got: list[list[Any]]) -> None:
+    for number, ((fetches, _), have, want) in enumerate(zip(case.runs, got, expected(case), strict=True)):
+        for name, a, b in zip(fetches, have, want, strict=True):
+            assert same_bits(a, b), f"run {number}: {name} is {a!r}, the reference says {b!r}"
+
+
+async def play(case: GraphCase, session: fe.Session) -> list[list[Any]]:
+    await session.run([], targets=case.setup)
+    return [
+        list(await session.run(list(fetches), feeds, targets=case.targets)) for fetches, feeds in case.runs
+    ]
+
+
+@given(graphs())
+def test_random_graphs_give_what_the_reference_gives(case: GraphCase) -> None:
+    async def main() -> list[list[Any]]:
+        async with fe.Session(case.graph) as session:
+            return await play(case, session)
+
+    check(case, trio.run(main))
+
+
+@given(graphs(max_statements=4, max_depth=3, runs=1))
+def test_deeply_nested_control_flow_gives_what_the_reference_gives(case: GraphCase) -> None:
+    async def main() -> list[list[Any]]:
+        async with fe.Session(case.graph) as session:
+            return await play(case, session)
+
+    check(case, trio.run(main))
+
+
+@given(graphs())
+def test_a_graph_that_was_written_and_read_again_gives_the_same(case: GraphCase) -> None:
+    written = case.graph.to_graph_def().SerializeToString()
+
+    async def main() -> list[list[Any]]:
+        async with fe.Session(fe.Graph.from_graph_def(written)) as session:
+            return await play(case, session)
+
+    check(case, trio.run(main))
+
+
+@given(graphs(), st.integers(0, 255))
+def test_overwriting_feeds_and_fetches_changes_nothing_else(case: GraphCase, junk: int) -> None:
+    """A feed is the caller's again when the step ends, a fetch is the caller's own at once."""
+
+    def scribble(value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            value.view(np.uint8).fill(junk) if value.ndim else value.fill(junk)
+
+    async def main() -> list[list[Any]]:
+        results = []
+        async with fe.Session(case.graph) as session:
+            await session.run([], targets=case.setup)
+            for fetches, feeds in case.runs:
+                own = {name: value.copy() for name, value in feeds.items()}
+                values = list(await session.run(list(fetches), own, targets=case.targets))
+                results.append([np.array(v) for v in values])
+                for value in (*values, *own.values()):
+                    scribble(value)
+        return results
+
+    check(case, trio.run(main))
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_results_that_stay_alive_do_not_change(case: GraphCase, _: Any) -> None:
+    """What one step returned is the same after later steps wrote the variables."""
+
+    async def main() -> None:
+        async with fe.Session(case.graph) as session:
+            await session.run([], targets=case.setup)
+            kept: list[tuple[Any, Any]] = []
+            for fetches, feeds in (*case.runs, *case.runs):
+                values = await session.run(list(fetches), feeds, targets=case.targets)
+                kept += [(value, np.array(value)) for value in values]
+            for value, copy in kept:
+                assert same_bits(value, copy)
+
+    trio.run(main)
+
+
+@given(graphs(variables=False, runs=2))
+def test_concurrent_steps_of_one_session_do_not_mix(case: GraphCase) -> None:
+    async def main() -> list[list[Any]]:
+        results: list[list[Any]] = [[] for _ in case.runs]
+
+        async def step(number: int) -> None:
+            fetches, feeds = case.runs[number]
+            for _ in range(2):
+                results[number] = list(await session.run(list(fetches), feeds, targets=case.targets))
+
+        async with fe.Session(case.graph) as session, trio.open_nursery() as nursery:
+            for number in range(len(case.runs)):
+                nursery.start_soon(step, number)
+        return results
+
+    check(case, trio.run(main))
+
+
+@given(graphs(runs=1))
+def test_a_feed_of_the_wrong_type_is_refused_and_the_session_goes_on(case: GraphCase) -> None:
+    async def main() -> list[list[Any]]:
+        async with fe.Session(case.graph) as session:
+            fetches, feeds = case.runs[0]
+            name = next(iter(feeds))
+            with pytest.raises((fe.errors.OpError, TypeError, ValueError)) as caught:
+                await session.run(list(fetches), {**feeds, name: np.full((7, 7), b"x", object)})
+            note(str(caught.value))
+            return await play(case, session)
+
+    check(case, trio.run(main))
