@@ -226,3 +226,15 @@ define(
     ],
     is_stateful=True,
 )
+define(
+    "Unstage",
+    outputs=["values: dtypes"],
+    attrs=[
+        "capacity: int >= 0 = 0",
+        "memory_limit: int >= 0 = 0",
+        "dtypes: list(type) >= 1",
+        'container: string = ""',
+        'shared_name: string = ""',
+    ],
+    is_stateful=True,
+)
