@@ -23,42 +23,26 @@ class Signatures:
     """A cache; make one for each graph that is read or checked."""
 
     def __init__(self) -> None:
-        self._inputs: dict[object, Types | None] = {}
-        self._outputs: dict[object, Types | None] = {}
-        self._deciding: dict[int, tuple[OpDef, tuple[str, ...], tuple[str, ...]]] = {}
+        self._known: dict[object, tuple[Types, Types] | None] = {}
+        #: id of an OpDef -> it, so that the id is not given to another, and its deciding attributes.
+        self._deciding: dict[int, tuple[OpDef, tuple[str, ...]]] = {}
 
-    def inputs(self, op_def: OpDef, attrs: Mapping[str, AttrValue]) -> Types | None:
-        """The type of each input, lists flattened; None where the attributes do not say."""
-        deciding = self._deciding.get(id(op_def)) or self._decide(op_def)
-        return _lookup(self._inputs, op_def, op_def.inputs, deciding[1], attrs)
-
-    def outputs(self, op_def: OpDef, attrs: Mapping[str, AttrValue]) -> Types | None:
-        """The type of each output, lists flattened; None where the attributes do not say."""
-        deciding = self._deciding.get(id(op_def)) or self._decide(op_def)
-        return _lookup(self._outputs, op_def, op_def.outputs, deciding[2], attrs)
-
-    def _decide(self, op_def: OpDef) -> tuple[OpDef, tuple[str, ...], tuple[str, ...]]:
-        # The OpDef is kept, so that its id is not given to another.
-        found = (op_def, _attr_names(op_def.inputs), _attr_names(op_def.outputs))
-        self._deciding[id(op_def)] = found
-        return found
-
-
-def _lookup(
-    known: dict[object, Types | None],
-    op_def: OpDef,
-    args: Sequence[ArgDef],
-    deciding: tuple[str, ...],
-    attrs: Mapping[str, AttrValue],
-) -> Types | None:
-    key = (id(op_def), *[attrs.get(name) for name in deciding])
-    try:
-        return known[key]
-    except KeyError:
-        types = known[key] = _types(args, attrs)
-        return types
-    except TypeError:  # a function or an unreadable value where a type or a number should be
-        return None
+    def types(self, op_def: OpDef, attrs: Mapping[str, AttrValue]) -> tuple[Types, Types] | None:
+        """The types of the inputs and of the outputs, lists flattened; None where attributes do not say."""
+        identity = id(op_def)
+        deciding = self._deciding.get(identity)
+        if deciding is None:
+            deciding = self._deciding[identity] = (op_def, _attr_names((*op_def.inputs, *op_def.outputs)))
+        key = (identity, *[attrs.get(name) for name in deciding[1]])
+        try:
+            return self._known[key]
+        except KeyError:
+            inputs, outputs = _types(op_def.inputs, attrs), _types(op_def.outputs, attrs)
+            both = None if inputs is None or outputs is None else (inputs, outputs)
+            self._known[key] = both
+            return both
+        except TypeError:  # a function or an unreadable value where a type or a number should be
+            return None
 
 
 def _attr_names(args: Sequence[ArgDef]) -> tuple[str, ...]:

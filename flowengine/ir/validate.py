@@ -25,7 +25,7 @@ from flowengine.ir.attrvalue import UnreadableAttr
 from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, FramePath, describe_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import AttrDef, OpDef
-from flowengine.ir.signature import PORTS_MAX, Signatures
+from flowengine.ir.signature import PORTS_MAX, Signatures, Types
 
 #: Loops within loops. A path of frames is kept for every node, so the depth must have a bound.
 FRAME_DEPTH_MAX: Final = 100
@@ -72,33 +72,33 @@ def graph_faults(
     """Every fault, in the order of the nodes, structural ones of the whole graph last."""
     faults: list[str] = []
     signatures = Signatures()
-    #: Nodes whose outputs have no type, because their op is unknown or their attributes are wrong.
-    untyped: set[str] = set()
+    #: What the inputs must be, for nodes whose op is known and whose attributes are right; the outputs
+    #: of the others have no type.
+    wanted: dict[str, Types] = {}
     for node in nodes.values():
         if not names.is_valid_node_name(node.name, internal=True):
             faults.append(f"{_label(node)} has a name that no node may have")
         if node.op_def is None:
-            untyped.add(node.name)
             if strict:
                 faults.append(f"{_label(node)}: Op type not registered '{node.op}'")
-        else:
-            wrong = attr_faults(node.op_def, node.attrs)
-            if wrong:
-                untyped.add(node.name)
-                faults.extend(f"{_label(node)}: {fault}" for fault in wrong)
-            elif signatures.inputs(node.op_def, node.attrs) is None or (
-                signatures.outputs(node.op_def, node.attrs) is None
-            ):
-                untyped.add(node.name)
-                faults.append(
-                    f"{_label(node)}: its attributes ask for more than {PORTS_MAX} inputs or outputs"
-                )
-    for node in nodes.values():
-        wrong = _input_faults(node, nodes, untyped, supplied, signatures)
+            continue
+        wrong = attr_faults(node.op_def, node.attrs)
         if wrong:
             faults.extend(f"{_label(node)}: {fault}" for fault in wrong)
-    faults.extend(_cycle_faults(nodes))
-    faults.extend(_frame_faults(nodes, supplied))
+            continue
+        types = signatures.types(node.op_def, node.attrs)
+        if types is None:
+            faults.append(f"{_label(node)}: its attributes ask for more than {PORTS_MAX} inputs or outputs")
+        else:
+            wanted[node.name] = types[0]
+    for node in nodes.values():
+        wrong = _input_faults(node, nodes, wanted, supplied)
+        if wrong:
+            faults.extend(f"{_label(node)}: {fault}" for fault in wrong)
+    order = traverse.topological_order(nodes)
+    if len(order) != len(nodes):
+        faults.extend(_cycle_faults(nodes))
+    faults.extend(_frame_faults(nodes, order, supplied))
     return faults
 
 
@@ -188,32 +188,26 @@ def _describe(value: AttrValue) -> str:
 
 
 def _input_faults(
-    node: Node,
-    nodes: Mapping[str, Node],
-    untyped: Collection[str],
-    supplied: Collection[OutputPort],
-    signatures: Signatures,
+    node: Node, nodes: Mapping[str, Node], wanted: Mapping[str, Types], supplied: Collection[OutputPort]
 ) -> list[str]:
     faults: list[str] = []
-    known = node.op_def is not None and node.name not in untyped
-    wanted = (signatures.inputs(node.op_def, node.attrs) or ()) if node.op_def is not None and known else ()
-    inputs = node.inputs
-    if known and len(wanted) != len(inputs):
-        faults.append(f"has {len(inputs)} inputs, the op wants {len(wanted)}")
-    check_types = known and not faults
-    for index, port in enumerate(inputs):
+    types = wanted.get(node.name)
+    if types is not None and len(types) != len(node.inputs):
+        faults.append(f"has {len(node.inputs)} inputs, the op wants {len(types)}")
+        types = None
+    for index, port in enumerate(node.inputs):
         source = nodes.get(port.node)
         if source is None:
             if port not in supplied:
                 faults.append(f"input {index} is '{port}', but no node has that name")
             continue
-        if port.node in untyped:
+        if port.node not in wanted:
             continue
         offered = source.output_types
         if port.slot >= len(offered):
             faults.append(f"input {index} is '{port}', but {_label(source)} has {len(offered)} outputs")
-        elif check_types:
-            given, want = offered[port.slot], wanted[index]
+        elif types is not None:
+            given, want = offered[port.slot], types[index]
             if given is not want and (want.is_ref or given.base is not want):
                 faults.append(f"input {index} ('{port}') is {given}, the op wants {want}")
     faults.extend(
@@ -233,10 +227,12 @@ def _cycle_faults(nodes: Mapping[str, Node]) -> Iterable[str]:
         yield f"a cycle that is not a loop (no NextIteration leads back to a Merge): {path}"
 
 
-def _frame_faults(nodes: Mapping[str, Node], supplied: Collection[OutputPort]) -> Iterable[str]:
+def _frame_faults(
+    nodes: Mapping[str, Node], order: Iterable[str], supplied: Collection[OutputPort]
+) -> Iterable[str]:
     """As `frames.assign_frames`, but goes on after a fault, and forgives what is dangling."""
     delivered: dict[str, FramePath] = {}
-    for name in traverse.topological_order(nodes):
+    for name in order:
         node = nodes[name]
         frame: FramePath | None = None
         first = ""
