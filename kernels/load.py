@@ -14,6 +14,8 @@ MODULES: Final = (
     "resource_variables",
     "scatter",
     "queues",
+    "tensor_array",
+    "stack",
     "constants",
     "identity",
     "array_shapes",

@@ -369,9 +369,9 @@ def resource_gather(resource: Any, indices: Any, *, dtype: DType, batch_dims: in
         )
     check_indices(indices, params.shape[depth])
     batches = int(np.multiply.reduce(params.shape[:depth], dtype=np.int64))
-    rows = indices.reshape((batches, -1))
+    rows = indices.reshape((batches, int(np.multiply.reduce(indices.shape[depth:], dtype=np.int64))))
     flat = params.reshape((batches, *params.shape[depth:]))
-    picked = flat[np.arange(batches)[:, None], rows]
+    picked: Array = flat[np.arange(batches)[:, None], rows]
     return picked.reshape(indices.shape + params.shape[depth + 1 :])
 
 

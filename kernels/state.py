@@ -123,8 +123,8 @@ def temporary_variable(
     Raises AlreadyExistsError where another node has made one of this name and it is alive; the same
     node may run again, in another iteration of a loop, and gets another variable.
     """
-    dims = shape.dims
-    if dims is None or not shape.is_fully_defined:
+    dims = shape.as_tuple()
+    if dims is None:
         raise InvalidArgumentError(f"a temporary variable needs a complete shape, not {shape}")
     key = _temporary_key(var_name, node.name)
     other = ctx.step_container.find(key)
@@ -137,7 +137,7 @@ def temporary_variable(
     return made
 
 
-def _zeros(dims: Any, dtype: DType) -> Array:
+def _zeros(dims: tuple[int, ...], dtype: DType) -> Array:
     if dtype.as_numpy_dtype.hasobject:
         return np.full(dims, b"", dtype=object)
     return np.zeros(dims, dtype=dtype.as_numpy_dtype)

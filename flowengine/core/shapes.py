@@ -57,6 +57,13 @@ class TensorShape:
             raise InvalidArgumentError("the rank of this shape is unknown")
         return list(self.dims)
 
+    def as_tuple(self) -> tuple[int, ...] | None:
+        """The dimensions where all of them are known, else None."""
+        if self.dims is None:
+            return None
+        known = tuple(d for d in self.dims if d is not None)
+        return known if len(known) == len(self.dims) else None
+
     def is_compatible_with(self, other: TensorShape) -> bool:
         """Whether one tensor could have both shapes."""
         if self.dims is None or other.dims is None:

@@ -72,11 +72,7 @@ class Variable:
         """The shape of the value held, else the declared one where that is complete, else None."""
         if self._array is not None:
             return self._array.shape
-        dims = self.shape.dims
-        if dims is None:
-            return None
-        known = tuple(d for d in dims if d is not None)
-        return known if len(known) == len(dims) else None
+        return self.shape.as_tuple()
 
     def read(self) -> Value:
         """The value, shared: it will not change, and the caller must not write into it.
