@@ -32,6 +32,7 @@ ALLOWED = {
         "flowengine.cluster.",
         "flowengine.devices.cuda",
         "flowengine.kernels.",
+        "flowengine.portal",
         "flowengine.resources.",
         "flowengine.runtime.",
         "flowengine.session",

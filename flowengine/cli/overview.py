@@ -85,7 +85,10 @@ def dtype_of(graph: Graph, port: OutputPort) -> DType | None:
 
 
 def likely_outputs(graph: Graph) -> list[TensorFacts]:
-    """The tensors that nothing consumes and that are no mere effect, the last constructed first."""
+    """The tensors that nothing consumes and that are no mere effect, the last constructed first.
+
+    Those that only read a variable or belong to a gradient come after the others.
+    """
     consumed = {port.node for node in graph for port in node.inputs}
     found = [
         node
@@ -96,7 +99,14 @@ def likely_outputs(graph: Graph) -> list[TensorFacts]:
         and not node.op.startswith(_EFFECTS)
         and not node.name.startswith("save/")
     ]
-    return [_facts(graph, OutputPort(node.name, 0)) for node in reversed(found)]
+    found.reverse()
+    found.sort(key=lambda node: _is_by_product(graph, node))
+    return [_facts(graph, OutputPort(node.name, 0)) for node in found]
+
+
+def _is_by_product(graph: Graph, node: Node) -> bool:
+    reads = node.op in ("Identity", "ReadVariableOp") and graph[node.inputs[0].node].op in _VARIABLES
+    return reads or "gradients" in node.name.split("/")
 
 
 def _facts(graph: Graph, port: OutputPort) -> TensorFacts:

@@ -61,7 +61,7 @@ def run_job(job: Job, interrupt: Interrupt) -> Report:
 
 
 async def _run_steps(job: Job, report: Report) -> None:
-    from flowengine.config import RunOptions
+    from flowengine.core.config import RunOptions
     from flowengine.session import Session
 
     options = RunOptions(timeout_seconds=job.timeout_seconds)
