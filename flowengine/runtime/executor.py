@@ -257,6 +257,21 @@ class Executor:
                         del a
                         state.finish_single(item, iteration, value)
                         del value
+                elif kind == 3 and not item.follows:  # Kind.SWITCH
+                    start = item.start
+                    value = entries[start]
+                    pred = entries[start + 1]
+                    entries[start] = None
+                    if pred.ndim:
+                        self._predicate(item, iteration, [value, pred])
+                    state.finish_switch(item, iteration, value, 1 if pred else 0)
+                    del value
+                elif kind == 5 and not item.follows:  # Kind.FORWARD
+                    start = item.start
+                    value = entries[start]
+                    entries[start] = None
+                    state.finish_single(item, iteration, value)
+                    del value
                 elif kind == 4:  # Kind.MERGE
                     state.finish_merge(item, iteration)
                 else:

@@ -46,6 +46,8 @@ class Item:
     start, stop    its inputs in the frame's entries; a Merge has two: value and index
     edges          for each output slot: (local, entry, consumer) of each plain data edge
     merge_edges    for each output slot: (Merge, its input, whether the edge comes from an Enter)
+    passing        for each output slot: the NextIterations and Exits that wait for nothing else, which
+                   hand the value on as it arrives instead of being scheduled
     control        (local, consumer) of each control edge to an item that is not a Merge
     control_merges the Merges that wait for it
     groups         lengths of the list arguments (None for a single one), or None if all are single
@@ -64,8 +66,10 @@ class Item:
         "function",
         "groups",
         "has_rare_edges",
+        "follows",
         "inline_bytes",
         "is_constant_enter",
+        "is_immediate",
         "kind",
         "local",
         "merge_edges",
@@ -76,6 +80,7 @@ class Item:
         "nowait",
         "num_outputs",
         "order",
+        "passing",
         "runs_dead",
         "single",
         "start",
@@ -102,6 +107,8 @@ class Item:
         self.mutates = False
         self.groups: tuple[int | None, ...] | None = None
         self.dereference: tuple[int, ...] = ()
+        #: A control flow item that must follow a reference first.
+        self.follows = False
         self.num_outputs = 0
         self.single = False
         #: A ControlTrigger runs whatever the deadness of its inputs.
@@ -109,7 +116,11 @@ class Item:
         self.value: Any = None
         self.edges: tuple[tuple[Edge, ...], ...] = ()
         self.merge_edges: tuple[tuple[MergeEdge, ...], ...] | None = None
-        #: Whether any of the next three is set: few items have such edges.
+        self.passing: tuple[tuple[Item, ...], ...] | None = None
+        #: Of a Merge: it waits for no control input, so the first live value goes through at once.
+        self.is_immediate = False
+        #: Whether any of merge_edges, passing, control and control_merges
+        #: is set: few items have such edges.
         self.has_rare_edges = False
         self.control: tuple[tuple[int, Item], ...] | None = None
         self.control_merges: tuple[Item, ...] | None = None

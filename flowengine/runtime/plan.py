@@ -110,6 +110,9 @@ class _Planner:
         self.merges: dict[str, list[list[MergeEdge]]] = {}
         self.control: dict[str, list[tuple[int, Item]]] = {}
         self.control_merges: dict[str, list[Item]] = {}
+        self.passing: dict[str, list[list[Item]]] = {}
+        #: Forwarding nodes and Consts whose consumers take what they give from elsewhere.
+        self.needed = self._nodes_that_must_run()
         self.feed_edges: list[tuple[list[Edge], list[MergeEdge]]] = [([], []) for _ in feeds]
         self.baked_merges: dict[str, list[MergeEdge]] = {}
 
@@ -133,6 +136,43 @@ class _Planner:
             frames=self.frames,
         )
 
+    # -- what need not run ---------------------------------------------------------------------------
+
+    def _nodes_that_must_run(self) -> set[str]:
+        """Consts and Identities that have a consumer which only an item can serve.
+
+        A control edge needs an item to come from, a Merge needs a token to arrive. Any other consumer of
+        a Const finds the value in its entries, and of an Identity takes the Identity's own input.
+        """
+        needed: set[str] = set()
+        for node in self.graph:
+            needed.update(node.control_inputs)
+            if node.op in MERGE_OPS:
+                needed.update(port.node for port in node.inputs)
+        needed.update(port.node for port in self.fetches if self._is_controlled_const(port))
+        return needed
+
+    def _is_controlled_const(self, port: OutputPort) -> bool:
+        node = self.graph.nodes.get(port.node)
+        return node is not None and node.op == "Const" and bool(node.control_inputs)
+
+    def _forwards(self, node: Node) -> bool:
+        """Whether the node's output is its input, at the same time and as dead: nothing is computed."""
+        return (
+            node.op in _FORWARDING
+            and not node.control_inputs
+            and (node.op == "RefIdentity" or not self._is_reference(node.inputs[0]))
+        )
+
+    def _resolve(self, port: OutputPort) -> OutputPort:
+        """Where a value really comes from: through Identities that wait for nothing else."""
+        while port not in self.feeds:
+            node = self.graph[port.node]
+            if not self._forwards(node):
+                break
+            port = node.inputs[0]
+        return port
+
     # -- items --------------------------------------------------------------------------------------
 
     def _add_item(self, node: Node, order: int) -> None:
@@ -141,8 +181,11 @@ class _Planner:
             raise InvalidArgumentError(
                 f"'{node.name}' can never run: it is part of a cycle that no Enter leads into"
             )
-        if node.op == "Const" and not path and not node.control_inputs:
+        if node.op == "Const":
             self.baked[node.name] = constant_value(node)
+            if not node.control_inputs or node.name not in self.needed:
+                return
+        elif node.name not in self.needed and self._forwards(node):
             return
         frame = self._frame(path)
         item = Item(node, order, frame)
@@ -179,7 +222,7 @@ class _Planner:
             item.runs_dead = op == "ControlTrigger"
         elif op == "Const":
             item.kind = Kind.CONSTANT
-            item.value = constant_value(node)
+            item.value = self.baked[node.name]
         elif op in _FORWARDING:
             item.kind = Kind.FORWARD
         else:
@@ -264,25 +307,59 @@ class _Planner:
             if dereference and item.kind in (Kind.UNARY, Kind.BINARY):
                 item.kind = Kind.GENERAL
         item.stop = item.start + item.arity
+        if item.kind in (Kind.FORWARD, Kind.SWITCH, Kind.NEXT_ITERATION, Kind.EXIT, Kind.ENTER):
+            item.follows = bool(item.dereference)
         for name in item.node.control_inputs:
             self._connect_control(item, name)
+        if item.kind is Kind.MERGE:
+            item.is_immediate = frame.pending[item.local] == 1
 
     def _connect_data(self, item: Item, entry: int, port: OutputPort) -> None:
+        port = self._resolve(port)
+        frame = item.frame
         feed = self.feeds.get(port)
         if feed is not None:
             self.feed_edges[feed][0].append((item.local, entry, item))
         elif port.node in self.baked:
-            item.frame.entries[entry] = self.baked[port.node]
+            frame.entries[entry] = self.baked[port.node]
+            self._inherit_control(item, self.graph[port.node])
             return
+        elif item.kind in (Kind.NEXT_ITERATION, Kind.EXIT) and self._only_passes(item, port):
+            self._outputs(self.passing, port).append(item)
         else:
             self._outputs(self.edges, port).append((item.local, entry, item))
-        item.frame.pending[item.local] += 1
+        frame.pending[item.local] += 1
+
+    def _only_passes(self, item: Item, port: OutputPort) -> bool:
+        """Whether a NextIteration or Exit waits for one value only: then it moves on as it arrives."""
+        return not item.node.control_inputs and (
+            item.node.op in ("RefNextIteration", "RefExit") or not self._is_reference(port)
+        )
+
+    def _inherit_control(self, item: Item, constant: Node) -> None:
+        """A Const's control inputs hold for who uses it: the item waits for them, and dies with them."""
+        for name in constant.control_inputs:
+            if not self._depends_on(item.node, name):
+                self._connect_control(item, name)
+
+    def _depends_on(self, node: Node, name: str) -> bool:
+        """Whether a node has an input that is as late and as dead as control input `name` would be."""
+        if name in node.control_inputs:
+            return True
+        source = self.graph[name]
+        origin = self._resolve(OutputPort(name, 0)) if self._forwards(source) else None
+        for port in node.inputs:
+            if port.node == name and source.op not in SWITCH_OPS and port not in self.feeds:
+                return True
+            if origin is not None and self._resolve(port) == origin:
+                return True
+        return False
 
     def _connect_merge(self, item: Item, slot: int, port: OutputPort) -> None:
         feed = self.feeds.get(port)
         if feed is not None:
             self.feed_edges[feed][1].append((item, slot, False))
-        elif port.node in self.baked:
+        elif port.node in self.baked and port.node not in self.items:
             self.baked_merges.setdefault(port.node, []).append((item, slot, False))
         else:
             from_enter = self.graph[port.node].op in ENTER_OPS
@@ -296,8 +373,8 @@ class _Planner:
         return slots[port.slot]
 
     def _connect_control(self, item: Item, name: str) -> None:
-        if name in self.baked:
-            return
+        if name not in self.items:
+            return  # a Const that waits for nothing: it has always run
         item.frame.pending[item.local] += 1
         if item.kind is Kind.MERGE:
             self.control_merges.setdefault(name, []).append(item)
@@ -318,21 +395,22 @@ class _Planner:
         local, entry = len(root.pending), len(root.entries)
         root.pending.append(_NEVER)
         root.entries.append(DEAD)
-        if port in self.feeds:
-            self.feed_edges[self.feeds[port]][0].append((local, entry, _nobody(root)))
+        origin = self._resolve(port)
+        if origin in self.feeds:
+            self.feed_edges[self.feeds[origin]][0].append((local, entry, _nobody(root)))
             return local, entry, port
-        if port.node in self.baked:
-            root.entries[entry] = self.baked[port.node]
+        if origin.node in self.baked and origin.node not in self.items:
+            root.entries[entry] = self.baked[origin.node]
             return local, entry, port
-        producer = self.items[port.node]
+        producer = self.items[origin.node]
         delivered = output_frame(producer.node, producer.frame.path)
         if delivered:
             raise InvalidArgumentError(
                 f"'{port}' cannot be fetched: it belongs to {describe_frame(delivered)}, "
                 "where it has one value an iteration; fetch what an Exit of the loop gives"
             )
-        if not self._is_reference(port):
-            self._outputs(self.edges, port).append((local, entry, _nobody(root)))
+        if not self._is_reference(origin):
+            self._outputs(self.edges, origin).append((local, entry, _nobody(root)))
             return local, entry, port
         # A reference is followed when its consumer runs: an item of its own does so.
         reader = Item(producer.node, len(self.graph) + index, root)
@@ -340,13 +418,14 @@ class _Planner:
         reader.num_outputs = 1
         reader.arity = 1
         reader.dereference = (0,)
+        reader.follows = True
         reader.local, reader.start = len(root.pending), len(root.entries)
         reader.stop = reader.start + 1
         root.pending.append(1)
         root.entries.append(None)
         root.items.append(reader)
         self.items[f"{port} (fetch {index})"] = reader
-        self._outputs(self.edges, port).append((reader.local, reader.start, reader))
+        self._outputs(self.edges, origin).append((reader.local, reader.start, reader))
         self.edges[f"{port} (fetch {index})"] = [[(local, entry, _nobody(root))]]
         return local, entry, port
 
@@ -357,11 +436,13 @@ class _Planner:
         item.edges = tuple(map(tuple, edges)) if edges is not None else ((),) * count
         merges = self.merges.get(key)
         item.merge_edges = None if merges is None else tuple(map(tuple, merges))
+        passing = self.passing.get(key)
+        item.passing = None if passing is None else tuple(map(tuple, passing))
         control = self.control.get(key)
         item.control = None if control is None else tuple(control)
         control_merges = self.control_merges.get(key)
         item.control_merges = None if control_merges is None else tuple(control_merges)
-        item.has_rare_edges = bool(merges or control or control_merges)
+        item.has_rare_edges = bool(merges or passing or control or control_merges)
         item.single = item.num_outputs == 1
 
 

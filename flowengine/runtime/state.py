@@ -113,34 +113,42 @@ class ExecutorState:
                 self._iteration_idle(iteration)
 
     def finish(self, item: Item, iteration: IterationState, outputs: Sequence[Any]) -> None:
-        """An item has run: one value an output, DEAD for an output that a Switch did not take."""
+        """An item has run: one value an output, DEAD for an output that is not to be taken."""
         count = -1
-        merge_edges = item.merge_edges
         for slot, value in enumerate(outputs):
             if value is DEAD:
                 count += self._deliver_dead(item.edges[slot], iteration)
-                if merge_edges is not None:
-                    count += self._deliver_dead_to_merges(merge_edges[slot], iteration)
-                continue
-            count += self._deliver(item.edges[slot], iteration, value)
-            if merge_edges is not None:
-                count += self._deliver_to_merges(merge_edges[slot], iteration, value)
+            else:
+                count += self._deliver(item.edges[slot], iteration, value)
+            if item.has_rare_edges:
+                count += self._emit_rare_slot(item, slot, iteration, value)
         if item.has_rare_edges:
             count += self._deliver_control(item, iteration)
         self._count(iteration, count)
 
     def finish_switch(self, item: Item, iteration: IterationState, value: Any, taken: int) -> None:
         """A live Switch: `value` leaves at slot `taken`, a dead token at the other."""
+        pending = iteration.pending
+        entries = iteration.entries
         edges = item.edges
-        count = self._deliver(edges[taken], iteration, value) - 1
+        count = -1
+        for local, entry, consumer in edges[taken]:
+            entries[entry] = value
+            left = pending[local] - 1
+            pending[local] = left
+            if not left:
+                heappush(self.ready, (consumer.order, iteration.serial, consumer, iteration))
+                count += 1
         if edges[1 - taken]:
             count += self._deliver_dead(edges[1 - taken], iteration)
         if item.has_rare_edges:
-            if item.merge_edges is not None:
-                count += self._deliver_to_merges(item.merge_edges[taken], iteration, value)
-                count += self._deliver_dead_to_merges(item.merge_edges[1 - taken], iteration)
+            count += self._emit_rare_slot(item, taken, iteration, value)
+            count += self._emit_rare_slot(item, 1 - taken, iteration, DEAD)
             count += self._deliver_control(item, iteration)
-        self._count(iteration, count)
+        if count:
+            iteration.outstanding += count
+            if not iteration.outstanding:
+                self._iteration_idle(iteration)
 
     def finish_merge(self, item: Item, iteration: IterationState) -> None:
         """A ready Merge: passes on the value that came first and its index, or dead if none is live."""
@@ -152,16 +160,7 @@ class ExecutorState:
             return
         index = entries[start + 1]
         entries[start] = DEAD
-        edges = item.edges
-        count = self._deliver(edges[0], iteration, value) - 1
-        if edges[1]:
-            count += self._deliver(edges[1], iteration, index)
-        if item.has_rare_edges:
-            if item.merge_edges is not None:
-                count += self._deliver_to_merges(item.merge_edges[0], iteration, value)
-                count += self._deliver_to_merges(item.merge_edges[1], iteration, index)
-            count += self._deliver_control(item, iteration)
-        self._count(iteration, count)
+        self._count(iteration, self._emit_merge(item, iteration, value, index) - 1)
 
     def finish_dead(self, item: Item, iteration: IterationState) -> None:
         """An item with a dead input is passed over: every output is dead."""
@@ -170,9 +169,7 @@ class ExecutorState:
             self.finish_enter(item, iteration, DEAD)
             return
         if kind is Kind.EXIT:
-            frame = iteration.frame
-            if iteration.number == frame.newest:
-                frame.dead_exits.append(item)
+            self._leave_dead(item, iteration)
         elif kind is not Kind.NEXT_ITERATION:
             self._count(iteration, self._emit_dead(item, iteration) - 1)
             return
@@ -199,24 +196,36 @@ class ExecutorState:
 
     def finish_exit(self, item: Item, iteration: IterationState, value: Any) -> None:
         """A live Exit: its value goes to the iteration that the frame was opened in."""
-        parent = iteration.frame.parent
-        assert parent is not None
-        parent.outstanding += self._emit(item, parent, value)
+        self._leave(item, iteration, value)
         self._count(iteration, -1)
 
     def finish_next_iteration(self, item: Item, iteration: IterationState, value: Any) -> None:
         """A live NextIteration: its value goes to the next iteration, made now or when there is room."""
+        self._advance(item, iteration, value)
+        self._count(iteration, -1)
+
+    def _leave(self, item: Item, iteration: IterationState, value: Any) -> None:
+        parent = iteration.frame.parent
+        assert parent is not None
+        parent.outstanding += self._emit(item, parent, value)
+
+    @staticmethod
+    def _leave_dead(item: Item, iteration: IterationState) -> None:
+        """A dead Exit counts only if no later iteration is begun."""
+        frame = iteration.frame
+        if iteration.number == frame.newest:
+            frame.dead_exits.append(item)
+
+    def _advance(self, item: Item, iteration: IterationState, value: Any) -> None:
         frame = iteration.frame
         number = iteration.number + 1
         target = frame.iterations.get(number)
         if target is None:
             if len(frame.iterations) >= frame.static.parallel_iterations:
                 frame.held.append((item, value))
-                self._count(iteration, -1)
                 return
             target = self._open_iteration(frame, number)
         target.outstanding += self._emit(item, target, value)
-        self._count(iteration, -1)
 
     def _frame_for(self, enter: Item, parent: IterationState) -> FrameState:
         static = enter.target_frame
@@ -292,11 +301,10 @@ class ExecutorState:
     def _emit_dead(self, item: Item, target: IterationState) -> int:
         """All outputs of an item, dead."""
         count = 0
-        for edges in item.edges:
+        for slot, edges in enumerate(item.edges):
             count += self._deliver_dead(edges, target)
-        if item.merge_edges is not None:
-            for merges in item.merge_edges:
-                count += self._deliver_dead_to_merges(merges, target)
+            if item.has_rare_edges:
+                count += self._emit_rare_slot(item, slot, target, DEAD)
         if item.control is not None:
             dead = target.dead
             if dead is None:
@@ -308,12 +316,44 @@ class ExecutorState:
     def _emit_any(self, item: Item, target: IterationState, value: Any) -> int:
         return self._emit_dead(item, target) if value is DEAD else self._emit(item, target, value)
 
+    def _emit_merge(self, merge: Item, target: IterationState, value: Any, index: Any) -> int:
+        """Both live outputs of a Merge: the value and the index of the input it came from."""
+        edges = merge.edges
+        count = self._deliver(edges[0], target, value)
+        if edges[1]:
+            count += self._deliver(edges[1], target, index)
+        if merge.has_rare_edges:
+            count += self._emit_rare_slot(merge, 0, target, value)
+            count += self._emit_rare_slot(merge, 1, target, index)
+            count += self._deliver_control(merge, target)
+        return count
+
     def _emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
-        """What few items have: edges to Merges, and control edges."""
+        """What few items have besides plain data edges, for an item with one live output."""
+        count = self._emit_rare_slot(item, 0, target, value)
+        if item.control is None and item.control_merges is None:
+            return count
+        return count + self._deliver_control(item, target)
+
+    def _emit_rare_slot(self, item: Item, slot: int, target: IterationState, value: Any) -> int:
+        """One output, live or dead, to Merges and to what passes it on at once."""
         count = 0
         if item.merge_edges is not None:
-            count = self._deliver_to_merges(item.merge_edges[0], target, value)
-        return count + self._deliver_control(item, target)
+            merges = item.merge_edges[slot]
+            if value is DEAD:
+                count = self._deliver_dead_to_merges(merges, target)
+            else:
+                count = self._deliver_to_merges(merges, target, value)
+        if item.passing is not None:
+            for passing in item.passing[slot]:
+                if passing.kind is Kind.EXIT:
+                    if value is DEAD:
+                        self._leave_dead(passing, target)
+                    else:
+                        self._leave(passing, target, value)
+                elif value is not DEAD:
+                    self._advance(passing, target, value)
+        return count
 
     def _deliver(self, edges: Sequence[Edge], target: IterationState, value: Any) -> int:
         pending = target.pending
@@ -345,12 +385,17 @@ class ExecutorState:
 
     def _deliver_to_merges(self, merges: Sequence[MergeEdge], target: IterationState, value: Any) -> int:
         count = 0
-        for merge, index, _ in merges:
-            if target.entries[merge.start + 1] is not None:
+        entries = target.entries
+        for merge, number, _ in merges:
+            place = merge.start + 1
+            if entries[place] is not None:
                 continue  # a live input was first
-            target.entries[merge.start] = value
-            target.entries[merge.start + 1] = _INDICES[index] if index < len(_INDICES) else np.int32(index)
-            count += self._count_down(merge, target)
+            index = entries[place] = _INDICES[number] if number < len(_INDICES) else np.int32(number)
+            if merge.is_immediate:
+                count += self._emit_merge(merge, target, value, index)
+            else:
+                entries[merge.start] = value
+                count += self._count_down(merge, target)
         return count
 
     def _deliver_dead_to_merges(self, merges: Sequence[MergeEdge], target: IterationState) -> int:
