@@ -66,9 +66,9 @@ def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
     node = graph[port.node]
     if node.op in PLACEHOLDERS:
         shape = node.attrs.get("shape")
-        unsaid = not isinstance(shape, TensorShape) or (
-            shape.rank == 0 and graph.producer < _SCALAR_PLACEHOLDER_PRODUCER
-        )
+        if not isinstance(shape, TensorShape):
+            return TensorShape(None)
+        unsaid = shape.rank == 0 and graph.producer < _SCALAR_PLACEHOLDER_PRODUCER
         return TensorShape(None) if unsaid else shape
     if node.op_def is None:
         return TensorShape(None)

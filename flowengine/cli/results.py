@@ -32,8 +32,7 @@ def readable(name: str, value: Any) -> str:
     header = f"{label}  {dtype_name(array)} [{', '.join(map(str, array.shape))}]"
     if array.dtype == object:
         array = _quoted(array)
-    formatter = {"object": str} if array.dtype == object else None
-    body = np.array2string(array, threshold=_SHOWN_IN_FULL, separator=", ", formatter=formatter)
+    body = np.array2string(array, threshold=_SHOWN_IN_FULL, separator=", ", formatter={"object": str})
     return f"{header}\n{body}"
 
 

@@ -1,4 +1,4 @@
-"""Print pip constraints that pin each run-time dependency to the lowest version that pyproject.toml allows."""
+"""Print pip constraints that pin each dependency to the lowest version that pyproject.toml allows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def lowest(requirements: list[str]) -> list[str]:
-    """`name>=1.2` -> `name==1.2`; a requirement of another form is an error, so that none escapes the test."""
+    """`name>=1.2` -> `name==1.2`; a requirement of another form is an error, so that none escapes."""
     pinned = []
     for requirement in requirements:
         match = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", requirement)

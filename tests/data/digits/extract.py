@@ -1,15 +1,15 @@
 """Write digits.npz and digit.png from the copy of the UCI digits that scikit-learn ships.
 
-Run with a Python that has scikit-learn and Pillow; the results are committed. Of each hundred digits, in the
-order of the collection, the last twenty are held out: they are digits that training never sees, by hands that it
-does. (By hands that it has not seen the demo's small network gets about 94% right.)
+Run with a Python that has scikit-learn and Pillow; the results are committed. Of each hundred digits, in
+the order of the collection, the last twenty are held out: they are digits that training never sees, by hands
+that it does. (By hands that it has not seen the demo's small network gets about 94% right.)
 """
 
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from sklearn.datasets import load_digits  # type: ignore[import-not-found]
+from sklearn.datasets import load_digits
 
 HERE = Path(__file__).parent
 #: Which of the held-out digits becomes the picture.

@@ -1,4 +1,4 @@
-"""Write digits.pb with TensorFlow 1.15: a small convolutional classifier of 8 x 8 digits and its training.
+"""Write digits.pb with TensorFlow 1.15 (Python 3.7): a small classifier of 8 x 8 digits and its training.
 
     python make_graph.py
 
@@ -6,7 +6,7 @@
 |---|---|
 | `images` | fed: float32 (N, 8, 8, 1), 0 to 16; for training the whole training set |
 | `labels` | fed: int32 (N,) |
-| `init` | sets the weights, by arithmetic noise that is the same on every machine, and the step counter to 0 |
+| `init` | sets the weights, by arithmetic noise, the same on every machine; the step counter to 0 |
 | `train` | one step of momentum descent on a batch of 100 that the step counter picks from what is fed |
 | `loss` | mean cross entropy of that batch, before the step |
 | `scores` | probabilities of the ten classes, (N, 10) |
@@ -15,17 +15,18 @@
 """
 
 from pathlib import Path
+from typing import Any, Dict, List, Tuple
 
-import tensorflow as tf  # type: ignore[import-not-found]
+import tensorflow
 
 HERE = Path(__file__).parent
 BATCH = 100
 
-tf = tf.compat.v1
+tf = tensorflow.compat.v1
 _seeds = iter(range(1, 100))
 
 
-def noise(shape, limit):
+def noise(shape: List[int], limit: float) -> Any:
     """Numbers spread evenly over -limit to limit, from integer arithmetic only."""
     count = 1
     for size in shape:
@@ -37,7 +38,7 @@ def noise(shape, limit):
     return tf.reshape((unit * 2.0 - 1.0) * limit, shape)
 
 
-def weight(name, shape, fan_in):
+def weight(name: str, shape: List[int], fan_in: float) -> Tuple[Any, Any]:
     """(variable, the tensor that the network reads and that can be fed instead)."""
     limit = (6.0 / fan_in) ** 0.5
     with tf.name_scope("initial/"):
@@ -46,7 +47,7 @@ def weight(name, shape, fan_in):
     return variable, tf.identity(variable, name="weights/" + name)
 
 
-def network(images, weights):
+def network(images: Any, weights: Dict[str, Any]) -> Any:
     """Logits (N, 10) of images (N, 8, 8, 1)."""
     x = images / 16.0
     for layer in ("conv1", "conv2"):
@@ -58,7 +59,7 @@ def network(images, weights):
     return tf.nn.bias_add(tf.matmul(x, weights["dense2"]), weights["dense2_bias"])
 
 
-def build():
+def build() -> None:
     images = tf.placeholder(tf.float32, [None, 8, 8, 1], name="images")
     labels = tf.placeholder(tf.int32, [None], name="labels")
     shapes = {
@@ -101,4 +102,4 @@ if __name__ == "__main__":
     graph = tf.Graph()
     with graph.as_default():
         build()
-    (HERE / "digits.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    (HERE / "digits.pb").write_bytes(graph.as_graph_def().SerializeToString(deterministic=True))
