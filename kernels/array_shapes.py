@@ -101,8 +101,8 @@ def rank(x: Value) -> np.int32:
 def reshape(tensor: Value, shape: Array) -> Array:
     """The same elements in the given shape, one of whose dimensions may be -1: a view where it can be.
 
-    Raises InvalidArgumentError where the numbers of elements differ, for a second -1, another negative
-    number, or a -1 beside a 0.
+    Raises InvalidArgumentError where the numbers of elements differ, for a second -1 or another negative
+    number.
     """
     dims = shape.tolist()
     try:
@@ -125,17 +125,17 @@ def _reshape(tensor: Array, dims: list[int]) -> Array:
         if d < -1:
             raise InvalidArgumentError(f"Size {i} must be non-negative, not {d}")
     if unknown:
-        known = math.prod(d for d in dims if d != -1)
-        if known == 0:
-            raise InvalidArgumentError(
-                f"reshape cannot infer the missing size of {brackets(dims)}: another size is 0"
-            )
-        if tensor.size % known:
+        # Sizes of 0 stand for dimensions of 0 and say nothing about the missing one: [0,6] becomes
+        # [0,2,3] for [0,-1,3].
+        no_zero = 0 not in dims
+        known = math.prod(d for d in dims if d > 0)
+        size = math.prod(d for d in tensor.shape if d or no_zero)
+        if size % known:
             raise InvalidArgumentError(
                 f"Input to reshape is a tensor with {tensor.size} values, but the requested shape "
                 f"{brackets(dims)} requires a multiple of {known}"
             )
-        dims = [tensor.size // known if d == -1 else d for d in dims]
+        dims = [size // known if d == -1 else d for d in dims]
     if math.prod(dims) != tensor.size:
         raise InvalidArgumentError(
             f"Input to reshape is a tensor with {tensor.size} values and shape {brackets(tensor.shape)}, "

@@ -63,6 +63,17 @@ def _check_concat(values: Sequence[Value], axis: Value) -> None:
                 )
 
 
+@kernel("ParallelConcat")
+def parallel_concat(xp: Any, values: tuple[Array, ...]) -> Array:
+    """Inputs whose first dimension is 1, one after another along it."""
+    for i, value in enumerate(values):
+        if not value.ndim or value.shape[0] != 1:
+            raise InvalidArgumentError(
+                f"values[{i}] must have a first dimension of 1, but has shape {brackets(value.shape)}"
+            )
+    return concat_v2(xp, values, np.int32(0))
+
+
 @kernel("ConcatOffset", heavy=False, host=("concat_dim", "shape", "offset"))
 def concat_offset(concat_dim: Value, shapes: tuple[Array, ...]) -> Value:
     """Where each of the tensors with these shapes begins in their concatenation, as int32 vectors."""

@@ -212,6 +212,10 @@ def tensor_list_split(
     shape = shape_argument(element_shape)
     if not shape_of(tensor):
         raise InvalidArgumentError("Tensor must be at least a vector, but is a scalar")
+    if shape.dims == ():
+        raise InvalidArgumentError(
+            "TensorListSplit requires element_shape to be at least of rank 1, but saw: []"
+        )
     sizes = integers(lengths, "lengths")
     if sizes and min(sizes) < 0:
         raise InvalidArgumentError(f"Invalid value in lengths: {brackets(sizes)}")
