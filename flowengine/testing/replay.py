@@ -38,6 +38,7 @@ class Outcome:
     error_class: str | None = None
     message: str = ""
     missing_op: str | None = None
+    op_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Result:
     status       "pass"; "fail" (a wrong value, or the wrong error); "error" (raised, died or stalled)
     run, fetch   where it first went wrong
     missing_op   the op that has no definition or no kernel, where that is the reason
+    op_type      the op of the node that failed, where an error says it
     """
 
     id: str
@@ -59,7 +61,6 @@ class Result:
     missing_op: str | None = None
     seconds: float = 0.0
     address: str = ""
-    #: The failing node's op type, where an error says it.
     op_type: str | None = None
 
 
@@ -70,7 +71,7 @@ async def _run(session: fe.Session, case: RecordedCase, run: RecordedRun) -> Out
         values = await session.run(list(run.fetches), run.feeds, targets=list(run.targets), options=options)
         return Outcome(values=list(values))
     except OpError as error:
-        return Outcome((), type(error).__name__, str(error), error.missing_op)
+        return Outcome((), type(error).__name__, str(error), error.missing_op, error.op_type)
     except Exception as error:
         text = "".join(traceback.format_exception(error)[-3:])
         return Outcome((), type(error).__name__, text[-1500:])
@@ -95,6 +96,9 @@ async def play(case: RecordedCase, outcomes: list[Outcome]) -> None:
                     await _settle()
                 else:
                     await _play_into(session, case, i, outcomes)
+                    if outcomes[i].error_class != run.error_class:
+                        # The verdict stands, and what runs later may wait for what this one did not do.
+                        nursery.cancel_scope.cancel()
 
 
 async def _play_into(session: fe.Session, case: RecordedCase, index: int, outcomes: list[Outcome]) -> None:
@@ -138,6 +142,7 @@ def judge(case: RecordedCase, outcomes: Sequence[Outcome]) -> Result:
                 "fail" if run.error_class and not missing else "error",
                 run=i,
                 missing_op=missing,
+                op_type=outcome.op_type,
                 why=f"raised {outcome.error_class}{expected}: {outcome.message}",
             )
         if run.error_class is not None:

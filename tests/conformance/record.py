@@ -197,7 +197,7 @@ def reductions(tf: Any, r: Recorder) -> None:
     x = tf.placeholder(tf.float32, [None, None, None], "x")
     n = tf.cast(x * 10, tf.int32)
     reducers = (tf.reduce_sum, tf.reduce_mean, tf.reduce_prod, tf.reduce_max)
-    axes = (None, 0, [1, -1], [], [0, 1, 2])
+    axes: Any = (None, 0, [1, -1], [], [0, 1, 2])
     fetches = [reduce(x, axis, keepdims=axis == 0) for axis in axes for reduce in reducers]
     fetches += [
         tf.reduce_min(n, 1),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ def test_the_recorded_cases_are_here() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_recorded_case_gives_what_tensorflow_gave(name: str) -> None:
+def test_recorded_case_gives_what_tensorflow_gave(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("conformance_cases", 1)
     result = replay_case(CASES[name])
     assert result.status == "pass", f"run {result.run} {result.fetch or ''}: {result.why}"
