@@ -37,6 +37,20 @@ MODULES: Final = (
     "space_batch",
     "tensor_list",
     "tensor_list_joining",
+    "math_unary",
+    "math_binary",
+    "math_division",
+    "math_compare",
+    "math_gradients",
+    "math_special",
+    "math_sequences",
+    "cast",
+    "reductions",
+    "matrix",
+    "nn_activations",
+    "nn_softmax",
+    "nn_conv",
+    "nn_pool",
 )
 
 _loaded = False

@@ -1,0 +1,136 @@
+"""Convolution and its two gradients in any number of spatial dimensions, as products of matrices.
+
+Patches of the input are copied into rows of a small matrix that stays in cache, and BLAS multiplies it
+by the filter: blocks of whole images, or of rows of one image where an image is large. A window of one
+element needs no copy. The gradient of the input is a convolution of the gradient with the mirrored filter
+where the stride is 1, and a product whose rows are added back into place otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch
+
+
+def _blocks(count: int, geometry: Windows, row_bytes: int) -> Iterator[tuple[slice, slice]]:
+    """(images, output rows) to take at a time so that `row_bytes` a pixel fit a block."""
+    rows = geometry.out[0]
+    pixels = 1
+    for n in geometry.out[1:]:
+        pixels *= n
+    if rows * pixels * row_bytes <= BLOCK_BYTES or rows <= 1:
+        images = max(1, BLOCK_BYTES // max(rows * pixels * row_bytes, 1))
+        for start in range(0, count, images):
+            yield slice(start, min(start + images, count)), slice(0, rows)
+        return
+    step = max(1, BLOCK_BYTES // max(pixels * row_bytes, 1))
+    for image in range(count):
+        for start in range(0, rows, step):
+            yield slice(image, image + 1), slice(start, min(start + step, rows))
+
+
+def _columns(patches: Array, depth: int) -> Array:
+    """Patches (n, *out, *window, C) copied to the rows of a matrix (pixels, depth)."""
+    matrix = scratch(patches.size, patches.dtype)
+    np.copyto(matrix.reshape(patches.shape), patches)
+    return matrix.reshape(-1, depth)
+
+
+def _pointwise(x: Array, geometry: Windows) -> Array:
+    """The elements that windows of one element read, as rows (pixels, C)."""
+    if any(s != 1 for s in geometry.strides):
+        x = x[(slice(None), *geometry.slices((0,) * len(geometry.out)))]
+    return np.ascontiguousarray(x).reshape(-1, x.shape[-1])
+
+
+def forward(x: Array, filters: Array, geometry: Windows) -> Array:
+    """Convolve (N, *sizes, C_in) with (*window, C_in, C_out); returns (N, *out, C_out)."""
+    depth = filters.size // filters.shape[-1] if filters.size else 0
+    out = np.empty((x.shape[0], *geometry.out, filters.shape[-1]), x.dtype)
+    if out.size == 0:
+        return out
+    if depth == 0:
+        out.fill(0)
+        return out
+    matrix = np.ascontiguousarray(filters).reshape(depth, -1)
+    if geometry.is_pointwise:
+        np.dot(_pointwise(x, geometry), matrix, out=out.reshape(-1, out.shape[-1]))
+        return out
+    patches = geometry.patches(geometry.pad(x))
+    for images, rows in _blocks(x.shape[0], geometry, depth * x.itemsize):
+        target = out[images, rows]
+        np.dot(_columns(patches[images, rows], depth), matrix, out=target.reshape(-1, target.shape[-1]))
+    return out
+
+
+def filter_gradient(x: Array, gradient: Array, geometry: Windows) -> Array:
+    """The gradient (*window, C_in, C_out) from x (N, *sizes, C_in) and (N, *out, C_out)."""
+    channels, width = x.shape[-1], gradient.shape[-1]
+    shape = (*geometry.window, channels, width)
+    depth = channels
+    for n in geometry.window:
+        depth *= n
+    if gradient.size == 0 or x.size == 0:
+        return np.zeros(shape, x.dtype)
+    gradient = np.ascontiguousarray(gradient)
+    if geometry.is_pointwise:
+        product: Array = np.dot(_pointwise(x, geometry).T, gradient.reshape(-1, width))
+        return product.reshape(shape)
+    total = np.zeros((depth, width), x.dtype)
+    part = np.empty_like(total)
+    patches = geometry.patches(geometry.pad(x))
+    for images, rows in _blocks(x.shape[0], geometry, depth * x.itemsize):
+        columns = _columns(patches[images, rows], depth)
+        np.dot(columns.T, gradient[images, rows].reshape(-1, width), out=part)
+        total += part
+    return total.reshape(shape)
+
+
+def input_gradient(filters: Array, gradient: Array, geometry: Windows) -> Array:
+    """The gradient (N, *sizes, C_in) from filters and (N, *out, C_out)."""
+    mirrored = _mirrored(geometry)
+    if mirrored is not None:
+        flipped = filters[tuple(slice(None, None, -1) for _ in geometry.window)]
+        return forward(gradient, np.swapaxes(flipped, -1, -2), mirrored)
+    return _scattered(filters, gradient, geometry)
+
+
+def _mirrored(geometry: Windows) -> Windows | None:
+    """The windows by which a convolution of the gradient gives the input's; None for other strides."""
+    if any(s != 1 for s in geometry.strides):
+        return None
+    reach = [(w - 1) * d for w, d in zip(geometry.window, geometry.dilations, strict=True)]
+    before = tuple(r - b for r, b in zip(reach, geometry.before, strict=True))
+    after = tuple(r - a for r, a in zip(reach, geometry.after, strict=True))
+    if min(before) < 0 or min(after) < 0 or 0 in geometry.out:
+        return None
+    return replace(geometry, sizes=geometry.out, before=before, after=after, out=geometry.sizes)
+
+
+def _scattered(filters: Array, gradient: Array, geometry: Windows) -> Array:
+    count, channels = gradient.shape[0], filters.shape[-2]
+    padded = np.zeros((count, *geometry.padded, channels), gradient.dtype)
+    if gradient.size == 0 or filters.size == 0:
+        return np.ascontiguousarray(geometry.crop(padded))
+    gradient = np.ascontiguousarray(gradient)
+    depth = filters.size // filters.shape[-1]
+    matrix = filters.reshape(depth, -1).T
+    window = geometry.window
+    lead = geometry.strides[0]
+    for images, rows in _blocks(count, geometry, depth * gradient.itemsize):
+        block = gradient[images, rows]
+        columns = scratch(block.size // block.shape[-1] * depth, gradient.dtype).reshape(-1, depth)
+        np.dot(block.reshape(-1, block.shape[-1]), matrix, out=columns)
+        patches = columns.reshape(*block.shape[:-1], *window, channels)
+        for offset in itertools.product(*(range(n) for n in window)):
+            places = list(geometry.slices(offset))
+            first = offset[0] * geometry.dilations[0] + rows.start * lead
+            places[0] = slice(first, first + (rows.stop - rows.start - 1) * lead + 1, lead)
+            padded[(images, *places)] += patches[(slice(None),) * (1 + len(window)) + offset]
+    return np.ascontiguousarray(geometry.crop(padded))

@@ -1,0 +1,186 @@
+"""Elementwise arithmetic of two tensors, broadcast: sums, products, powers, extremes, selection.
+
+Integers wrap. Division and remainders are in `math_division`, comparisons in `math_compare`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.registry import kernel
+from flowengine.kernels.ufuncs import (
+    INTEGERS,
+    float_kernel,
+    incompatible_shapes,
+    register_ufunc,
+    shape_text,
+)
+
+
+@kernel("Add", "AddV2", types={"T": [dtypes.string]}, fresh=True)
+def add_strings(x: Any, y: Any) -> Any:
+    """Concatenation, broadcast."""
+    if isinstance(x, bytes) and isinstance(y, bytes):
+        return x + y
+    return np.add(to_array(x), to_array(y), dtype=object)
+
+
+register_ufunc("Add", np.add)
+register_ufunc("AddV2", np.add)
+register_ufunc("Sub", np.subtract)
+register_ufunc("Mul", np.multiply)
+register_ufunc("BitwiseAnd", np.bitwise_and)
+register_ufunc("BitwiseOr", np.bitwise_or)
+register_ufunc("BitwiseXor", np.bitwise_xor)
+
+
+@kernel("Pow", types={"T": INTEGERS}, fresh=True)
+def pow_integer(xp: Any, x: Array, y: Array) -> Any:
+    """x to the y-th, wrapped to the width; InvalidArgumentError for a negative exponent."""
+    if (y < 0).any():
+        raise InvalidArgumentError("Integers to negative integer powers are not allowed")
+    return xp.power(x, y)
+
+
+register_ufunc("Pow", np.power)
+register_ufunc("Atan2", np.arctan2)
+
+
+@kernel("Maximum", types={"T": INTEGERS}, fresh=True)
+def maximum_integer(xp: Any, x: Array, y: Array) -> Any:
+    return xp.maximum(x, y)
+
+
+@kernel("Minimum", types={"T": INTEGERS}, fresh=True)
+def minimum_integer(xp: Any, x: Array, y: Array) -> Any:
+    return xp.minimum(x, y)
+
+
+@kernel("Maximum", fresh=True)
+def maximum(xp: Any, x: Array, y: Array) -> Any:
+    """y where x < y, else x: a NaN in x stays, a NaN in y loses."""
+    return xp.where(xp.less(x, y), y, x)
+
+
+@kernel("Minimum", fresh=True)
+def minimum(xp: Any, x: Array, y: Array) -> Any:
+    """y where y < x, else x: a NaN in x stays, a NaN in y loses."""
+    return xp.where(xp.less(y, x), y, x)
+
+
+@kernel("SquaredDifference", fresh=True)
+def squared_difference(xp: Any, x: Array, y: Array) -> Any:
+    """(x - y)^2; for complex numbers |x - y|^2, with a zero imaginary part."""
+    difference = xp.subtract(x, y)
+    if difference.dtype.kind == "c":
+        return xp.multiply(difference, xp.conjugate(difference))
+    return xp.square(difference)
+
+
+@kernel("MulNoNan", fresh=True)
+def mul_no_nan(xp: Any, x: Array, y: Array) -> Any:
+    """x y, and 0 where y is 0 whatever x is."""
+    product = xp.asarray(xp.multiply(x, y))
+    xp.copyto(product, product.dtype.type(0), where=xp.equal(y, 0))
+    return product
+
+
+@float_kernel("Xlogy", fresh=True)
+def xlogy(xp: Any, x: Array, y: Array) -> Any:
+    """x log(y), and 0 where x is 0 whatever y is."""
+    product = xp.asarray(xp.multiply(x, xp.log(y)))
+    xp.copyto(product, product.dtype.type(0), where=xp.equal(x, 0))
+    return product
+
+
+@float_kernel("Xdivy", fresh=True)
+def xdivy(xp: Any, x: Array, y: Array) -> Any:
+    """x / y, and 0 where x is 0 whatever y is."""
+    quotient = xp.asarray(xp.divide(x, y))
+    xp.copyto(quotient, quotient.dtype.type(0), where=xp.equal(x, 0))
+    return quotient
+
+
+@kernel("LeftShift", fresh=True)
+def left_shift(xp: Any, x: Array, y: Array) -> Any:
+    """x << y with y held between 0 and the width less one."""
+    return xp.left_shift(x, _shift(xp, x, y))
+
+
+@kernel("RightShift", fresh=True)
+def right_shift(xp: Any, x: Array, y: Array) -> Any:
+    """x >> y with y held between 0 and the width less one; signed numbers keep their sign."""
+    return xp.right_shift(x, _shift(xp, x, y))
+
+
+def _shift(xp: Any, x: Array, y: Array) -> Any:
+    bits = x.dtype.itemsize * 8 - 1
+    return xp.minimum(xp.maximum(y, y.dtype.type(0)), y.dtype.type(bits))
+
+
+@kernel("AddN", "AccumulateNV2", fresh=True)
+def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
+    """The sum of tensors of one shape; InvalidArgumentError where the shapes differ."""
+    first = inputs[0]
+    shape = first.shape
+    for index, value in enumerate(inputs):
+        if value.shape != shape:
+            raise InvalidArgumentError(
+                "Inputs to operation must have the same size and shape. "
+                f"Input 0: {shape_text(first)} != input {index}: {shape_text(value)}"
+            )
+    if len(inputs) == 1:
+        return first.copy()
+    total = xp.add(first, inputs[1])
+    if shape == ():
+        for value in inputs[2:]:
+            total = xp.add(total, value)
+        return total
+    for value in inputs[2:]:
+        xp.add(total, value, out=total)
+    return total
+
+
+@kernel("SelectV2", fresh=True)
+def select_v2(xp: Any, condition: Array, t: Any, e: Any) -> Any:
+    """t where the condition holds, else e; all three broadcast."""
+    return xp.where(condition, to_array(t), to_array(e))
+
+
+@kernel("Select")
+def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
+    """t where the condition holds, else e.
+
+    The condition is a scalar (one of them passes whole), a vector along the first axis of t and e, or has
+    their shape. InvalidArgumentError for anything else.
+    """
+    if condition.ndim == 0:
+        if getattr(t, "shape", ()) != getattr(e, "shape", ()):
+            raise incompatible_shapes(t, e)
+        return t if condition else e
+    then, other = to_array(t), to_array(e)
+    if then.shape != other.shape:
+        raise InvalidArgumentError(
+            f"'then' and 'else' must have the same size. but received: {shape_text(then)} vs. "
+            f"{shape_text(other)}"
+        )
+    if condition.shape != then.shape:
+        if condition.ndim != 1:
+            raise InvalidArgumentError(
+                "'cond' must be a scalar, a vector or have the shape of 'then', but saw "
+                f"{shape_text(condition)} vs. {shape_text(then)}"
+            )
+        if then.ndim == 0:
+            raise InvalidArgumentError("'then' must be at least a vector, but saw shape: []")
+        if then.shape[0] != condition.shape[0]:
+            raise InvalidArgumentError(
+                "Number of batches of 'then' must match size of 'cond', but saw: "
+                f"{then.shape[0]} vs. {condition.shape[0]}"
+            )
+        condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
+    return xp.where(condition, then, other)

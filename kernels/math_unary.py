@@ -1,0 +1,132 @@
+"""Elementwise functions of one tensor.
+
+Most are a NumPy ufunc as it is. Where TensorFlow answers otherwise than NumPy, the function says how:
+`Sign` of NaN is 0, `Round` rounds half to even, complex numbers have a sign of length one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array
+from flowengine.kernels.registry import kernel
+from flowengine.kernels.ufuncs import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NARROW,
+    float_kernel,
+    register_ufunc,
+    widened,
+)
+
+_UFUNCS: Final = {
+    "Abs": np.absolute,
+    "Acos": np.arccos,
+    "Acosh": np.arccosh,
+    "Asin": np.arcsin,
+    "Asinh": np.arcsinh,
+    "Atan": np.arctan,
+    "Atanh": np.arctanh,
+    "Ceil": np.ceil,
+    "Conj": np.conjugate,
+    "Cos": np.cos,
+    "Cosh": np.cosh,
+    "Exp": np.exp,
+    "Expm1": np.expm1,
+    "Floor": np.floor,
+    "Inv": np.reciprocal,
+    "Invert": np.invert,
+    "IsFinite": np.isfinite,
+    "IsInf": np.isinf,
+    "IsNan": np.isnan,
+    "Log": np.log,
+    "Log1p": np.log1p,
+    "LogicalNot": np.logical_not,
+    "Neg": np.negative,
+    "Reciprocal": np.reciprocal,
+    "Rint": np.rint,
+    "Sin": np.sin,
+    "Sinh": np.sinh,
+    "Sqrt": np.sqrt,
+    "Square": np.square,
+    "Tan": np.tan,
+    "Tanh": np.tanh,
+}
+
+#: Of integers NumPy would make these float64: they are for floats and complex numbers only.
+_FLOAT_VALUED: Final = frozenset({"Acos", "Asin", "Atan", "Tan"})
+
+for _op, _ufunc in _UFUNCS.items():
+    register_ufunc(_op, _ufunc, types=(*FLOATS, *COMPLEX) if _op in _FLOAT_VALUED else None)
+
+register_ufunc("Round", np.positive, types=INTEGERS)
+register_ufunc("Round", np.rint)
+register_ufunc("ComplexAbs", np.absolute)
+
+
+@kernel("Sign", types={"T": COMPLEX}, fresh=True)
+def sign_complex(xp: Any, x: Array) -> Any:
+    """x / |x|, and 0 for 0."""
+    magnitude = xp.absolute(x)
+    return xp.where(magnitude == 0, x.dtype.type(0), x / magnitude)
+
+
+@kernel("Sign", types={"T": FLOATS}, fresh=True)
+def sign_float(xp: Any, x: Array) -> Any:
+    """-1, 0 or 1; NaN has the sign 0."""
+    return xp.nan_to_num(xp.sign(x), copy=False, nan=0.0) if x.ndim else x.dtype.type(x > 0) - (x < 0)
+
+
+register_ufunc("Sign", np.sign)
+
+
+@float_kernel("Rsqrt", fresh=True)
+def rsqrt(xp: Any, x: Array) -> Any:
+    """1 / sqrt(x)."""
+    return xp.reciprocal(xp.sqrt(x))
+
+
+@kernel("Sigmoid", types={"T": NARROW}, fresh=True)
+@widened
+def sigmoid_narrow(xp: Any, x: Array) -> Any:
+    return sigmoid(xp, x)
+
+
+@kernel("Sigmoid", fresh=True)
+def sigmoid(xp: Any, x: Array) -> Any:
+    """1 / (1 + exp(-x)); a large negative x gives 0 through the infinity of exp."""
+    y = xp.exp(xp.negative(x))
+    if y.ndim == 0:
+        return xp.reciprocal(y + y.dtype.type(1))
+    xp.add(y, y.dtype.type(1), out=y)
+    return xp.reciprocal(y, out=y)
+
+
+@kernel("Real", heavy=False)
+def real(x: Array) -> Any:
+    return x.real
+
+
+@kernel("Imag", heavy=False)
+def imag(x: Array) -> Any:
+    return x.imag
+
+
+@kernel("Angle", fresh=True)
+def angle(xp: Any, x: Array) -> Any:
+    """The argument of a complex number, in (-pi, pi]."""
+    return xp.arctan2(x.imag, x.real)
+
+
+@kernel("Complex", fresh=True)
+def complex_(xp: Any, real: Array, imag: Array) -> Any:
+    """real + i imag, broadcast."""
+    dtype = dtypes.complex64 if real.dtype == np.float32 else dtypes.complex128
+    result = xp.empty(np.broadcast_shapes(real.shape, imag.shape), dtype.as_numpy_dtype)
+    result.real = real
+    result.imag = imag
+    return result
