@@ -87,7 +87,7 @@ def _read_nodes(graph: Graph, graph_def: GraphDef, registry: OpRegistry, strict:
             continue
         nodes[node.name] = node
         added.append(node)
-    faults = reader.faults + graph_faults(nodes, strict=strict)
+    faults = reader.faults + graph_faults(nodes, strict=strict, data_frames=strict)
     if faults:
         raise fault_error(faults)
     return added

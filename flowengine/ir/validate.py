@@ -67,9 +67,17 @@ def fault_error(faults: list[str]) -> InvalidArgumentError:
 
 
 def graph_faults(
-    nodes: Mapping[str, Node], *, strict: bool = False, supplied: Collection[OutputPort] = ()
+    nodes: Mapping[str, Node],
+    *,
+    strict: bool = False,
+    supplied: Collection[OutputPort] = (),
+    data_frames: bool = True,
 ) -> list[str]:
-    """Every fault, in the order of the nodes, structural ones of the whole graph last."""
+    """Every fault, in the order of the nodes, structural ones of the whole graph last.
+
+    data_frames   whether data inputs from two frames are one. Importing a graph leaves them to the
+                  step that reaches them, as TensorFlow does; control edges across frames it does not.
+    """
     faults: list[str] = []
     signatures = Signatures()
     #: What the inputs must be, for nodes whose op is known and whose attributes are right; the outputs
@@ -98,7 +106,7 @@ def graph_faults(
     order = traverse.topological_order(nodes)
     if len(order) != len(nodes):
         faults.extend(_cycle_faults(nodes))
-    faults.extend(_frame_faults(nodes, order, supplied))
+    faults.extend(_frame_faults(nodes, order, supplied, data_frames))
     return faults
 
 
@@ -228,45 +236,44 @@ def _cycle_faults(nodes: Mapping[str, Node]) -> Iterable[str]:
 
 
 def _frame_faults(
-    nodes: Mapping[str, Node], order: Iterable[str], supplied: Collection[OutputPort]
+    nodes: Mapping[str, Node], order: Iterable[str], supplied: Collection[OutputPort], data: bool
 ) -> Iterable[str]:
-    """As `frames.assign_frames`, but goes on after a fault, and forgives what is dangling."""
+    """As `frames.assign_frames`, but goes on after a fault, and forgives what is dangling.
+
+    data   whether data inputs from two frames are a fault; control inputs always are
+    """
     delivered: dict[str, FramePath] = {}
     for name in order:
         node = nodes[name]
         frame: FramePath | None = None
         first = ""
-        for source in _sources(node, supplied):
+        sources = (
+            [port.node for port in node.inputs if port not in supplied]
+            if supplied
+            else [port.node for port in node.inputs]
+        )
+        for index, source in enumerate((*sources, *node.control_inputs)):
             arriving = delivered.get(source)
             if arriving is None:
                 # A back edge, a dangling input, or the victim of an earlier fault.
                 continue
             if frame is None:
                 frame, first = arriving, source
-            elif arriving is not frame and arriving != frame:
+            elif arriving is not frame and arriving != frame and (data or index >= len(sources)):
                 yield (
                     f"{_label(node)} has inputs from two frames: '{first}' delivers into "
                     f"{describe_frame(frame)}, '{source}' into {describe_frame(arriving)}; pass the value "
                     "through Enter or Exit"
                 )
                 break
-        frame = frame or ()
+        delivered[name] = frame or ()
         if node.op in ENTER_OPS:
             name_of_frame: Any = node.attrs.get("frame_name")
-            if len(frame) == FRAME_DEPTH_MAX:
+            if len(delivered[name]) == FRAME_DEPTH_MAX:
                 yield f"{_label(node)} is inside more than {FRAME_DEPTH_MAX} nested loops"
             elif isinstance(name_of_frame, bytes):
-                frame = (*frame, name_of_frame.decode("utf-8", "surrogateescape"))
+                delivered[name] += (name_of_frame.decode("utf-8", "surrogateescape"),)
         elif node.op in EXIT_OPS:
-            if not frame:
+            if not frame and data:
                 yield f"{_label(node)} is not inside a loop: no Enter leads to it"
-            frame = frame[:-1]
-        delivered[name] = frame
-
-
-def _sources(node: Node, supplied: Collection[OutputPort]) -> Iterable[str]:
-    if supplied:
-        yield from (port.node for port in node.inputs if port not in supplied)
-    else:
-        yield from (port.node for port in node.inputs)
-    yield from node.control_inputs
+            delivered[name] = delivered[name][:-1]

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
 from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
+from flowengine.passes.cse import merge_common_subexpressions
+from flowengine.passes.fold import fold_constants
 from flowengine.passes.prune import prune
+
+Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
+
+#: (name, pass, whether the request wants it).
+_PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
+    # Everything after this is linear in what a step runs, not in what the user's graph holds.
+    ("prune", prune, lambda context: True),
+    # Before CSE, which then finds more that is equal: constants that were computed in different ways.
+    ("fold_constants", fold_constants, lambda context: context.fold_constants),
+    ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
+    # Folding leaves behind the constants that went into a folded one.
+    ("prune_again", prune, lambda context: True),
+)
+
+
+def stages(graph: Graph, context: PassContext) -> Iterator[tuple[str, Graph]]:
+    """(name of the pass, graph that it made), for each pass that is on, in order."""
+    for name, run, wanted in _PASSES:
+        if wanted(context):
+            graph = run(graph, context)
+            yield name, graph
 
 
 def prepare(graph: Graph, context: PassContext) -> Graph:
     """From a session's graph to what a plan is made of."""
-    # Everything after this is linear in what a step runs, not in what the user's graph holds.
-    return prune(graph, context)
+    return [graph, *(made for _, made in stages(graph, context))][-1]
