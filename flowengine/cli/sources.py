@@ -16,8 +16,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
 import sys
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
@@ -31,6 +33,19 @@ from flowengine.core.shapes import TensorShape
 
 _NPY_MAGIC: Final = b"\x93NUMPY"
 _ZIP_MAGIC: Final = b"PK\x03\x04"
+
+#: What NumPy and zipfile raise over files that are cut off, damaged or claim to be larger than memory.
+_UNREADABLE: Final = (
+    OSError,
+    ValueError,
+    EOFError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _TRUTH: Final = {"true": True, "True": True, "false": False, "False": False}
 
 
@@ -49,7 +64,7 @@ def read_source(source: str, wanted: Wanted, images: ImageOptions) -> Any:
         value = _read(source, wanted, images)
     except CommandError:
         raise
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise _bad(wanted, f"cannot read {source!r}: {error}") from error
     return check_shape(cast(value, wanted), wanted)
 
@@ -59,7 +74,7 @@ def read_archive(source: str) -> dict[str, Any]:
     try:
         with open(source, "rb") as file:
             return dict(_arrays(file))
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise CommandError(f"--feed {source}: cannot read it: {error}", BAD_FEED) from error
 
 
