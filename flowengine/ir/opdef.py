@@ -45,6 +45,16 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
+class HandleSource(Protocol):
+    """A node that makes a resource: its op and attributes."""
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def attrs(self) -> Mapping[str, AttrValue]: ...
+
+
 class ShapeContext(Protocol):
     """What a shape function may ask of the node whose output shapes it infers."""
 
@@ -70,6 +80,9 @@ class ShapeContext(Protocol):
 
     def handle_shape(self, index: int) -> TensorShape:
         """The shape of the variable that a resource input names, as far as it is known."""
+
+    def handle_source(self, index: int) -> HandleSource | None:
+        """What made the resource or reference that an input names, if the graph leads to it."""
 
 
 ShapeFunction = Callable[[ShapeContext], Sequence[TensorShape]]

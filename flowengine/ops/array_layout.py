@@ -2,106 +2,340 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.core.arrays import to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, unknown_of_rank
+from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import (
+    add_dims,
+    axis_of,
+    dims_of,
+    divide_dim,
+    merge,
+    merge_dims,
+    multiply_dims,
+    ranked,
+    ranked_at_least,
+    ranked_at_most,
+    replace_dim,
+    scalar_value,
+    windowed,
+)
+
+
+def transpose(c: ShapeContext) -> Sequence[TensorShape]:
+    """x, perm -> x with axis i of the result being axis perm[i] of x"""
+    shape, length = c.input(0), ranked(c, 1, 1)[0]
+    perm = c.input_value(1)
+    rank = shape.rank if shape.rank is not None else length
+    if rank is None:
+        return [UNKNOWN_SHAPE]
+    merge_dims(rank, length, "The rank and the length of perm")
+    if perm is None:
+        return [shape if rank <= 1 else unknown_of_rank(rank)]
+    axes = [axis_of(axis, rank, "perm dim") for axis in to_array(perm)]
+    if len(set(axes)) != rank:
+        raise InvalidArgumentError(f"perm is no permutation of {rank} axes: {axes}")
+    dims = dims_of(shape, rank)
+    return [TensorShape([dims[axis] for axis in axes])]
+
 
 define(
-    "BatchToSpace",
-    inputs=["input: T", "crops: Tidx"],
-    outputs=["output: T"],
-    attrs=["T: type", "block_size: int >= 2", "Tidx: {int32, int64} = int32"],
+    "Transpose",
+    inputs=["x: T", "perm: Tperm"],
+    outputs=["y: T"],
+    attrs=["T: type", "Tperm: {int32, int64} = int32"],
+    shape=transpose,
 )
-define(
-    "BatchToSpaceND",
-    inputs=["input: T", "block_shape: Tblock_shape", "crops: Tcrops"],
-    outputs=["output: T"],
-    attrs=["T: type", "Tblock_shape: {int32, int64} = int32", "Tcrops: {int32, int64} = int32"],
-)
-define(
-    "BroadcastTo",
-    inputs=["input: T", "shape: Tidx"],
-    outputs=["output: T"],
-    attrs=["T: type", "Tidx: {int32, int64} = int32"],
-)
+
+
+def concat_first(c: ShapeContext) -> Sequence[TensorShape]:
+    return [_concatenated(c, 0, range(1, c.num_inputs))]
+
+
+def _concatenated(c: ShapeContext, axis_index: int, values: Sequence[int]) -> TensorShape:
+    """Equal in all but one axis, along which the sizes add up."""
+    axis = scalar_value(c, axis_index)
+    shapes = [c.input(i) for i in values]
+    rank = next((s.rank for s in shapes if s.rank is not None), None)
+    if rank is None:
+        return UNKNOWN_SHAPE
+    if axis is None:
+        # All inputs have one rank; where it is 1 nothing but the length is open.
+        for index, shape in zip(values, shapes, strict=True):
+            if shape.rank not in (None, rank):
+                ranked(c, index, rank)
+        return unknown_of_rank(rank)
+    if rank == 0:
+        raise InvalidArgumentError("Can't concatenate scalars (use Pack instead)")
+    where = axis_of(axis, rank, "concat dimension")
+    total: Dimension = 0
+    others = UNKNOWN_SHAPE
+    for index in values:
+        shape = ranked(c, index, rank)
+        total = add_dims(total, shape[where])
+        rest = replace_dim(shape, where, None)
+        if not others.is_compatible_with(rest):
+            raise InvalidArgumentError(
+                f"Dimensions of inputs should match in all but axis {where}: {[str(s) for s in shapes]}"
+            )
+        others = others.merge_with(rest)
+    return replace_dim(others, where, total)
+
+
 define(
     "Concat",
     inputs=["concat_dim: int32", "values: N * T"],
     outputs=["output: T"],
     attrs=["N: int >= 2", "T: type"],
+    shape=concat_first,
 )
-define(
-    "ConcatOffset",
-    inputs=["concat_dim: int32", "shape: N * int32"],
-    outputs=["offset: N * int32"],
-    attrs=["N: int >= 2"],
-)
+
+
+def concat_last(c: ShapeContext) -> Sequence[TensorShape]:
+    return [_concatenated(c, c.num_inputs - 1, range(c.num_inputs - 1))]
+
+
 define(
     "ConcatV2",
     inputs=["values: N * T", "axis: Tidx"],
     outputs=["output: T"],
     attrs=["N: int >= 2", "T: type", "Tidx: {int32, int64} = int32"],
+    shape=concat_last,
 )
+
+
+def concat_offset(c: ShapeContext) -> Sequence[TensorShape]:
+    return [ranked(c, i, 1) for i in range(1, c.num_inputs)]
+
+
 define(
-    "DepthToSpace",
-    inputs=["input: T"],
+    "ConcatOffset",
+    inputs=["concat_dim: int32", "shape: N * int32"],
+    outputs=["offset: N * int32"],
+    attrs=["N: int >= 2"],
+    shape=concat_offset,
+)
+
+
+def parallel_concat(c: ShapeContext) -> Sequence[TensorShape]:
+    return [c.attrs["shape"]]
+
+
+define(
+    "ParallelConcat",
+    inputs=["values: N * T"],
     outputs=["output: T"],
-    attrs=["T: type", "block_size: int >= 2", "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = \"NHWC\""],
+    attrs=["N: int >= 1", "T: type", "shape: shape"],
+    shape=parallel_concat,
 )
+
+
+def pack(c: ShapeContext) -> Sequence[TensorShape]:
+    """N tensors of one shape -> that shape with an axis of N"""
+    shape = merge(c, range(c.num_inputs))
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE]
+    axis = axis_of(c.attrs["axis"], len(shape.dims) + 1)
+    return [TensorShape((*shape.dims[:axis], c.num_inputs, *shape.dims[axis:]))]
+
+
 define(
-    "ExtractImagePatches",
-    inputs=["images: T"],
-    outputs=["patches: T"],
-    attrs=[
-        "ksizes: list(int) >= 4",
-        "strides: list(int) >= 4",
-        "rates: list(int) >= 4",
-        "T: realnumbertype",
-        "padding: {'SAME', 'VALID'}",
-    ],
-)
-define(
-    "ExtractVolumePatches",
-    inputs=["input: T"],
-    outputs=["patches: T"],
-    attrs=[
-        "ksizes: list(int) >= 5",
-        "strides: list(int) >= 5",
-        "T: realnumbertype",
-        "padding: {'SAME', 'VALID'}",
-    ],
-)
-define(
-    "MirrorPad",
-    inputs=["input: T", "paddings: Tpaddings"],
+    "Pack",
+    inputs=["values: N * T"],
     outputs=["output: T"],
-    attrs=["T: type", "Tpaddings: {int32, int64} = int32", "mode: {'REFLECT', 'SYMMETRIC'}"],
+    attrs=["N: int >= 1", "T: type", "axis: int = 0"],
+    shape=pack,
 )
+
+
+def unpack(c: ShapeContext) -> Sequence[TensorShape]:
+    shape = c.input(0)
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE] * c.num_outputs
+    axis = axis_of(c.attrs["axis"], len(shape.dims))
+    merge_dims(shape.dims[axis], c.attrs["num"], "The size of the axis and num")
+    return [TensorShape(shape.dims[:axis] + shape.dims[axis + 1 :])] * c.num_outputs
+
+
 define(
-    "MirrorPadGrad",
-    inputs=["input: T", "paddings: Tpaddings"],
+    "Unpack",
+    inputs=["value: T"],
+    outputs=["output: num * T"],
+    attrs=["num: int >= 0", "T: type", "axis: int = 0"],
+    shape=unpack,
+)
+
+
+def split(c: ShapeContext) -> Sequence[TensorShape]:
+    """Equal parts along one axis."""
+    axis = scalar_value(c, 0)
+    shape = ranked_at_least(c, 1, 1)
+    count: int = c.attrs["num_split"]
+    if axis is None or shape.dims is None:
+        unknown = UNKNOWN_SHAPE if shape.dims is None else unknown_of_rank(len(shape.dims))
+        return [unknown if count > 1 else shape] * count
+    where = axis_of(axis, len(shape.dims), "split_dim")
+    size = divide_dim(shape.dims[where], count, "The size of the axis that is split")
+    return [replace_dim(shape, where, size)] * count
+
+
+define(
+    "Split",
+    inputs=["split_dim: int32", "value: T"],
+    outputs=["output: num_split * T"],
+    attrs=["num_split: int >= 1", "T: type"],
+    shape=split,
+)
+
+
+def split_sizes(c: ShapeContext) -> Sequence[TensorShape]:
+    """Parts of given sizes along one axis; -1 takes what is left."""
+    shape = ranked_at_least(c, 0, 1)
+    sizes = c.input_value(1)
+    axis = scalar_value(c, 2)
+    count = c.num_outputs
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE] * count
+    rank = len(shape.dims)
+    if axis is None:
+        return [unknown_of_rank(rank)] * count
+    where = axis_of(axis, rank, "split_dim")
+    if sizes is None:
+        return [shape if count == 1 else replace_dim(shape, where, None)] * count
+    parts: list[Dimension] = [int(size) for size in to_array(sizes)]
+    if len(parts) != count:
+        raise InvalidArgumentError(f"size_splits has {len(parts)} elements for {count} outputs")
+    whole = shape.dims[where]
+    known = sum(part for part in parts if part is not None and part >= 0)
+    if -1 in parts:
+        if whole is not None and known > whole:
+            raise InvalidArgumentError(f"size_splits {parts} are more than the {whole} that there are")
+        parts = [part if part != -1 else None if whole is None else whole - known for part in parts]
+    elif whole is not None and known != whole:
+        raise InvalidArgumentError(f"size_splits {parts} do not add up to {whole}")
+    return [replace_dim(shape, where, part) for part in parts]
+
+
+define(
+    "SplitV",
+    inputs=["value: T", "size_splits: Tlen", "split_dim: int32"],
+    outputs=["output: num_split * T"],
+    attrs=["num_split: int >= 1", "T: type", "Tlen: {int32, int64} = int64"],
+    shape=split_sizes,
+)
+
+
+def tile(c: ShapeContext) -> Sequence[TensorShape]:
+    shape, length = c.input(0), ranked(c, 1, 1)[0]
+    multiples = c.input_as_shape(1)
+    rank = shape.rank if shape.rank is not None else length
+    if rank is None:
+        return [UNKNOWN_SHAPE]
+    merge_dims(rank, length, "The rank and the length of multiples")
+    pairs = zip(dims_of(shape, rank), dims_of(multiples, rank), strict=True)
+    return [TensorShape([multiply_dims(d, m) for d, m in pairs])]
+
+
+define(
+    "Tile",
+    inputs=["input: T", "multiples: Tmultiples"],
     outputs=["output: T"],
-    attrs=["T: type", "Tpaddings: {int32, int64} = int32", "mode: {'REFLECT', 'SYMMETRIC'}"],
+    attrs=["T: type", "Tmultiples: {int32, int64} = int32"],
+    shape=tile,
 )
+define("TileGrad", inputs=["input: T", "multiples: int32"], outputs=["output: T"], attrs=["T: type"])
+
+
+def broadcast_to(c: ShapeContext) -> Sequence[TensorShape]:
+    shape, target = c.input(0), c.input_as_shape(1)
+    if shape.dims is not None and target.dims is not None:
+        if len(shape.dims) > len(target.dims):
+            raise InvalidArgumentError(f"shape {shape} has more dimensions than the target {target}")
+        for own, wanted in zip(reversed(shape.dims), reversed(target.dims), strict=False):
+            if own not in (None, 1) and wanted is not None and own != wanted:
+                raise InvalidArgumentError(f"Incompatible shapes: {shape} vs. {target}")
+    return [target]
+
+
 define(
-    "Pack", inputs=["values: N * T"], outputs=["output: T"], attrs=["N: int >= 1", "T: type", "axis: int = 0"]
+    "BroadcastTo",
+    inputs=["input: T", "shape: Tidx"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tidx: {int32, int64} = int32"],
+    shape=broadcast_to,
 )
+
+
+def pad(c: ShapeContext) -> Sequence[TensorShape]:
+    """Every axis grows by the two numbers of its row in paddings."""
+    return [_padded(c, 1)]
+
+
+def _padded(c: ShapeContext, sign: int) -> TensorShape:
+    rows, two = dims_of(ranked(c, 1, 2), 2)
+    merge_dims(two, 2, "The columns of paddings and 2")
+    shape = c.input(0)
+    rank = shape.rank if shape.rank is not None else rows
+    if rank is None:
+        return UNKNOWN_SHAPE
+    merge_dims(rank, rows, "The rank and the rows of paddings")
+    paddings = c.input_value(1)
+    if paddings is None:
+        return unknown_of_rank(rank)
+    amounts = to_array(paddings).reshape(rank, 2)
+    if (amounts < 0).any():
+        raise InvalidArgumentError(f"Paddings must be non-negative: {amounts.tolist()}")
+    pairs = zip(dims_of(shape, rank), amounts.tolist(), strict=True)
+    return TensorShape([None if d is None else d + sign * (before + after) for d, (before, after) in pairs])
+
+
 define(
     "Pad",
     inputs=["input: T", "paddings: Tpaddings"],
     outputs=["output: T"],
     attrs=["T: type", "Tpaddings: {int32, int64} = int32"],
+    shape=pad,
 )
 define(
     "PadV2",
     inputs=["input: T", "paddings: Tpaddings", "constant_values: T"],
     outputs=["output: T"],
     attrs=["T: type", "Tpaddings: {int32, int64} = int32"],
+    shape=pad,
 )
 define(
-    "ParallelConcat",
-    inputs=["values: N * T"],
+    "MirrorPad",
+    inputs=["input: T", "paddings: Tpaddings"],
     outputs=["output: T"],
-    attrs=["N: int >= 1", "T: type", "shape: shape"],
+    attrs=["T: type", "Tpaddings: {int32, int64} = int32", "mode: {'REFLECT', 'SYMMETRIC'}"],
+    shape=pad,
 )
+
+
+def mirror_pad_grad(c: ShapeContext) -> Sequence[TensorShape]:
+    return [_padded(c, -1)]
+
+
+define(
+    "MirrorPadGrad",
+    inputs=["input: T", "paddings: Tpaddings"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tpaddings: {int32, int64} = int32", "mode: {'REFLECT', 'SYMMETRIC'}"],
+    shape=mirror_pad_grad,
+)
+
+
+def reverse(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 1, 1)
+    return [c.input(0)]
+
+
 define(
     "Reverse",
     inputs=["tensor: T", "dims: bool"],
@@ -112,6 +346,7 @@ define(
             "complex128, string}"
         )
     ],
+    shape=reverse,
 )
 define(
     "ReverseV2",
@@ -124,59 +359,244 @@ define(
             "complex64, complex128, string}"
         ),
     ],
+    shape=reverse,
 )
+
+
+def roll(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked_at_most(c, 1, 1)
+    ranked_at_most(c, 2, 1)
+    return [ranked_at_least(c, 0, 1)]
+
+
 define(
     "Roll",
     inputs=["input: T", "shift: Tshift", "axis: Taxis"],
     outputs=["output: T"],
     attrs=["T: type", "Tshift: {int32, int64}", "Taxis: {int32, int64}"],
+    shape=roll,
 )
-define(
-    "SpaceToBatch",
-    inputs=["input: T", "paddings: Tpaddings"],
-    outputs=["output: T"],
-    attrs=["T: type", "Tpaddings: {int32, int64} = int32", "block_size: int >= 2"],
-)
-define(
-    "SpaceToBatchND",
-    inputs=["input: T", "block_shape: Tblock_shape", "paddings: Tpaddings"],
-    outputs=["output: T"],
-    attrs=["T: type", "Tblock_shape: {int32, int64} = int32", "Tpaddings: {int32, int64} = int32"],
-)
+
+
+def space_to_depth(c: ShapeContext) -> Sequence[TensorShape]:
+    """(N, H, W, C) -> (N, H / b, W / b, C * b * b)"""
+    block: int = c.attrs["block_size"]
+    n, h, w, depth, vect = _image_dims(c)
+    h, w = divide_dim(h, block, "The height"), divide_dim(w, block, "The width")
+    return [_image_shape(c, n, h, w, multiply_dims(depth, block * block), vect)]
+
+
+def _image_dims(c: ShapeContext) -> tuple[Dimension, Dimension, Dimension, Dimension, Dimension]:
+    """Batch, height, width, channels and, in the vectorised layout, channels a vector."""
+    data_format = c.attrs["data_format"]
+    if data_format == b"NCHW_VECT_C":
+        n, depth, h, w, vect = dims_of(ranked(c, 0, 5), 5)
+        return n, h, w, depth, vect
+    dims = dims_of(ranked(c, 0, 4), 4)
+    if data_format == b"NCHW":
+        return dims[0], dims[2], dims[3], dims[1], None
+    return dims[0], dims[1], dims[2], dims[3], None
+
+
+def _image_shape(
+    c: ShapeContext, n: Dimension, h: Dimension, w: Dimension, depth: Dimension, vect: Dimension
+) -> TensorShape:
+    data_format = c.attrs["data_format"]
+    if data_format == b"NCHW_VECT_C":
+        return TensorShape([n, depth, h, w, vect])
+    return TensorShape([n, depth, h, w] if data_format == b"NCHW" else [n, h, w, depth])
+
+
 define(
     "SpaceToDepth",
     inputs=["input: T"],
     outputs=["output: T"],
     attrs=["T: type", "block_size: int >= 2", "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = \"NHWC\""],
+    shape=space_to_depth,
 )
+
+
+def depth_to_space(c: ShapeContext) -> Sequence[TensorShape]:
+    """(N, H, W, C) -> (N, H * b, W * b, C / (b * b))"""
+    block: int = c.attrs["block_size"]
+    n, h, w, depth, vect = _image_dims(c)
+    depth = divide_dim(depth, block * block, "The depth")
+    return [_image_shape(c, n, multiply_dims(h, block), multiply_dims(w, block), depth, vect)]
+
+
 define(
-    "Split",
-    inputs=["split_dim: int32", "value: T"],
-    outputs=["output: num_split * T"],
-    attrs=["num_split: int >= 1", "T: type"],
-)
-define(
-    "SplitV",
-    inputs=["value: T", "size_splits: Tlen", "split_dim: int32"],
-    outputs=["output: num_split * T"],
-    attrs=["num_split: int >= 1", "T: type", "Tlen: {int32, int64} = int64"],
-)
-define(
-    "Tile",
-    inputs=["input: T", "multiples: Tmultiples"],
+    "DepthToSpace",
+    inputs=["input: T"],
     outputs=["output: T"],
-    attrs=["T: type", "Tmultiples: {int32, int64} = int32"],
+    attrs=["T: type", "block_size: int >= 2", "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = \"NHWC\""],
+    shape=depth_to_space,
 )
-define("TileGrad", inputs=["input: T", "multiples: int32"], outputs=["output: T"], attrs=["T: type"])
+
+
+def space_to_batch(c: ShapeContext) -> Sequence[TensorShape]:
+    block: int = c.attrs["block_size"]
+    return [_to_batch(ranked(c, 0, 4), [block, block], c.input_value(1), 2)]
+
+
+def _to_batch(shape: TensorShape, blocks: Sequence[int], paddings: Any, count: int) -> TensorShape:
+    """(N, s..., rest) -> (N * blocks, (s + padding) / block ..., rest)"""
+    if shape.dims is None:
+        return UNKNOWN_SHAPE
+    if len(shape.dims) < count + 1:
+        raise InvalidArgumentError(f"shape {shape} has fewer than {count + 1} dimensions")
+    dims: list[Dimension] = [multiply_dims(shape.dims[0], math.prod(blocks))]
+    for axis in range(count):
+        d = shape.dims[axis + 1]
+        if paddings is None or d is None:
+            dims.append(None)
+            continue
+        before, after = (int(p) for p in to_array(paddings)[axis])
+        if before < 0 or after < 0:
+            raise InvalidArgumentError(f"paddings cannot be negative: {to_array(paddings).tolist()}")
+        dims.append(divide_dim(d + before + after, blocks[axis], "A padded dimension"))
+    return TensorShape([*dims, *shape.dims[count + 1 :]])
+
+
 define(
-    "Transpose",
-    inputs=["x: T", "perm: Tperm"],
-    outputs=["y: T"],
-    attrs=["T: type", "Tperm: {int32, int64} = int32"],
+    "SpaceToBatch",
+    inputs=["input: T", "paddings: Tpaddings"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tpaddings: {int32, int64} = int32", "block_size: int >= 2"],
+    shape=space_to_batch,
 )
+
+
+def space_to_batch_nd(c: ShapeContext) -> Sequence[TensorShape]:
+    blocks = c.input_value(1)
+    shape = c.input(0)
+    if blocks is None:
+        return [UNKNOWN_SHAPE if shape.dims is None else _open_blocks(c, shape)]
+    sizes = _block_sizes(blocks)
+    return [_to_batch(shape, sizes, c.input_value(2), len(sizes))]
+
+
+def _block_sizes(blocks: Any) -> list[int]:
+    sizes = [int(b) for b in to_array(blocks).reshape(-1)]
+    if any(size < 1 for size in sizes):
+        raise InvalidArgumentError(f"block_shape must be positive, but is {sizes}")
+    return sizes
+
+
+def _open_blocks(c: ShapeContext, shape: TensorShape) -> TensorShape:
+    """Unknown block sizes leave only the dimensions behind them as they are."""
+    assert shape.dims is not None
+    count = ranked(c, 1, 1)[0]
+    if count is None:
+        return unknown_of_rank(len(shape.dims))
+    return TensorShape([*[None] * (count + 1), *shape.dims[count + 1 :]])
+
+
 define(
-    "Unpack",
-    inputs=["value: T"],
-    outputs=["output: num * T"],
-    attrs=["num: int >= 0", "T: type", "axis: int = 0"],
+    "SpaceToBatchND",
+    inputs=["input: T", "block_shape: Tblock_shape", "paddings: Tpaddings"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tblock_shape: {int32, int64} = int32", "Tpaddings: {int32, int64} = int32"],
+    shape=space_to_batch_nd,
+)
+
+
+def batch_to_space(c: ShapeContext) -> Sequence[TensorShape]:
+    block: int = c.attrs["block_size"]
+    return [_to_space(ranked(c, 0, 4), [block, block], c.input_value(1), 2)]
+
+
+def _to_space(shape: TensorShape, blocks: Sequence[int], crops: Any, count: int) -> TensorShape:
+    """(N, s..., rest) -> (N / blocks, s * block - crops ..., rest)"""
+    if shape.dims is None:
+        return UNKNOWN_SHAPE
+    if len(shape.dims) < count + 1:
+        raise InvalidArgumentError(f"shape {shape} has fewer than {count + 1} dimensions")
+    dims: list[Dimension] = [divide_dim(shape.dims[0], math.prod(blocks), "The batch")]
+    for axis in range(count):
+        d = shape.dims[axis + 1]
+        if crops is None or d is None:
+            dims.append(None)
+            continue
+        before, after = (int(p) for p in to_array(crops)[axis])
+        size = d * blocks[axis] - before - after
+        if before < 0 or after < 0 or size < 0:
+            raise InvalidArgumentError(f"crops {to_array(crops).tolist()} do not fit shape {shape}")
+        dims.append(size)
+    return TensorShape([*dims, *shape.dims[count + 1 :]])
+
+
+define(
+    "BatchToSpace",
+    inputs=["input: T", "crops: Tidx"],
+    outputs=["output: T"],
+    attrs=["T: type", "block_size: int >= 2", "Tidx: {int32, int64} = int32"],
+    shape=batch_to_space,
+)
+
+
+def batch_to_space_nd(c: ShapeContext) -> Sequence[TensorShape]:
+    blocks = c.input_value(1)
+    shape = c.input(0)
+    if blocks is None:
+        return [UNKNOWN_SHAPE if shape.dims is None else _open_blocks(c, shape)]
+    sizes = _block_sizes(blocks)
+    return [_to_space(shape, sizes, c.input_value(2), len(sizes))]
+
+
+define(
+    "BatchToSpaceND",
+    inputs=["input: T", "block_shape: Tblock_shape", "crops: Tcrops"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tblock_shape: {int32, int64} = int32", "Tcrops: {int32, int64} = int32"],
+    shape=batch_to_space_nd,
+)
+
+
+def image_patches(c: ShapeContext) -> Sequence[TensorShape]:
+    """(N, H, W, C) -> (N, rows, columns, C * patch)"""
+    return [_patches(c, 2, c.attrs["rates"])]
+
+
+def _patches(c: ShapeContext, count: int, rates: Sequence[int]) -> TensorShape:
+    dims = dims_of(ranked(c, 0, count + 2), count + 2)
+    sizes, strides, padding = c.attrs["ksizes"], c.attrs["strides"], c.attrs["padding"]
+    spatial = [
+        windowed(dims[i], sizes[i], strides[i], padding, rates[i] if rates else 1)
+        for i in range(1, count + 1)
+    ]
+    depth = multiply_dims(dims[-1], *sizes[1 : count + 1])
+    return TensorShape([dims[0], *spatial, depth])
+
+
+define(
+    "ExtractImagePatches",
+    inputs=["images: T"],
+    outputs=["patches: T"],
+    attrs=[
+        "ksizes: list(int) >= 4",
+        "strides: list(int) >= 4",
+        "rates: list(int) >= 4",
+        "T: realnumbertype",
+        "padding: {'SAME', 'VALID'}",
+    ],
+    shape=image_patches,
+)
+
+
+def volume_patches(c: ShapeContext) -> Sequence[TensorShape]:
+    """(N, D, H, W, C) -> (N, planes, rows, columns, C * patch)"""
+    return [_patches(c, 3, ())]
+
+
+define(
+    "ExtractVolumePatches",
+    inputs=["input: T"],
+    outputs=["patches: T"],
+    attrs=[
+        "ksizes: list(int) >= 5",
+        "strides: list(int) >= 5",
+        "T: realnumbertype",
+        "padding: {'SAME', 'VALID'}",
+    ],
+    shape=volume_patches,
 )

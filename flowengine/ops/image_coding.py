@@ -2,7 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flowengine.core.arrays import to_array
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import ranked, scalars, vector
+
+
+def decode_image(c: ShapeContext) -> Sequence[TensorShape]:
+    """A string -> (height, width, channels)"""
+    ranked(c, 0, 0)
+    return [TensorShape([None, None, c.attrs["channels"] or None])]
+
+
+define(
+    "DecodeBmp",
+    inputs=["contents: string"],
+    outputs=["image: uint8"],
+    attrs=["channels: int = 0"],
+    shape=decode_image,
+)
+define(
+    "DecodeJpeg",
+    inputs=["contents: string"],
+    outputs=["image: uint8"],
+    attrs=[
+        "channels: int = 0",
+        "ratio: int = 1",
+        "fancy_upscaling: bool = true",
+        "try_recover_truncated: bool = false",
+        "acceptable_fraction: float = 1.0",
+        'dct_method: string = ""',
+    ],
+    shape=decode_image,
+)
+define(
+    "DecodePng",
+    inputs=["contents: string"],
+    outputs=["image: dtype"],
+    attrs=["channels: int = 0", "dtype: {uint8, uint16} = uint8"],
+    shape=decode_image,
+)
+
+
+def decode_and_crop(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 0)
+    window = c.input_value(1)
+    height, width = (None, None) if window is None else (int(v) for v in to_array(window)[2:4])
+    return [TensorShape([height, width, c.attrs["channels"] or None])]
+
 
 define(
     "DecodeAndCropJpeg",
@@ -16,28 +66,24 @@ define(
         "acceptable_fraction: float = 1.0",
         'dct_method: string = ""',
     ],
+    shape=decode_and_crop,
 )
-define("DecodeBmp", inputs=["contents: string"], outputs=["image: uint8"], attrs=["channels: int = 0"])
-define("DecodeGif", inputs=["contents: string"], outputs=["image: uint8"])
-define(
-    "DecodeJpeg",
-    inputs=["contents: string"],
-    outputs=["image: uint8"],
-    attrs=[
-        "channels: int = 0",
-        "ratio: int = 1",
-        "fancy_upscaling: bool = true",
-        "try_recover_truncated: bool = false",
-        "acceptable_fraction: float = 1.0",
-        'dct_method: string = ""',
-    ],
-)
-define(
-    "DecodePng",
-    inputs=["contents: string"],
-    outputs=["image: dtype"],
-    attrs=["channels: int = 0", "dtype: {uint8, uint16} = uint8"],
-)
+
+
+def decode_gif(c: ShapeContext) -> Sequence[TensorShape]:
+    """A string -> (frames, height, width, 3)"""
+    ranked(c, 0, 0)
+    return [TensorShape([None, None, None, 3])]
+
+
+define("DecodeGif", inputs=["contents: string"], outputs=["image: uint8"], shape=decode_gif)
+
+
+def encode_image(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 3)
+    return [SCALAR]
+
+
 define(
     "EncodeJpeg",
     inputs=["image: uint8"],
@@ -53,17 +99,32 @@ define(
         "y_density: int = 300",
         'xmp_metadata: string = ""',
     ],
+    shape=encode_image,
 )
-define("EncodeJpegVariableQuality", inputs=["images: uint8", "quality: int32"], outputs=["contents: string"])
 define(
     "EncodePng",
     inputs=["image: T"],
     outputs=["contents: string"],
     attrs=["compression: int = -1", "T: {uint8, uint16} = uint8"],
+    shape=encode_image,
 )
+define(
+    "EncodeJpegVariableQuality",
+    inputs=["images: uint8", "quality: int32"],
+    outputs=["contents: string"],
+    shape=scalars,
+)
+
+
+def jpeg_shape(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 0)
+    return [vector(3)]
+
+
 define(
     "ExtractJpegShape",
     inputs=["contents: string"],
     outputs=["image_shape: output_type"],
     attrs=["output_type: {int32, int64} = int32"],
+    shape=jpeg_shape,
 )

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars, unchanged
 
-define(
-    "Assert",
-    inputs=["condition: bool", "data: T"],
-    attrs=["T: list(type) >= 1", "summarize: int = 3"],
-    is_stateful=True,
-)
 define(
     "Print",
     inputs=["input: T", "data: U"],
@@ -22,6 +17,14 @@ define(
         "summarize: int = 3",
     ],
     is_stateful=True,
+    shape=unchanged,
+)
+define("Timestamp", outputs=["ts: double"], is_stateful=True, shape=scalars)
+define(
+    "Assert",
+    inputs=["condition: bool", "data: T"],
+    attrs=["T: list(type) >= 1", "summarize: int = 3"],
+    is_stateful=True,
 )
 define(
     "PrintV2",
@@ -29,4 +32,3 @@ define(
     attrs=['output_stream: string = "stderr"', 'end: string = "\\n"'],
     is_stateful=True,
 )
-define("Timestamp", outputs=["ts: double"], is_stateful=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars, two_strings
 
 define(
     "HashTable",
@@ -15,6 +16,51 @@ define(
         "value_dtype: type",
     ],
     is_stateful=True,
+    shape=two_strings,
+)
+define(
+    "MutableDenseHashTable",
+    inputs=["empty_key: key_dtype"],
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+        "initial_num_buckets: int = 131072",
+        "max_load_factor: float = 0.8",
+    ],
+    is_stateful=True,
+    shape=two_strings,
+)
+define(
+    "MutableHashTable",
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+    ],
+    is_stateful=True,
+    shape=two_strings,
+)
+define(
+    "MutableHashTableOfTensors",
+    outputs=["table_handle: Ref(string)"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+    ],
+    is_stateful=True,
+    shape=two_strings,
 )
 define(
     "HashTableV2",
@@ -27,6 +73,59 @@ define(
         "value_dtype: type",
     ],
     is_stateful=True,
+    shape=scalars,
+)
+define(
+    "MutableDenseHashTableV2",
+    inputs=["empty_key: key_dtype", "deleted_key: key_dtype"],
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+        "initial_num_buckets: int = 131072",
+        "max_load_factor: float = 0.8",
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define(
+    "MutableHashTableV2",
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define(
+    "MutableHashTableOfTensorsV2",
+    outputs=["table_handle: resource"],
+    attrs=[
+        'container: string = ""',
+        'shared_name: string = ""',
+        "use_node_name_sharing: bool = false",
+        "key_dtype: type",
+        "value_dtype: type",
+        "value_shape: shape = []",
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define("LookupTableSize", inputs=["table_handle: Ref(string)"], outputs=["size: int64"], shape=scalars)
+define(
+    "LookupTableSizeV2",
+    inputs=["table_handle: resource"],
+    outputs=["size: int64"],
+    is_stateful=True,
+    shape=scalars,
 )
 define(
     "InitializeTable",
@@ -112,89 +211,5 @@ define(
     "LookupTableRemoveV2",
     inputs=["table_handle: resource", "keys: Tin"],
     attrs=["Tin: type"],
-    is_stateful=True,
-)
-define("LookupTableSize", inputs=["table_handle: Ref(string)"], outputs=["size: int64"])
-define("LookupTableSizeV2", inputs=["table_handle: resource"], outputs=["size: int64"], is_stateful=True)
-define(
-    "MutableDenseHashTable",
-    inputs=["empty_key: key_dtype"],
-    outputs=["table_handle: Ref(string)"],
-    attrs=[
-        'container: string = ""',
-        'shared_name: string = ""',
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-        "value_shape: shape = []",
-        "initial_num_buckets: int = 131072",
-        "max_load_factor: float = 0.8",
-    ],
-    is_stateful=True,
-)
-define(
-    "MutableDenseHashTableV2",
-    inputs=["empty_key: key_dtype", "deleted_key: key_dtype"],
-    outputs=["table_handle: resource"],
-    attrs=[
-        'container: string = ""',
-        'shared_name: string = ""',
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-        "value_shape: shape = []",
-        "initial_num_buckets: int = 131072",
-        "max_load_factor: float = 0.8",
-    ],
-    is_stateful=True,
-)
-define(
-    "MutableHashTable",
-    outputs=["table_handle: Ref(string)"],
-    attrs=[
-        'container: string = ""',
-        'shared_name: string = ""',
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-    ],
-    is_stateful=True,
-)
-define(
-    "MutableHashTableOfTensors",
-    outputs=["table_handle: Ref(string)"],
-    attrs=[
-        'container: string = ""',
-        'shared_name: string = ""',
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-        "value_shape: shape = []",
-    ],
-    is_stateful=True,
-)
-define(
-    "MutableHashTableOfTensorsV2",
-    outputs=["table_handle: resource"],
-    attrs=[
-        'container: string = ""',
-        'shared_name: string = ""',
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-        "value_shape: shape = []",
-    ],
-    is_stateful=True,
-)
-define(
-    "MutableHashTableV2",
-    outputs=["table_handle: resource"],
-    attrs=[
-        'container: string = ""',
-        'shared_name: string = ""',
-        "use_node_name_sharing: bool = false",
-        "key_dtype: type",
-        "value_dtype: type",
-    ],
     is_stateful=True,
 )

@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import (
+    VECTOR,
+    ranked,
+    ranked_at_most,
+    scalar_value,
+    scalars,
+    unchanged,
+    vector,
+)
+
+
+def decode_csv(c: ShapeContext) -> Sequence[TensorShape]:
+    for index in range(1, c.num_inputs):
+        ranked_at_most(c, index, 1)
+    return [c.input(0)] * c.num_outputs
+
 
 define(
     "DecodeCSV",
@@ -15,23 +35,35 @@ define(
         'na_value: string = ""',
         "select_cols: list(int) = []",
     ],
+    shape=decode_csv,
 )
 define(
     "DecodeCompressed",
     inputs=["bytes: string"],
     outputs=["output: string"],
     attrs=['compression_type: string = ""'],
+    shape=unchanged,
 )
-define("DecodeJSONExample", inputs=["json_examples: string"], outputs=["binary_examples: string"])
 define(
-    "DecodePaddedRaw",
-    inputs=["input_bytes: string", "fixed_length: int32"],
-    outputs=["output: out_type"],
-    attrs=[
-        "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64}",
-        "little_endian: bool = true",
-    ],
+    "DecodeJSONExample",
+    inputs=["json_examples: string"],
+    outputs=["binary_examples: string"],
+    shape=unchanged,
 )
+define(
+    "StringToNumber",
+    inputs=["string_tensor: string"],
+    outputs=["output: out_type"],
+    attrs=["out_type: {float, double, int32, int64} = float"],
+    shape=unchanged,
+)
+
+
+def decode_raw(c: ShapeContext) -> Sequence[TensorShape]:
+    """(...) -> (..., elements a string)"""
+    return [c.input(0).concatenate(VECTOR)]
+
+
 define(
     "DecodeRaw",
     inputs=["bytes: string"],
@@ -43,7 +75,44 @@ define(
         ),
         "little_endian: bool = true",
     ],
+    shape=decode_raw,
 )
+
+
+def decode_padded(c: ShapeContext) -> Sequence[TensorShape]:
+    length = scalar_value(c, 1)
+    width = c.output_types[0].size
+    count = None if length is None or not width or length <= 0 else length // width
+    return [c.input(0).concatenate(vector(count))]
+
+
+define(
+    "DecodePaddedRaw",
+    inputs=["input_bytes: string", "fixed_length: int32"],
+    outputs=["output: out_type"],
+    attrs=[
+        "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64}",
+        "little_endian: bool = true",
+    ],
+    shape=decode_padded,
+)
+define(
+    "SerializeTensor", inputs=["tensor: T"], outputs=["serialized: string"], attrs=["T: type"], shape=scalars
+)
+
+
+def parse_example(c: ShapeContext) -> Sequence[TensorShape]:
+    """Of every sparse feature indices, values, shape; then the dense features, a row for each example."""
+    batch = ranked(c, 0, 1)
+    count: int = c.attrs["Nsparse"]
+    return [*sparse_outputs(count, 2), *[batch.concatenate(s) for s in c.attrs["dense_shapes"]]]
+
+
+def sparse_outputs(count: int, rank: int) -> list[TensorShape]:
+    """Indices, then values, then shapes of so many sparse tensors."""
+    return [TensorShape([None, rank])] * count + [VECTOR] * count + [vector(rank)] * count
+
+
 define(
     "ParseExample",
     inputs=[
@@ -66,6 +135,33 @@ define(
         "Tdense: list({float, int64, string}) >= 0",
         "dense_shapes: list(shape) >= 0",
     ],
+    shape=parse_example,
+)
+
+
+def parse_single_example(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 0)
+    return [*sparse_outputs(c.attrs["num_sparse"], 1), *c.attrs["dense_shapes"]]
+
+
+define(
+    "ParseSingleExample",
+    inputs=["serialized: string", "dense_defaults: Tdense"],
+    outputs=[
+        "sparse_indices: num_sparse * int64",
+        "sparse_values: sparse_types",
+        "sparse_shapes: num_sparse * int64",
+        "dense_values: Tdense",
+    ],
+    attrs=[
+        "num_sparse: int >= 0",
+        "sparse_keys: list(string) >= 0",
+        "dense_keys: list(string) >= 0",
+        "sparse_types: list({float, int64, string}) >= 0",
+        "Tdense: list({float, int64, string}) >= 0",
+        "dense_shapes: list(shape) >= 0",
+    ],
+    shape=parse_single_example,
 )
 define(
     "ParseExampleV2",
@@ -127,24 +223,6 @@ define(
     ],
 )
 define(
-    "ParseSingleExample",
-    inputs=["serialized: string", "dense_defaults: Tdense"],
-    outputs=[
-        "sparse_indices: num_sparse * int64",
-        "sparse_values: sparse_types",
-        "sparse_shapes: num_sparse * int64",
-        "dense_values: Tdense",
-    ],
-    attrs=[
-        "num_sparse: int >= 0",
-        "sparse_keys: list(string) >= 0",
-        "dense_keys: list(string) >= 0",
-        "sparse_types: list({float, int64, string}) >= 0",
-        "Tdense: list({float, int64, string}) >= 0",
-        "dense_shapes: list(shape) >= 0",
-    ],
-)
-define(
     "ParseSingleSequenceExample",
     inputs=[
         "serialized: string",
@@ -180,10 +258,3 @@ define(
     ],
 )
 define("ParseTensor", inputs=["serialized: string"], outputs=["output: out_type"], attrs=["out_type: type"])
-define("SerializeTensor", inputs=["tensor: T"], outputs=["serialized: string"], attrs=["T: type"])
-define(
-    "StringToNumber",
-    inputs=["string_tensor: string"],
-    outputs=["output: out_type"],
-    attrs=["out_type: {float, double, int32, int64} = float"],
-)

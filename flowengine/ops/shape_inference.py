@@ -32,8 +32,27 @@ from flowengine.ops.constant_values import ConstantValues
 
 #: Ops whose output refers to the same resource as their input of the same number.
 _PASS_HANDLE: Final = frozenset(
-    {"Identity", "IdentityN", "Enter", "Exit", "NextIteration", "Switch", "Merge", "Snapshot", "StopGradient"}
+    [
+        "Identity",
+        "RefIdentity",
+        "IdentityN",
+        "Enter",
+        "RefEnter",
+        "Exit",
+        "RefExit",
+        "NextIteration",
+        "RefNextIteration",
+        "Switch",
+        "RefSwitch",
+        "Merge",
+        "RefMerge",
+        "Snapshot",
+        "StopGradient",
+        "FakeQueue",
+    ]
 )
+#: A longer way to a resource is not followed; a cycle of handles ends here.
+_HANDLE_HOPS_MAX: Final = 1000
 #: What a shape function may raise on arguments that contradict each other.
 _CONTRADICTIONS: Final = (OpError, ArithmeticError, ValueError, TypeError, IndexError)
 
@@ -64,6 +83,9 @@ class NodeContext:
     def handle_shape(self, index: int) -> TensorShape:
         return self._inference.handle_shape(self._inputs[index])
 
+    def handle_source(self, index: int) -> Node | None:
+        return self._inference.handle_source(self._inputs[index])
+
 
 class ShapeInference:
     """The shapes of one graph. Not thread-safe; owned by who owns the graph."""
@@ -86,22 +108,26 @@ class ShapeInference:
         """The shapes of all outputs of a node; empty for an opaque or unknown one."""
         return self._shapes.get(node, ())
 
+    def handle_source(self, port: OutputPort) -> Node | None:
+        """The node that made a resource or reference, through Identity, Enter and the like."""
+        for _ in range(_HANDLE_HOPS_MAX):
+            node = self.graph.nodes.get(port.node)
+            if node is None or node.op not in _PASS_HANDLE:
+                return node
+            if not node.inputs:
+                return None
+            port = node.inputs[port.slot if node.op == "IdentityN" else 0]
+        return None
+
     def handle_shape(self, port: OutputPort) -> TensorShape:
         """The shape of the variable to which a resource handle refers."""
-        for _ in range(1000):
-            node = self.graph.nodes.get(port.node)
-            if node is None:
-                return UNKNOWN_SHAPE
-            if node.op == "VarHandleOp":
-                shape: TensorShape = node.attrs["shape"]
-                return shape
-            if node.op == "_VarHandlesOp":
-                several: TensorShape = node.attrs["shapes"][port.slot]
-                return several
-            if node.op not in _PASS_HANDLE or not node.inputs:
-                return UNKNOWN_SHAPE
-            port = node.inputs[port.slot if node.op == "IdentityN" else 0]
-        return UNKNOWN_SHAPE
+        node = self.handle_source(port)
+        shape = UNKNOWN_SHAPE
+        if node is not None and node.op == "VarHandleOp":
+            shape = node.attrs["shape"]
+        elif node is not None and node.op == "_VarHandlesOp":
+            shape = node.attrs["shapes"][port.slot]
+        return shape
 
     def add(self, node: Node) -> None:
         """Take in a node all of whose inputs are in; InvalidArgumentError where its shapes contradict."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars
 
 define(
-    "MapClear",
+    "MapIncompleteSize",
+    outputs=["size: int32"],
     attrs=[
         "capacity: int >= 0 = 0",
         "memory_limit: int >= 0 = 0",
@@ -14,10 +16,62 @@ define(
         'shared_name: string = ""',
     ],
     is_stateful=True,
+    shape=scalars,
 )
 define(
-    "MapIncompleteSize",
+    "MapSize",
     outputs=["size: int32"],
+    attrs=[
+        "capacity: int >= 0 = 0",
+        "memory_limit: int >= 0 = 0",
+        "dtypes: list(type)",
+        'container: string = ""',
+        'shared_name: string = ""',
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define(
+    "OrderedMapIncompleteSize",
+    outputs=["size: int32"],
+    attrs=[
+        "capacity: int >= 0 = 0",
+        "memory_limit: int >= 0 = 0",
+        "dtypes: list(type)",
+        'container: string = ""',
+        'shared_name: string = ""',
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define(
+    "OrderedMapSize",
+    outputs=["size: int32"],
+    attrs=[
+        "capacity: int >= 0 = 0",
+        "memory_limit: int >= 0 = 0",
+        "dtypes: list(type)",
+        'container: string = ""',
+        'shared_name: string = ""',
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define(
+    "StageSize",
+    outputs=["size: int32"],
+    attrs=[
+        "capacity: int >= 0 = 0",
+        "memory_limit: int >= 0 = 0",
+        "dtypes: list(type)",
+        'container: string = ""',
+        'shared_name: string = ""',
+    ],
+    is_stateful=True,
+    shape=scalars,
+)
+define(
+    "MapClear",
     attrs=[
         "capacity: int >= 0 = 0",
         "memory_limit: int >= 0 = 0",
@@ -35,18 +89,6 @@ define(
         "capacity: int >= 0 = 0",
         "memory_limit: int >= 0 = 0",
         "dtypes: list(type) >= 1",
-        'container: string = ""',
-        'shared_name: string = ""',
-    ],
-    is_stateful=True,
-)
-define(
-    "MapSize",
-    outputs=["size: int32"],
-    attrs=[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
         'container: string = ""',
         'shared_name: string = ""',
     ],
@@ -103,18 +145,6 @@ define(
     is_stateful=True,
 )
 define(
-    "OrderedMapIncompleteSize",
-    outputs=["size: int32"],
-    attrs=[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
-        'container: string = ""',
-        'shared_name: string = ""',
-    ],
-    is_stateful=True,
-)
-define(
     "OrderedMapPeek",
     inputs=["key: int64", "indices: int32"],
     outputs=["values: dtypes"],
@@ -122,18 +152,6 @@ define(
         "capacity: int >= 0 = 0",
         "memory_limit: int >= 0 = 0",
         "dtypes: list(type) >= 1",
-        'container: string = ""',
-        'shared_name: string = ""',
-    ],
-    is_stateful=True,
-)
-define(
-    "OrderedMapSize",
-    outputs=["size: int32"],
-    attrs=[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
         'container: string = ""',
         'shared_name: string = ""',
     ],
@@ -209,18 +227,6 @@ define(
         "capacity: int >= 0 = 0",
         "memory_limit: int >= 0 = 0",
         "dtypes: list(type) >= 1",
-        'container: string = ""',
-        'shared_name: string = ""',
-    ],
-    is_stateful=True,
-)
-define(
-    "StageSize",
-    outputs=["size: int32"],
-    attrs=[
-        "capacity: int >= 0 = 0",
-        "memory_limit: int >= 0 = 0",
-        "dtypes: list(type)",
         'container: string = ""',
         'shared_name: string = ""',
     ],

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
+
+
+def sparse_apply(c: ShapeContext) -> Sequence[TensorShape]:
+    """The variable, some rows of which are changed."""
+    return [c.input(0)]
+
 
 define(
     "SparseApplyAdadelta",
@@ -18,6 +28,7 @@ define(
     ],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyAdagrad",
@@ -29,6 +40,7 @@ define(
         "use_locking: bool = false",
         "update_slots: bool = true",
     ],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyAdagradDA",
@@ -45,6 +57,7 @@ define(
     ],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyAdagradV2",
@@ -56,6 +69,7 @@ define(
         "use_locking: bool = false",
         "update_slots: bool = true",
     ],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyCenteredRMSProp",
@@ -73,6 +87,7 @@ define(
     ],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyFtrl",
@@ -89,6 +104,7 @@ define(
     ],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyFtrlV2",
@@ -106,6 +122,7 @@ define(
     ],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyMomentum",
@@ -117,18 +134,21 @@ define(
         "use_locking: bool = false",
         "use_nesterov: bool = false",
     ],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyProximalAdagrad",
     inputs=["var: Ref(T)", "accum: Ref(T)", "lr: T", "l1: T", "l2: T", "grad: T", "indices: Tindices"],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyProximalGradientDescent",
     inputs=["var: Ref(T)", "alpha: T", "l1: T", "l2: T", "grad: T", "indices: Tindices"],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
 define(
     "SparseApplyRMSProp",
@@ -145,4 +165,5 @@ define(
     ],
     outputs=["out: Ref(T)"],
     attrs=["T: numbertype", "Tindices: {int32, int64}", "use_locking: bool = false"],
+    shape=sparse_apply,
 )
