@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
+from flowengine.build.graph import Graph as BuildGraph
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
@@ -23,14 +24,17 @@ from flowengine.core.errors import (
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.core.targets import opener_for
 from flowengine.ir.frames import ENTER_OPS, FramePath, assign_frames, describe_frame, output_frame
+from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble, FetchPlan, port_of
+from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.plan import Plan, kernel_summary, make_plan
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.values import FeedSpec, FetchSpec
@@ -77,7 +81,7 @@ class Session:
         resources: ResourceManager | None = None,
         kernels: KernelRegistry | None = None,
     ) -> None:
-        self.graph: Graph = graph if graph is not None else Graph()
+        self.graph: Graph = graph if graph is not None else BuildGraph()
         self.config = config if config is not None else Config()
         self._settings = self.config.resolved()
         #: A session opened elsewhere, which every call is passed to.
@@ -89,6 +93,7 @@ class Session:
         self._plans: dict[Any, _Prepared] = {}
         self._version = -1
         self._frames: dict[str, FramePath] | None = None
+        self._functions: FunctionTable | None = None
         self._closed = False
 
     async def __aenter__(self) -> Session:
@@ -187,6 +192,7 @@ class Session:
         if self._version != graph.version:
             self._plans.clear()
             self._frames = None
+            self._functions = None
             self._version = graph.version
         request = FetchPlan(graph, fetches, targets)
         feed_ports = [port_of(graph, feed) for feed in feeds]
@@ -196,8 +202,14 @@ class Session:
             self._check_frame(port, "fed")
         for port in request.ports:
             self._check_frame(port, "fetched")
-        pruned = self._rewrite(graph, feed_ports, request)
-        plan = make_plan(pruned, feeds=feed_ports, fetches=request.ports, registry=self._kernels)
+        context = self._context(feed_ports, request)
+        plan = make_plan(
+            prepare(graph, context),
+            feeds=feed_ports,
+            fetches=request.ports,
+            registry=self._kernels,
+            functions=self._function_table(),
+        )
         return _Prepared(
             plan,
             [self._feed_spec(port) for port in feed_ports],
@@ -205,16 +217,25 @@ class Session:
             request.assemble,
         )
 
-    def _rewrite(self, graph: Graph, feeds: Sequence[OutputPort], request: FetchPlan) -> Graph:
-        context = PassContext(
+    def _context(self, feeds: Sequence[OutputPort] = (), request: FetchPlan | None = None) -> PassContext:
+        return PassContext(
             feeds=tuple(feeds),
-            fetches=request.ports,
-            targets=request.targets,
+            fetches=() if request is None else request.ports,
+            targets=() if request is None else request.targets,
             fold_constants=self._settings.fold_constants,
             merge_common_subexpressions=self._settings.merge_common_subexpressions,
             kernels=self._kernels,
         )
-        return prepare(graph, context)
+
+    def _function_table(self) -> FunctionTable | None:
+        """The plans of the graph's functions, kept while the graph does not change."""
+        if self.graph.library is None:
+            return None
+        if self._functions is None:
+            registry = self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
+            library = FunctionLibrary(self.graph.library, registry, self.graph.producer)
+            self._functions = FunctionTable(library, self._kernels, self._context())
+        return self._functions
 
     def _check_frame(self, port: OutputPort, what: str) -> None:
         """An edge inside a loop has one value an iteration: it can be neither fed nor fetched."""

@@ -10,7 +10,7 @@ Everything here happens on the event loop's thread; the worker threads only comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, Final
@@ -24,6 +24,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import as_op_error, locate
 from flowengine.runtime.frames import IterationState
+from flowengine.runtime.functions import Done
 from flowengine.runtime.items import Item, Kind
 from flowengine.runtime.plan import INLINE_BYTES, Plan
 from flowengine.runtime.state import ExecutorState
@@ -315,6 +316,8 @@ class Executor:
             state.finish_single(item, iteration, item.value)
         elif kind is Kind.ASYNC:
             self._begin_async(item, iteration, args)
+        elif kind is Kind.CALL:
+            self._begin_call(item, iteration, args)
         elif item.inline_bytes < _SIZE_NEVER_MATTERS and _bytes_of(args) > item.inline_bytes:
             self._run_large(item, iteration, args)
         else:
@@ -372,6 +375,31 @@ class Executor:
         self._parked += 1
         self._callbacks[unpark] = variable
         variable.wait_free(unpark)
+
+    # -- function calls -----------------------------------------------------------------------------
+
+    def _begin_call(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Start a function's body; the item is finished when the body is."""
+
+        def run(plan: Plan, values: Sequence[Any], done: Done) -> Sequence[Any] | None:
+            supplied = [(*edges, value) for edges, value in zip(plan.feeds, values, strict=True)]
+            body = self.state.open_body(
+                plan.root,
+                plan.sources,
+                (*supplied, *plan.constants),
+                iteration,
+                lambda body: done(take_results(plan, body)),
+            )
+            return None if body.outstanding else take_results(plan, body)
+
+        def finish(results: Sequence[Any]) -> None:
+            outputs = results[0] if item.single else tuple(results)
+            self._complete(item, iteration, outputs)
+
+        try:
+            item.call.begin(run, args, finish)
+        except Exception as error:
+            raise self._failure(error, item, iteration, args) from error
 
     # -- heavy items --------------------------------------------------------------------------------
 
@@ -506,20 +534,24 @@ class Executor:
 
     def results(self) -> list[Any]:
         """The fetched values, in order; InvalidArgumentError for one that is dead or never came."""
-        root = self.state.root
-        values = []
-        for local, entry, port in self.plan.fetches:
-            value = root.entries[entry]
-            root.entries[entry] = None
-            if value is DEAD:
-                reason = (
-                    "the branch that would produce it was not taken"
-                    if root.dead is not None and local in root.dead
-                    else "it was never produced"
-                )
-                raise InvalidArgumentError(f"Retval: tensor '{port}' has no value: {reason}")
-            values.append(value)
-        return values
+        return take_results(self.plan, self.state.root)
+
+
+def take_results(plan: Plan, root: IterationState) -> list[Any]:
+    """The fetched values of a plan whose root iteration is done, moved out of it."""
+    values = []
+    for local, entry, port in plan.fetches:
+        value = root.entries[entry]
+        root.entries[entry] = None
+        if value is DEAD:
+            reason = (
+                "the branch that would produce it was not taken"
+                if root.dead is not None and local in root.dead
+                else "it was never produced"
+            )
+            raise InvalidArgumentError(f"Retval: tensor '{port}' has no value: {reason}")
+        values.append(value)
+    return values
 
 
 _SIZE_NEVER_MATTERS: Final = INLINE_BYTES << 32

@@ -10,6 +10,7 @@ freed then. A frame is done when its last iteration is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flowengine.runtime.items import Item, StaticFrame
@@ -56,7 +57,9 @@ class IterationState:
         result: list[tuple[str, int]] = []
         iteration: IterationState | None = self
         while iteration is not None and iteration.frame.parent is not None:
-            result.append((iteration.frame.static.path[-1], iteration.number))
+            path = iteration.frame.static.path
+            if path:  # the root of a function's body has no name of its own
+                result.append((path[-1], iteration.number))
             iteration = iteration.frame.parent
         return tuple(reversed(result))
 
@@ -69,6 +72,7 @@ class FrameState:
     constants        (Enter, value or DEAD) that every iteration receives
     held             (NextIteration, value) waiting until fewer iterations are alive
     dead_exits       Exits that were dead in the newest iteration
+    on_done          of a function's body: what to call with its one iteration when that is done
     """
 
     __slots__ = (
@@ -78,6 +82,7 @@ class FrameState:
         "iterations",
         "newest",
         "oldest",
+        "on_done",
         "parent",
         "pending_enters",
         "static",
@@ -93,3 +98,4 @@ class FrameState:
         self.constants: list[tuple[Item, Any]] = []
         self.held: list[tuple[Item, Any]] = []
         self.dead_exits: list[Item] = []
+        self.on_done: Callable[[IterationState], None] | None = None

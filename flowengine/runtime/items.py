@@ -36,6 +36,8 @@ class Kind(IntEnum):
     TRIGGER = 10
     #: The output is known: a Const inside a loop, or one that waits for control inputs.
     CONSTANT = 11
+    #: A function call: its body runs as child items.
+    CALL = 12
 
 
 class Item:
@@ -57,6 +59,7 @@ class Item:
 
     __slots__ = (
         "arity",
+        "call",
         "control",
         "control_merges",
         "cost",
@@ -107,6 +110,8 @@ class Item:
         self.mutates = False
         self.groups: tuple[int | None, ...] | None = None
         self.dereference: tuple[int, ...] = ()
+        #: Of a CALL: what makes it, a `functions.Call`.
+        self.call: Any = None
         #: A control flow item that must follow a reference first.
         self.follows = False
         self.num_outputs = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -43,6 +43,14 @@ _NEVER: Final = 1 << 40
 _FORWARDING: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
 
 
+class Functions(Protocol):
+    """What makes function calls; see `runtime.functions`, which makes plans in its turn."""
+
+    def calls(self, node: Node) -> bool: ...
+
+    def bind(self, node: Node) -> Any: ...
+
+
 @dataclass(slots=True)
 class Plan:
     """Immutable but for what its items learn; shared by all steps that run it, at the same time too.
@@ -72,6 +80,7 @@ def make_plan(
     feeds: Sequence[OutputPort] = (),
     fetches: Sequence[OutputPort] = (),
     registry: KernelRegistry,
+    functions: Functions | None = None,
     xp: Any = np,
     device_type: str = "CPU",
 ) -> Plan:
@@ -80,7 +89,7 @@ def make_plan(
     Raises InvalidArgumentError for a feed or fetch inside a loop, NotFoundError with `missing_op` for an
     op that is unknown or has no kernel, each naming the node.
     """
-    return _Planner(graph, feeds, fetches, registry, xp, device_type).make()
+    return _Planner(graph, feeds, fetches, registry, functions, xp, device_type).make()
 
 
 class _Planner:
@@ -92,6 +101,7 @@ class _Planner:
         feeds: Sequence[OutputPort],
         fetches: Sequence[OutputPort],
         registry: KernelRegistry,
+        functions: Functions | None,
         xp: Any,
         device_type: str,
     ) -> None:
@@ -99,6 +109,7 @@ class _Planner:
         self.feeds = {port: index for index, port in enumerate(feeds)}
         self.fetches = fetches
         self.registry = registry
+        self.functions = functions
         self.xp = xp
         self.device_type = device_type
         self.frame_of = assign_frames(graph, self.feeds)
@@ -225,6 +236,9 @@ class _Planner:
             item.value = self.baked[node.name]
         elif op in _FORWARDING:
             item.kind = Kind.FORWARD
+        elif self.functions is not None and self.functions.calls(node):
+            item.kind = Kind.CALL
+            item.call = self.functions.bind(node)
         else:
             self._bind(item)
 

@@ -25,7 +25,7 @@ Each call costs O(consumers of the item); every table is indexed by position.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
@@ -67,17 +67,46 @@ class ExecutorState:
         supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]] = (),
     ) -> None:
         """Make the items without inputs ready and deliver what the caller feeds."""
-        root = self.root
+        self._begin(self.root, sources, supplied)
+        self.done = self.root.outstanding == 0
+
+    def open_body(
+        self,
+        root: StaticFrame,
+        sources: Iterable[Item],
+        supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]],
+        caller: IterationState,
+        on_done: Callable[[IterationState], None],
+    ) -> IterationState:
+        """Begin a function's body as a child of the iteration that calls it.
+
+        `on_done` gets the body's iteration when all of it has run; not if nothing of it is outstanding
+        when this returns, for then it is done already. The calling item stays outstanding meanwhile.
+        """
+        frame = FrameState(root, caller)
+        frame.on_done = on_done
+        self._serial += 1
+        body = IterationState(frame, 0, self._serial)
+        self._begin(body, sources, supplied)
+        if body.outstanding:
+            caller.children += 1
+        return body
+
+    def _begin(
+        self,
+        target: IterationState,
+        sources: Iterable[Item],
+        supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]],
+    ) -> None:
         count = 0
         for item in sources:
-            heappush(self.ready, (item.order, 0, item, root))
+            heappush(self.ready, (item.order, target.serial, item, target))
             count += 1
         for edges, merges, value in supplied:
-            count += self._deliver(edges, root, value)
+            count += self._deliver(edges, target, value)
             if merges:
-                count += self._deliver_to_merges(merges, root, value)
-        root.outstanding = count
-        self.done = count == 0
+                count += self._deliver_to_merges(merges, target, value)
+        target.outstanding = count
 
     def take_ready(self) -> tuple[Item, IterationState] | None:
         """The ready item that was constructed first, and the iteration it runs in; None if none is."""
@@ -255,6 +284,11 @@ class ExecutorState:
         if frame.parent is None:
             if not iteration.children:
                 self.done = True
+            return
+        if frame.on_done is not None:
+            if not iteration.children:
+                frame.parent.children -= 1
+                frame.on_done(iteration)
             return
         while (
             iteration.number == frame.oldest

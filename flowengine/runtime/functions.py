@@ -1,0 +1,214 @@
+"""Function calls: PartitionedCall, If, Case, While, For, and a function used as an op.
+
+A body runs as child items of the same step: same rendezvous, cancel scope and step container, so what
+waits inside it waits as any item does, and a function may call itself. The body's plan is made at the
+first call and shared by all calls with the same attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import AttrValue, FuncAttr
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import Node
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.context import PassContext
+from flowengine.passes.pipeline import prepare
+from flowengine.runtime.plan import Plan, make_plan
+
+CALL_OPS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+IF_OPS: Final = frozenset({"If", "StatelessIf"})
+CASE_OPS: Final = frozenset({"Case", "StatelessCase"})
+WHILE_OPS: Final = frozenset({"While", "StatelessWhile"})
+
+#: Takes the results of a call.
+Done = Callable[[Sequence[Any]], None]
+#: Runs a body on arguments: its results if it ended at once, else None and `Done` is called later.
+RunBody = Callable[[Plan, Sequence[Any], Done], Sequence[Any] | None]
+
+
+class FunctionTable:
+    """The plans of a graph's functions, made when first called."""
+
+    def __init__(self, library: FunctionLibrary, kernels: KernelRegistry, context: PassContext) -> None:
+        self._library = library
+        self._kernels = kernels
+        self._context = context
+        self._plans: dict[Any, Plan] = {}
+
+    def calls(self, node: Node) -> bool:
+        """Whether the node is a call that this table can make."""
+        if node.op in self._library:
+            return True
+        return node.op in CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS or node.op == "For"
+
+    def plan_for(self, function: FuncAttr) -> Plan:
+        """The plan of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
+        key = _key(function)
+        plan = self._plans.get(key)
+        if plan is None:
+            body = self._library.instantiate(function.name, function.attrs)
+            context = replace(self._context, feeds=body.arguments, fetches=body.results, targets=body.targets)
+            plan = make_plan(
+                prepare(body.graph, context),
+                feeds=body.arguments,
+                fetches=body.results,
+                registry=self._kernels,
+                functions=self,
+            )
+            self._plans[key] = plan
+        return plan
+
+    def bind(self, node: Node) -> Call:
+        """What makes the call that a node stands for."""
+        attrs = node.attrs
+        if node.op in self._library:
+            return _Invoke(self, FuncAttr(node.op, attrs))
+        if node.op in IF_OPS:
+            return _Branch(self, (attrs["else_branch"], attrs["then_branch"]), _truth)
+        if node.op in CASE_OPS:
+            return _Branch(self, attrs["branches"], _case_index)
+        if node.op in WHILE_OPS:
+            return _Loop(self, attrs["cond"], attrs["body"])
+        if node.op == "For":
+            return _Count(self, attrs["body"])
+        return _Invoke(self, attrs["f"])
+
+
+class Call(Protocol):
+    """One kind of call."""
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        """Start it; `done` gets the results, possibly before this returns."""
+
+
+class _Invoke:
+    """Run one function on the arguments."""
+
+    def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
+        self._table = table
+        self._function = function
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        results = run(self._table.plan_for(self._function), args, done)
+        if results is not None:
+            done(results)
+
+
+class _Branch:
+    """Run the function that the first argument chooses on the others."""
+
+    def __init__(
+        self, table: FunctionTable, functions: Sequence[FuncAttr], choose: Callable[[Any, int], int]
+    ) -> None:
+        self._table = table
+        self._functions = functions
+        self._choose = choose
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        function = self._functions[self._choose(args[0], len(self._functions))]
+        results = run(self._table.plan_for(function), args[1:], done)
+        if results is not None:
+            done(results)
+
+
+class _Loop:
+    """While: run `cond` on the loop variables, then `body`, until `cond` says false."""
+
+    def __init__(self, table: FunctionTable, cond: FuncAttr, body: FuncAttr) -> None:
+        self._table = table
+        self._cond = cond
+        self._body = body
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        cond = self._table.plan_for(self._cond)
+        body = self._table.plan_for(self._body)
+
+        # What ends at once is gone through in this loop, so that its length does not deepen the stack.
+        def advance(variables: Sequence[Any], verdict: Sequence[Any] | None) -> None:
+            while True:
+                if verdict is None:
+                    verdict = run(cond, variables, partial(advance, variables))
+                    if verdict is None:
+                        return
+                if not _truth(verdict[0], 2):
+                    done(variables)
+                    return
+                verdict = None
+                results = run(body, variables, lambda results: advance(results, None))
+                if results is None:
+                    return
+                variables = results
+
+        advance(args, None)
+
+
+class _Count:
+    """For: run `body` on (i, variables) for i in range(start, limit, delta)."""
+
+    def __init__(self, table: FunctionTable, body: FuncAttr) -> None:
+        self._table = table
+        self._body = body
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        start, limit, delta = (int(value) for value in args[:3])
+        if delta == 0:
+            raise InvalidArgumentError("For has a delta of 0: it would never end")
+        indices = iter(range(start, limit, delta))
+        body = self._table.plan_for(self._body)
+
+        def advance(variables: Sequence[Any]) -> None:
+            while True:
+                index = next(indices, None)
+                if index is None:
+                    done(variables)
+                    return
+                results = run(body, (np.int32(index), *variables), advance)
+                if results is None:
+                    return
+                variables = results
+
+        advance(args[3:])
+
+
+def _truth(value: Any, _: int) -> int:
+    """A condition of any dtype: a scalar is true unless zero or empty, a tensor if it has elements."""
+    if getattr(value, "ndim", 0):
+        return int(value.size > 0)
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    return int(bool(value))
+
+
+def _case_index(value: Any, count: int) -> int:
+    """The branch of a Case: the last one for an index out of range."""
+    index = int(value)
+    return index if 0 <= index < count else count - 1
+
+
+def _key(function: FuncAttr) -> Any:
+    return function.name, _frozen(function.attrs)
+
+
+def _frozen(value: AttrValue) -> Any:
+    """An attribute value as part of a dictionary's key; a tensor is known by its object."""
+    if isinstance(value, Mapping):
+        return tuple((name, _frozen(value[name])) for name in sorted(value))
+    if isinstance(value, FuncAttr):
+        return _key(value)
+    if isinstance(value, tuple):
+        return tuple(_frozen(inner) for inner in value)
+    if isinstance(value, DType):
+        return value.number
+    if isinstance(value, int | float | bytes | TensorShape | None):
+        return value
+    return id(value)
