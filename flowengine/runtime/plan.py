@@ -115,6 +115,8 @@ class _Planner:
         self.frame_of = assign_frames(graph, self.feeds)
         self.frames: dict[FramePath, StaticFrame] = {}
         self.items: dict[str, Item] = {}
+        #: Items that only follow a reference, by a key that no node has.
+        self.readers: dict[str, Item] = {}
         #: {name of a baked Const: its value}
         self.baked: dict[str, Any] = {}
         self.edges: dict[str, list[list[Edge]]] = {}
@@ -134,6 +136,7 @@ class _Planner:
         for item in self.items.values():
             self._connect(item)
         places = [self._place_fetch(index, port) for index, port in enumerate(self.fetches)]
+        self.items.update(self.readers)
         for key, item in self.items.items():
             self._seal(key, item)
         return Plan(
@@ -298,7 +301,7 @@ class _Planner:
     def _connect(self, item: Item) -> None:
         """Give the item its places in its frame's tables and its producers an edge to each."""
         frame = item.frame
-        item.local = len(frame.items)
+        item.local = len(frame.pending)
         frame.items.append(item)
         frame.pending.append(0)
         item.start = len(frame.entries)
@@ -377,7 +380,12 @@ class _Planner:
             self.baked_merges.setdefault(port.node, []).append((item, slot, False))
         else:
             from_enter = self.graph[port.node].op in ENTER_OPS
-            self._outputs(self.merges, port).append((item, slot, from_enter))
+            if item.node.op == "Merge" and self._is_reference(port):
+                key = f"{port} (input {slot} of {item.name})"
+                self._follow(key, port, item.frame)
+                self.merges[key] = [[(item, slot, from_enter)]]
+            else:
+                self._outputs(self.merges, port).append((item, slot, from_enter))
 
     def _outputs(self, table: dict[str, list[list[Any]]], port: OutputPort) -> list[Any]:
         slots = table.get(port.node)
@@ -426,22 +434,29 @@ class _Planner:
         if not self._is_reference(origin):
             self._outputs(self.edges, origin).append((local, entry, _nobody(root)))
             return local, entry, port
-        # A reference is followed when its consumer runs: an item of its own does so.
-        reader = Item(producer.node, len(self.graph) + index, root)
+        key = f"{port} (fetch {index})"
+        self._follow(key, origin, root)
+        self.edges[key] = [[(local, entry, _nobody(root))]]
+        return local, entry, port
+
+    def _follow(self, key: str, port: OutputPort, frame: StaticFrame) -> None:
+        """An item of its own that follows a reference, for a consumer that is not one that could.
+
+        A reference is followed when its consumer runs. `key` is what the item is filed under.
+        """
+        reader = Item(self.graph[port.node], len(self.graph) + len(self.readers), frame)
         reader.kind = Kind.FORWARD
         reader.num_outputs = 1
         reader.arity = 1
         reader.dereference = (0,)
         reader.follows = True
-        reader.local, reader.start = len(root.pending), len(root.entries)
+        reader.local, reader.start = len(frame.pending), len(frame.entries)
         reader.stop = reader.start + 1
-        root.pending.append(1)
-        root.entries.append(None)
-        root.items.append(reader)
-        self.items[f"{port} (fetch {index})"] = reader
-        self._outputs(self.edges, origin).append((reader.local, reader.start, reader))
-        self.edges[f"{port} (fetch {index})"] = [[(local, entry, _nobody(root))]]
-        return local, entry, port
+        frame.pending.append(1)
+        frame.entries.append(None)
+        frame.items.append(reader)
+        self.readers[key] = reader
+        self._outputs(self.edges, port).append((reader.local, reader.start, reader))
 
     def _seal(self, key: str, item: Item) -> None:
         """Freeze what was collected for the item that is filed under `key`."""
