@@ -181,7 +181,7 @@ def nd_rows(indices: Array, updates_shape: tuple[int, ...], shape: tuple[int, ..
             f"updates.shape {list(updates_shape)}, indices.shape {list(indices.shape)}, "
             f"params.shape {list(shape)}"
         )
-    flat = indices.reshape((-1, depth))
+    flat = indices.reshape((int(np.multiply.reduce(batch, dtype=np.int64)), depth))
     limits = np.array(shape[:depth], dtype=np.int64)
     outside = ((flat < 0) | (flat >= limits)).any(axis=1)
     if outside.any():
