@@ -292,7 +292,7 @@ class Executor:
         """Any live item that is not a plain unary or binary kernel."""
         state = self.state
         kind = item.kind
-        if kind is Kind.TRIGGER:
+        if kind == Kind.TRIGGER:
             state.finish(item, iteration, ())
             return
         entries = iteration.entries
@@ -302,21 +302,21 @@ class Executor:
             entries[index] = None
         if (item.dereference or item.mutates) and not self._resolve(item, iteration, args):
             return
-        if kind is Kind.FORWARD:
+        if kind == Kind.FORWARD:
             state.finish_single(item, iteration, args[0])
-        elif kind is Kind.SWITCH:
+        elif kind == Kind.SWITCH:
             state.finish_switch(item, iteration, args[0], self._predicate(item, iteration, args))
-        elif kind is Kind.NEXT_ITERATION:
+        elif kind == Kind.NEXT_ITERATION:
             state.finish_next_iteration(item, iteration, args[0])
-        elif kind is Kind.ENTER:
+        elif kind == Kind.ENTER:
             state.finish_enter(item, iteration, args[0])
-        elif kind is Kind.EXIT:
+        elif kind == Kind.EXIT:
             state.finish_exit(item, iteration, args[0])
-        elif kind is Kind.CONSTANT:
+        elif kind == Kind.CONSTANT:
             state.finish_single(item, iteration, item.value)
-        elif kind is Kind.ASYNC:
+        elif kind == Kind.ASYNC:
             self._begin_async(item, iteration, args)
-        elif kind is Kind.CALL:
+        elif kind == Kind.CALL:
             self._begin_call(item, iteration, args)
         elif item.inline_bytes < _SIZE_NEVER_MATTERS and _bytes_of(args) > item.inline_bytes:
             self._run_large(item, iteration, args)
@@ -492,7 +492,7 @@ class Executor:
             self._start(item, iteration, args)
 
     def _start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        if item.kind is not Kind.ASYNC:
+        if item.kind != Kind.ASYNC:
             self._start_heavy(item, iteration, args)
             return
         assert self._nursery is not None

@@ -29,7 +29,7 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.runtime.items import Edge, Item, Kind, MergeEdge, StaticFrame
+from flowengine.runtime.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
 
 #: Inputs up to this many bytes are computed inline: NumPy needs about 0.1 ms for as much.
 INLINE_BYTES: Final = 256 * 1024
@@ -158,13 +158,27 @@ class _Planner:
         A control edge needs an item to come from, a Merge needs a token to arrive. Any other consumer of
         a Const finds the value in its entries, and of an Identity takes the Identity's own input.
         """
-        needed: set[str] = set()
+        dropped = self._consts_without_item()
+        needed: set[str] = {node.name for node in self.graph if node.op == "Const"} - dropped
         for node in self.graph:
-            needed.update(node.control_inputs)
-            if node.op in MERGE_OPS:
-                needed.update(port.node for port in node.inputs)
-        needed.update(port.node for port in self.fetches if self._is_controlled_const(port))
+            if node.name not in dropped:
+                needed.update(node.control_inputs)
+            for port in node.inputs:
+                if port.node in dropped and port not in self.feeds:
+                    controls = self.graph[port.node].control_inputs
+                    needed.update(name for name in controls if not self._depends_on(node, name))
         return needed
+
+    def _consts_without_item(self) -> set[str]:
+        """Consts whose every consumer can find the value in its entries."""
+        consts = {node.name for node in self.graph if node.op == "Const"}
+        kept = {port.node for port in self.fetches if self._is_controlled_const(port)}
+        for node in self.graph:
+            kept.update(name for name in node.control_inputs if name in consts)
+            if node.op in MERGE_OPS:
+                kept.update(port.node for port in node.inputs)
+        uncontrolled = {name for name in consts if not self.graph[name].control_inputs}
+        return (consts - kept) | uncontrolled
 
     def _is_controlled_const(self, port: OutputPort) -> bool:
         node = self.graph.nodes.get(port.node)
@@ -197,7 +211,7 @@ class _Planner:
             )
         if node.op == "Const":
             self.baked[node.name] = constant_value(node)
-            if not node.control_inputs or node.name not in self.needed:
+            if node.name not in self.needed:
                 return
         elif node.name not in self.needed and self._forwards(node):
             return
@@ -285,7 +299,7 @@ class _Planner:
             sized_by_inputs = not any(t.is_integer for t in node.input_types()) and len(node.inputs) > 1
             item.inline_bytes = ESTIMATE_BYTES if sized_by_inputs else -1
         if (
-            item.kind is Kind.GENERAL
+            item.kind == Kind.GENERAL
             and plain
             and item.groups is None
             and not item.mutates
@@ -305,7 +319,7 @@ class _Planner:
         frame.items.append(item)
         frame.pending.append(0)
         item.start = len(frame.entries)
-        if item.kind is Kind.MERGE:
+        if item.kind == Kind.MERGE:
             item.arity = 2
             frame.entries += [DEAD, None]
             frame.pending[item.local] = 1
@@ -328,7 +342,7 @@ class _Planner:
             item.follows = bool(item.dereference)
         for name in item.node.control_inputs:
             self._connect_control(item, name)
-        if item.kind is Kind.MERGE:
+        if item.kind == Kind.MERGE:
             item.is_immediate = frame.pending[item.local] == 1
 
     def _connect_data(self, item: Item, entry: int, port: OutputPort) -> None:
@@ -398,7 +412,7 @@ class _Planner:
         if name not in self.items:
             return  # a Const that waits for nothing: it has always run
         item.frame.pending[item.local] += 1
-        if item.kind is Kind.MERGE:
+        if item.kind == Kind.MERGE:
             self.control_merges.setdefault(name, []).append(item)
         else:
             self.control.setdefault(name, []).append((item.local, item))
@@ -510,5 +524,6 @@ def kernel_summary(plan: Plan) -> Mapping[str, int]:
     """{kind of item: how many}, for `explain`."""
     counts: dict[str, int] = {}
     for item in plan.items:
-        counts[item.kind.name.lower()] = counts.get(item.kind.name.lower(), 0) + 1
+        name = KIND_NAMES[item.kind]
+        counts[name] = counts.get(name, 0) + 1
     return counts

@@ -194,12 +194,12 @@ class ExecutorState:
     def finish_dead(self, item: Item, iteration: IterationState) -> None:
         """An item with a dead input is passed over: every output is dead."""
         kind = item.kind
-        if kind is Kind.ENTER:
+        if kind == Kind.ENTER:
             self.finish_enter(item, iteration, DEAD)
             return
-        if kind is Kind.EXIT:
+        if kind == Kind.EXIT:
             self._leave_dead(item, iteration)
-        elif kind is not Kind.NEXT_ITERATION:
+        elif kind != Kind.NEXT_ITERATION:
             self._count(iteration, self._emit_dead(item, iteration) - 1)
             return
         self._count(iteration, -1)
@@ -380,7 +380,7 @@ class ExecutorState:
                 count = self._deliver_to_merges(merges, target, value)
         if item.passing is not None:
             for passing in item.passing[slot]:
-                if passing.kind is Kind.EXIT:
+                if passing.kind == Kind.EXIT:
                     if value is DEAD:
                         self._leave_dead(passing, target)
                     else:
