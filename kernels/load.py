@@ -51,6 +51,7 @@ MODULES: Final = (
     "nn_softmax",
     "nn_conv",
     "nn_pool",
+    "training",
 )
 
 _loaded = False

@@ -1,0 +1,311 @@
+"""The rules of the optimizers: how a gradient changes a variable and its slots, in place.
+
+Each rule takes the arrays of the variable and of its slots, the gradient, and the numbers by name; it
+writes into the arrays and nothing else. All arrays have one shape and one floating (or complex) type. A
+rule is elementwise, so it may be given a block of a variable, or some of its rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+
+
+def _one(number: Any) -> Any:
+    """1 in the number's type, so that 1 - beta is rounded as TensorFlow rounds it."""
+    return number.dtype.type(1)
+
+
+def gradient_descent(var: Array, grad: Array, *, alpha: Any) -> None:
+    var -= grad * alpha
+
+
+def momentum(var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, use_nesterov: bool) -> None:
+    accum *= momentum
+    accum += grad
+    if use_nesterov:
+        step = accum * momentum
+        step += grad
+        step *= lr
+        var -= step
+    else:
+        var -= accum * lr
+
+
+def keras_momentum(
+    var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, use_nesterov: bool
+) -> None:
+    step = grad * lr
+    accum *= momentum
+    accum -= step
+    if use_nesterov:
+        var += accum * momentum
+        var -= step
+    else:
+        var += accum
+
+
+def adagrad(var: Array, accum: Array, grad: Array, *, lr: Any, update_slots: bool) -> None:
+    if update_slots:
+        accum += grad * grad
+    step = grad * lr
+    step /= np.sqrt(accum)
+    var -= step
+
+
+def adagrad_v2(var: Array, accum: Array, grad: Array, *, lr: Any, epsilon: Any, update_slots: bool) -> None:
+    if update_slots:
+        accum += grad * grad
+    scale = np.sqrt(accum)
+    scale += epsilon
+    step = grad * lr
+    step /= scale
+    var -= step
+
+
+def adadelta(
+    var: Array, accum: Array, accum_update: Array, grad: Array, *, lr: Any, rho: Any, epsilon: Any
+) -> None:
+    rest = _one(rho) - rho
+    accum *= rho
+    accum += grad * grad * rest
+    step = np.sqrt(accum_update + epsilon)
+    step /= np.sqrt(accum + epsilon)
+    step *= grad
+    var -= step * lr
+    accum_update *= rho
+    step *= step
+    step *= rest
+    accum_update += step
+
+
+def adam(
+    var: Array,
+    m: Array,
+    v: Array,
+    grad: Array,
+    *,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    use_nesterov: bool,
+) -> None:
+    one = _one(lr)
+    alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
+    _moments(m, v, grad, beta1, beta2)
+    scale = np.sqrt(v)
+    scale += epsilon
+    if use_nesterov:
+        step = m * beta1
+        step += grad * (one - beta1)
+        step *= alpha
+    else:
+        step = m * alpha
+    step /= scale
+    var -= step
+
+
+def adam_with_amsgrad(
+    var: Array,
+    m: Array,
+    v: Array,
+    vhat: Array,
+    grad: Array,
+    *,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+) -> None:
+    one = _one(lr)
+    alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
+    _moments(m, v, grad, beta1, beta2)
+    np.maximum(vhat, v, out=vhat)
+    scale = np.sqrt(vhat)
+    scale += epsilon
+    step = m * alpha
+    step /= scale
+    var -= step
+
+
+def _moments(m: Array, v: Array, grad: Array, beta1: Any, beta2: Any) -> None:
+    """The running means of the gradient and of its square."""
+    change = grad - m
+    change *= _one(beta1) - beta1
+    m += change
+    change = grad * grad
+    change -= v
+    change *= _one(beta2) - beta2
+    v += change
+
+
+def ada_max(
+    var: Array,
+    m: Array,
+    v: Array,
+    grad: Array,
+    *,
+    beta1_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+) -> None:
+    m += (grad - m) * (_one(beta1) - beta1)
+    v *= beta2
+    np.maximum(v, np.abs(grad), out=v)
+    step = m * (lr / (_one(lr) - beta1_power))
+    step /= v + epsilon
+    var -= step
+
+
+def rms_prop(
+    var: Array,
+    ms: Array,
+    mom: Array,
+    grad: Array,
+    *,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+) -> None:
+    ms += (grad * grad - ms) * (_one(rho) - rho)
+    mom *= momentum
+    mom += grad * lr / np.sqrt(ms + epsilon)
+    var -= mom
+
+
+def centered_rms_prop(
+    var: Array,
+    mg: Array,
+    ms: Array,
+    mom: Array,
+    grad: Array,
+    *,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+) -> None:
+    rest = _one(rho) - rho
+    ms += (grad * grad - ms) * rest
+    mg += (grad - mg) * rest
+    spread = ms - mg * mg
+    spread += epsilon
+    mom *= momentum
+    mom += grad * lr / np.sqrt(spread)
+    var -= mom
+
+
+def _shrunk(prox: Array, threshold: Any) -> Array:
+    """prox moved towards 0 by the threshold, and 0 where it is nearer."""
+    result: Array = np.sign(prox) * np.maximum(np.abs(prox) - threshold, prox.dtype.type(0))
+    return result
+
+
+def proximal_gradient_descent(var: Array, grad: Array, *, alpha: Any, l1: Any, l2: Any) -> None:
+    prox = var - grad * alpha
+    if l1 > 0:
+        prox = _shrunk(prox, alpha * l1)
+    np.divide(prox, _one(alpha) + alpha * l2, out=var)
+
+
+def proximal_adagrad(var: Array, accum: Array, grad: Array, *, lr: Any, l1: Any, l2: Any) -> None:
+    accum += grad * grad
+    rate = lr / np.sqrt(accum)
+    prox = var - grad * rate
+    if l1 > 0:
+        prox = _shrunk(prox, rate * l1)
+    np.divide(prox, _one(lr) + rate * l2, out=var)
+
+
+def adagrad_da(
+    var: Array,
+    gradient_accumulator: Array,
+    gradient_squared_accumulator: Array,
+    grad: Array,
+    *,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    global_step: Any,
+) -> None:
+    gradient_accumulator += grad
+    gradient_squared_accumulator += grad * grad
+    steps = lr.dtype.type(global_step)
+    direction = _shrunk(gradient_accumulator, l1 * steps) if l1 > 0 else gradient_accumulator
+    scale = np.sqrt(gradient_squared_accumulator)
+    scale += l2 * steps * lr
+    np.divide(direction * -lr, scale, out=var)
+
+
+def ftrl(
+    var: Array,
+    accum: Array,
+    linear: Array,
+    grad: Array,
+    *,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    lr_power: Any,
+    l2_shrinkage: Any = None,
+) -> None:
+    shrunk = grad if l2_shrinkage is None else grad + var * (l2_shrinkage + l2_shrinkage)
+    total = accum + grad * grad
+    if lr_power == -0.5:
+        root, before = np.sqrt(total), np.sqrt(accum)
+    else:
+        root, before = np.power(total, -lr_power), np.power(accum, -lr_power)
+    linear += shrunk - (root - before) / lr * var
+    numerator = np.clip(linear, -l1, l1) - linear
+    np.divide(numerator, root / lr + (l2 + l2), out=var)
+    accum[...] = total
+
+
+def add_sign(
+    var: Array,
+    m: Array,
+    grad: Array,
+    *,
+    lr: Any,
+    alpha: Any,
+    sign_decay: Any,
+    beta: Any,
+) -> None:
+    agreement = _agreement(m, grad, beta)
+    agreement *= sign_decay
+    agreement += alpha
+    var -= agreement * grad * lr
+
+
+def power_sign(
+    var: Array,
+    m: Array,
+    grad: Array,
+    *,
+    lr: Any,
+    logbase: Any,
+    sign_decay: Any,
+    beta: Any,
+) -> None:
+    agreement = _agreement(m, grad, beta)
+    agreement *= logbase * sign_decay
+    var -= np.exp(agreement) * grad * lr
+
+
+def _agreement(m: Array, grad: Array, beta: Any) -> Array:
+    """Update the mean of the gradient; 1 where it has the sign of the gradient, -1 where the other."""
+    m *= beta
+    m += grad * (_one(beta) - beta)
+    result: Array = np.sign(grad) * np.sign(m)
+    return result
