@@ -107,6 +107,11 @@ def as_array(value: Value) -> Array:
     return array
 
 
+def element(value: Value) -> Value:
+    """A value as what may be assigned to one place: numpy stores a rank-0 object array as itself."""
+    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+
+
 def first_outside(indices: Array, bound: int) -> tuple[tuple[int, ...], int] | None:
     """(position, value) of the first index outside [0, bound), or None. For error messages."""
     flat = to_array(indices)

@@ -124,7 +124,7 @@ def gather_nd(params: Value, indices: Array) -> Array:
         )
     lead, inner = array.shape[:depth], array.shape[depth:]
     outer = indices.shape[:-1]
-    if math.prod(outer) and depth and not math.prod(lead):
+    if math.prod(outer) and not array.size:
         raise InvalidArgumentError(
             f"Requested more than 0 entries, but params is empty. Params shape: {brackets(array.shape)}"
         )

@@ -201,10 +201,9 @@ def matrix_diag_v2(
             f"a matrix of {rows} rows and {columns} columns does not have diagonals {low} to {high} of "
             f"length {longest}"
         )
-    _check_range(low, high, rows, columns)
     outer = array.shape[: -1 - (low != high)]
     out = filled((*outer, rows, columns), padding_value, dtype_of(array))
-    for number in range(low, high + 1):
+    for number in range(max(low, 1 - rows), min(high, columns - 1) + 1):
         source = array if low == high else array[..., high - number, :]
         view = _diagonal_view(out, number)
         view[...] = source[..., : view.shape[-1]]

@@ -6,7 +6,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.array_args import blank, brackets, check_indices, outputs, shape_of
+from flowengine.kernels.array_args import blank, brackets, check_indices, element, outputs, shape_of
 from flowengine.kernels.registry import kernel
 
 
@@ -70,5 +70,5 @@ def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array
     out = blank((size, *inner), values[0].dtype)
     for place, value in zip(places, values, strict=True):
         if place.size:
-            out[place] = value
+            out[place] = element(value)
     return out

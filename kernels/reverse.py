@@ -17,6 +17,8 @@ def reverse_v2(x: Value, axis: Array) -> Array:
     """x with the named axes reversed, as a view; InvalidArgumentError for one twice or outside."""
     array = as_array(x)
     rank = array.ndim
+    if not rank:
+        return array
     spec = [slice(None)] * rank
     for i, number in enumerate(integers(axis, "axis")):
         if not -rank <= number < rank:

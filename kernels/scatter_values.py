@@ -35,8 +35,10 @@ def _checked(
             f"updates of shape {brackets(rows.shape)} must have the shape {brackets((*outer, *inner))} "
             f"that follows from indices of shape {brackets(where.shape)} and output shape {brackets(shape)}"
         )
-    if not math.prod(shape) and math.prod(outer) and rows.size:
-        raise InvalidArgumentError("Indices and updates specified for empty output tensor")
+    if not math.prod(shape) and (where.size or rows.size):
+        raise InvalidArgumentError(
+            f"Indices and updates specified for empty output of shape {brackets(shape)}"
+        )
     positions = flat_positions(where, lead, "shape").reshape(-1)
     return positions, rows.reshape((positions.size, *inner)), math.prod(lead), inner
 
@@ -49,13 +51,6 @@ def scatter_nd(indices: Value, updates: Value, shape: Array) -> Array:
     Raises InvalidArgumentError for an index outside, or shapes that do not fit.
     """
     dims = dimensions(shape, "shape")
-    array = to_array(updates)
-    if not math.prod(dims):
-        if array.size or np.size(indices):
-            raise InvalidArgumentError(
-                f"Indices and updates specified for empty output of shape {brackets(dims)}"
-            )
-        return blank(dims, array.dtype)
     positions, rows, count, inner = _checked(indices, updates, dims)
     out = blank((count, *inner), rows.dtype)
     add_rows(out, positions, rows)

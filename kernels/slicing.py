@@ -14,7 +14,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.array_args import as_array, blank, brackets, dimensions, dtype_of, shape_of
+from flowengine.kernels.array_args import as_array, blank, brackets, dimensions, dtype_of, element, shape_of
 from flowengine.kernels.registry import kernel
 
 _Spec: TypeAlias = tuple[int | slice | EllipsisType | None, ...]
@@ -196,5 +196,5 @@ def strided_slice_grad(
         raise InvalidArgumentError(
             f"shape of dy was {brackets(shape_of(dy))} instead of {brackets(region)}, the shape of the slice"
         )
-    out[spec] = dy
+    out[spec] = element(dy)
     return out

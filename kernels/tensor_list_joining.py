@@ -10,7 +10,7 @@ from flowengine.core.arrays import Array, Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.kernels.array_args import blank, brackets, integers, scalar, shape_of
+from flowengine.kernels.array_args import blank, brackets, element, integers, scalar, shape_of
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.tensor_list_value import TensorList, list_in, merged, shape_argument
 
@@ -24,7 +24,7 @@ def _stack(tensors: list[Value], shape: TensorShape, dtype: np.dtype[Any], verb:
                 f"Tried to {verb} elements with different shapes: {brackets(dims)} and "
                 f"{brackets(shape_of(tensor))} (element {i})"
             )
-        out[i] = tensor
+        out[i] = element(tensor)
     return out
 
 

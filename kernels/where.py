@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from flowengine.core.arrays import Array, Value
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 
 
 @kernel("Where", fresh=True)
 def where(x: Value) -> Array:
-    """Coordinates of the true (or non-zero) elements in row-major order, (count, rank) int64."""
+    """Coordinates of the true (or non-zero) elements in row-major order, (count, rank) int64.
+
+    Raises InvalidArgumentError for a scalar.
+    """
     if not x.ndim:
-        return np.empty((1 if x else 0, 0), np.int64)
+        raise InvalidArgumentError("Where needs an input of rank 1 or more, not a scalar")
     if x.ndim == 1:
         positions: Array = x.nonzero()[0]
         return positions.reshape(-1, 1)
