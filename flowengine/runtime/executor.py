@@ -26,6 +26,7 @@ from flowengine.runtime.failures import as_op_error, locate
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.functions import Done
 from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import INLINE_BYTES, Plan
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.threads import POOL, Job, current_inbox
@@ -54,6 +55,7 @@ class Executor:
         "_interrupt",
         "_jobs",
         "_keywords",
+        "_meter",
         "_needs_nursery",
         "_nursery",
         "_parked",
@@ -69,7 +71,14 @@ class Executor:
         "state",
     )
 
-    def __init__(self, plan: Plan, context: KernelContext, *, use_threads: bool = True) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        context: KernelContext,
+        *,
+        use_threads: bool = True,
+        meter: MemoryMeter | None = None,
+    ) -> None:
         self.plan = plan
         self.state = ExecutorState(plan.root)
         self.device = context.device
@@ -80,6 +89,7 @@ class Executor:
         self._context = context
         self._keywords: dict[str, Any] = {"ctx": context}
         self._use_threads = use_threads
+        self._meter = meter
         self._interrupt: BaseException | None = None
         self._nursery: trio.Nursery | None = None
         #: Async and heavy items that were ready before there was a nursery.
@@ -218,6 +228,7 @@ class Executor:
         ready = state.ready
         started = perf_counter()
         countdown = ITEMS_PER_CLOCK
+        unmetered = self._meter is None
         with np.errstate(all="ignore"):
             while ready:
                 _, _, item, iteration = heappop(ready)
@@ -227,7 +238,7 @@ class Executor:
                     continue
                 kind = item.kind
                 entries = iteration.entries
-                if kind == 1:  # Kind.BINARY
+                if kind == 1 and unmetered:  # Kind.BINARY
                     start = item.start
                     a = entries[start]
                     b = entries[start + 1]
@@ -243,7 +254,7 @@ class Executor:
                         del a, b
                         state.finish_single(item, iteration, value)
                         del value
-                elif kind == 0:  # Kind.UNARY
+                elif kind == 0 and unmetered:  # Kind.UNARY
                     start = item.start
                     a = entries[start]
                     if a.nbytes > item.inline_bytes:
@@ -325,7 +336,11 @@ class Executor:
 
     def _run_general(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         try:
+            if self._meter is not None:
+                self._meter.check_before(item, args)
             outputs = item.function(*_grouped(item, args), **(self._keywords if item.takes_context else {}))
+            if self._meter is not None:
+                self._meter.count(item, outputs)
         except Exception as error:
             raise self._failure(error, item, iteration, args) from error
         args.clear()
@@ -405,6 +420,11 @@ class Executor:
 
     def _run_large(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """An item with large inputs: on a thread if it is judged to be worth it, else inline."""
+        if self._meter is not None:
+            try:
+                self._meter.check_before(item, args)
+            except OpError as error:
+                raise self._failure(error, item, iteration, args) from None
         if self._use_threads and self._is_heavy(item, args):
             if self._nursery is None:
                 self._needs_nursery.append((item, iteration, args))
@@ -468,6 +488,8 @@ class Executor:
                 raise self._failure(job.error, item, iteration, job.arguments) from job.error
             job.arguments = ()
             result, job.result = job.result, None
+            if self._meter is not None:
+                self._meter.count(item, result)
             self._complete(item, iteration, result)
         except BaseException as error:
             self._record(error)

@@ -13,6 +13,7 @@ from flowengine.core.errors import DeadlineExceededError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
+from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
 
 _step_ids: Final = itertools.count(1)
@@ -59,7 +60,9 @@ class StepRunner:
             step_id=next(_step_ids),
             file_access=self.settings.file_access,
         )
-        executor = Executor(plan, context, use_threads=self.settings.worker_threads)
+        limit = self.settings.memory_limit_bytes
+        meter = None if limit is None else MemoryMeter(limit, plan.graph.producer)
+        executor = Executor(plan, context, use_threads=self.settings.worker_threads, meter=meter)
         self.running.add(executor)
         try:
             if timeout_seconds is None:
@@ -78,6 +81,7 @@ class StepRunner:
                 run_metadata.items = len(plan.items)
                 run_metadata.heavy_items = executor.heavy_items
                 run_metadata.async_items = executor.async_items
+                run_metadata.peak_bytes = None if meter is None else meter.peak
 
     def cancel_all(self) -> None:
         """End every running step with CancelledError."""
