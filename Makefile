@@ -58,7 +58,7 @@ lint: $(TEST)/ready
 	$(TEST)/bin/lint-imports
 
 docs: $(DOCS)/ready
-	$(DOCS)/bin/mkdocs build --strict --quiet --config-file docs/mkdocs.yml --site-dir ../site
+	$(DOCS)/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
 
 bench: $(TEST)/ready
 	$(TEST)/bin/python -m tests.benchmarks $(if $(TENSORFLOW),--tensorflow "$(TENSORFLOW)") $(ARGS)
