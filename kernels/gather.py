@@ -47,6 +47,12 @@ def gather_v2(params: Array, indices: Value, axis: Value, *, batch_dims: int) ->
 
 def take(params: Array, indices: Value, axis: int) -> Array:
     """params.take with indices checked first: outside [0, size) is an error, negative ones too."""
+    if not axis and not indices.ndim:
+        # One row, as it is picked inside of loops: a view.
+        row = int(indices)
+        if 0 <= row < len(params):
+            picked: Array = params[row]
+            return picked
     check_indices(indices, params.shape[axis])
     if not indices.size and not params.size:
         # numpy refuses to take nothing from nothing along an axis of size 0.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -62,6 +63,10 @@ def _matrices(x: Value, rank: int = 2) -> Array:
     return array
 
 
+#: From this length on a row of a matrix is copied by itself.
+_LONG_ROW: Final = 256
+
+
 @lru_cache(maxsize=64)
 def _band(rows: int, columns: int, lower: int, upper: int) -> Array:
     """True inside the band; negative limits are none."""
@@ -93,7 +98,15 @@ def matrix_band_part(x: Value, num_lower: Value, num_upper: Value) -> Array:
             f"num_upper must be negative or less or equal to number of columns ({columns}) got: {upper}"
         )
     out = blank(array.shape, array.dtype)
-    np.copyto(out, array, where=_band(rows, columns, max(lower, -1), max(upper, -1)))
+    if columns >= _LONG_ROW:
+        # Whole pieces of rows: what lies outside is never touched, where a mask reads everything.
+        for row in range(rows):
+            start = 0 if lower < 0 else max(0, row - lower)
+            stop = columns if upper < 0 else min(columns, row + upper + 1)
+            if start < stop:
+                out[..., row, start:stop] = array[..., row, start:stop]
+    else:
+        np.copyto(out, array, where=_band(rows, columns, max(lower, -1), max(upper, -1)))
     return out
 
 

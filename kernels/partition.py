@@ -29,8 +29,12 @@ def dynamic_partition(data: Value, partitions: Value, *, num_partitions: int) ->
     flat = numbers.reshape(-1)
     rows = array.reshape((flat.size, *array.shape[rank:]))
     if num_partitions <= 4:
-        return outputs([rows[flat == i] for i in range(num_partitions)])
-    order = flat.argsort(kind="stable")
+        return outputs([rows.compress(flat == i, 0) for i in range(num_partitions)])
+    # numpy sorts 8 and 16 bits by radix, in a tenth of the time.
+    narrow = (
+        flat.astype(np.uint8 if num_partitions <= 256 else np.uint16) if num_partitions <= 65536 else flat
+    )
+    order = narrow.argsort(kind="stable")
     ends = np.cumsum(np.bincount(flat, minlength=num_partitions)).tolist()
     dealt = rows.take(order, 0) if rows.size else rows
     return outputs([dealt[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)])
