@@ -17,7 +17,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array_args import as_array, blank, brackets, dimensions, dtype_of, element, shape_of
 from flowengine.kernels.registry import kernel
 
-_Spec: TypeAlias = tuple[int | slice | EllipsisType | None, ...]
+Spec: TypeAlias = tuple[int | slice | EllipsisType | None, ...]
 
 
 def _numbers(data: bytes, count: int) -> list[int]:
@@ -59,7 +59,7 @@ def slice_(x: Value, begin: Array, size: Array) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def _strided_spec(
+def strided_spec(
     begin: bytes,
     end: bytes,
     strides: bytes,
@@ -69,7 +69,7 @@ def _strided_spec(
     ellipsis_mask: int,
     new_axis_mask: int,
     shrink_axis_mask: int,
-) -> _Spec:
+) -> Spec:
     """What the vectors and masks mean, as a NumPy index.
 
     Clamping and negative indices agree with Python's slices, for strides of both signs. On one position
@@ -120,7 +120,7 @@ def strided_slice(
     Raises InvalidArgumentError for an index outside of its dimension, more positions than dimensions,
     a stride of 0, or vectors of different lengths.
     """
-    spec = _strided_spec(
+    spec = strided_spec(
         begin.tobytes(),
         end.tobytes(),
         strides.tobytes(),
@@ -134,14 +134,14 @@ def strided_slice(
     try:
         return x[spec]
     except IndexError:
-        _refuse(spec, x.shape)
+        refuse_spec(spec, x.shape)
         raise
     except TypeError:
         # bytes, a handle or a variant: rank 0.
         return to_array(x)[spec]
 
 
-def _refuse(spec: _Spec, shape: tuple[int, ...]) -> None:
+def refuse_spec(spec: Spec, shape: tuple[int, ...]) -> None:
     """Raise the InvalidArgumentError that explains why the index does not fit the shape."""
     used = [s for s in spec if s is not None and s is not Ellipsis]
     if len(used) > len(shape):
@@ -175,7 +175,7 @@ def strided_slice_grad(
     shrink_axis_mask: int,
 ) -> Array:
     """Zeros of the given shape with dy where the slice would read."""
-    spec = _strided_spec(
+    spec = strided_spec(
         begin.tobytes(),
         end.tobytes(),
         strides.tobytes(),
@@ -190,7 +190,7 @@ def strided_slice_grad(
     try:
         region = shape_of(out[spec])
     except IndexError:
-        _refuse(spec, out.shape)
+        refuse_spec(spec, out.shape)
         raise
     if region != shape_of(dy):
         raise InvalidArgumentError(

@@ -1,0 +1,295 @@
+"""Lookup tables: from keys to values, filled once or changed at will.
+
+All of them are dictionaries. Keys and values are kept as plain Python objects where they are scalars, so
+that a lookup of n keys is n dictionary lookups and one conversion; keys that are vectors are kept as
+tuples, values that are tensors as arrays of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from flowengine.core.arrays import Array, to_array
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+
+
+class Table:
+    """The base of all tables.
+
+    key_dtype, value_dtype   base types
+    key_shape, value_shape   of one key and of one value; () for scalars
+    """
+
+    kind: ClassVar[str] = "Table"
+    __slots__ = (
+        "__weakref__",
+        "_entries",
+        "container",
+        "key_dtype",
+        "key_shape",
+        "name",
+        "value_dtype",
+        "value_shape",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        key_dtype: DType,
+        value_dtype: DType,
+        *,
+        key_shape: tuple[int, ...] = (),
+        value_shape: tuple[int, ...] = (),
+        container: str = "",
+    ) -> None:
+        self.name = name
+        self.container = container
+        self.key_dtype = key_dtype.base
+        self.value_dtype = value_dtype.base
+        self.key_shape = key_shape
+        self.value_shape = value_shape
+        self._entries: dict[Any, Any] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._entries)
+
+    def find(self, keys: Any, default: Any) -> Array:
+        """The value of each key (..., *key_shape), or `default` (value_shape): (..., *value_shape)."""
+        keys = to_array(keys)
+        default = to_array(default)
+        if default.shape != self.value_shape:
+            raise InvalidArgumentError(
+                f"Expected shape {list(self.value_shape)} for default value, got {list(default.shape)}"
+            )
+        shape = self._batch_shape(keys)
+        get = self._entries.get
+        absent = default.tolist() if not self.value_shape else default
+        found = [get(key, absent) for key in self._key_list(keys)]
+        return self._value_array(found, shape)
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """Set the values of keys, in order; the last of several for one key stays."""
+        for key, value in self._pairs(keys, values):
+            self._entries[key] = value
+
+    def remove(self, keys: Any) -> None:
+        """Forget keys; those that are not there do not matter."""
+        keys = to_array(keys)
+        self._batch_shape(keys)
+        for key in self._key_list(keys):
+            self._entries.pop(key, None)
+
+    def replace(self, keys: Any, values: Any) -> None:
+        """Forget everything, then `insert`."""
+        pairs = list(self._pairs(keys, values))
+        self._entries.clear()
+        self._entries.update(pairs)
+
+    def export(self) -> tuple[Array, Array]:
+        """All keys (n, *key_shape) and their values (n, *value_shape), in order of insertion."""
+        count = len(self._entries)
+        keys = np.empty((count, *self.key_shape), dtype=self.key_dtype.as_numpy_dtype)
+        for index, key in enumerate(self._entries):
+            keys[index] = key if not self.key_shape else np.reshape(key, self.key_shape)
+        return keys, self._value_array(list(self._entries.values()), (count,))
+
+    def check_types(self, key_dtype: DType, value_dtype: DType | None) -> None:
+        """InvalidArgumentError where a node works on other types than the table."""
+        if key_dtype.base is not self.key_dtype:
+            raise InvalidArgumentError(f"Key must be type {self.key_dtype} but got {key_dtype}")
+        if value_dtype is not None and value_dtype.base is not self.value_dtype:
+            raise InvalidArgumentError(f"Value must be type {self.value_dtype} but got {value_dtype}")
+
+    def destroy(self) -> None:
+        self._entries = {}
+
+    def _batch_shape(self, keys: Array) -> tuple[int, ...]:
+        rank = len(self.key_shape)
+        if rank == 0:
+            return keys.shape
+        if keys.ndim < rank or keys.shape[keys.ndim - rank :] != self.key_shape:
+            raise InvalidArgumentError(
+                f"Input key shape must end with the table's key shape {list(self.key_shape)}, "
+                f"got {list(keys.shape)}"
+            )
+        return keys.shape[: keys.ndim - rank]
+
+    def _key_list(self, keys: Array) -> list[Any]:
+        if not self.key_shape:
+            flat: list[Any] = keys.reshape(-1).tolist()
+            return flat
+        width = int(np.multiply.reduce(self.key_shape))
+        return [tuple(key) for key in keys.reshape((keys.size // width, width)).tolist()]
+
+    def _pairs(self, keys: Any, values: Any) -> Iterator[tuple[Any, Any]]:
+        keys = to_array(keys)
+        values = to_array(values)
+        shape = self._batch_shape(keys)
+        if values.shape != shape + self.value_shape:
+            raise InvalidArgumentError(
+                f"Expected shape {list(shape + self.value_shape)} for value, got {list(values.shape)}"
+            )
+        items: Iterable[Any]
+        if self.value_shape:
+            count = int(np.multiply.reduce(shape, dtype=np.int64))
+            items = [row.copy() for row in values.reshape((count, *self.value_shape))]
+        else:
+            items = values.reshape(-1).tolist()
+        return zip(self._key_list(keys), items, strict=True)
+
+    def _value_array(self, values: list[Any], shape: tuple[int, ...]) -> Array:
+        dtype = self.value_dtype.as_numpy_dtype
+        result = np.empty((len(values), *self.value_shape), dtype=dtype)
+        if values and self.value_shape:
+            for index, value in enumerate(values):
+                result[index] = value
+        elif values:
+            result[:] = values
+        return result.reshape(shape + self.value_shape)
+
+    def read(self) -> Array:
+        """What a reference handle to a table holds: container and name (string vector)."""
+        handle = np.empty(2, dtype=object)
+        handle[:] = [self.container.encode(), self.name.encode()]
+        return handle
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} '{self.name}' {self.key_dtype}->{self.value_dtype} {self.size} entries>"
+
+
+class HashTable(Table):
+    """Filled once; scalars to scalars."""
+
+    kind = "HashTable"
+    __slots__ = ("is_initialized",)
+
+    def __init__(self, name: str, key_dtype: DType, value_dtype: DType, *, container: str = "") -> None:
+        super().__init__(name, key_dtype, value_dtype, container=container)
+        self.is_initialized = False
+
+    @property
+    def size(self) -> int:
+        self._require_initialized()
+        return len(self._entries)
+
+    def initialize(self, pairs: Iterable[tuple[Any, Any]], count: int | None = None) -> None:
+        """Fill the table. Again with as many entries is nothing; with others FailedPreconditionError.
+
+        Raises it too where a key comes with two values; the table stays as it was.
+        """
+        if self.is_initialized:
+            if count is None:
+                count = sum(1 for _ in pairs)
+            if count != len(self._entries):
+                raise FailedPreconditionError(
+                    f"Table '{self.name}' was already initialized with different data."
+                )
+            return
+        entries: dict[Any, Any] = {}
+        for key, value in pairs:
+            before = entries.setdefault(key, value)
+            if before != value:
+                raise FailedPreconditionError(
+                    f"HashTable '{self.name}' has different value for same key. Key {key!r} has {before!r} "
+                    f"and trying to add value {value!r}"
+                )
+        self._entries = entries
+        self.is_initialized = True
+
+    def initialize_from(self, keys: Any, values: Any) -> None:
+        """`initialize` from two tensors of one shape."""
+        keys = to_array(keys)
+        self.initialize(self._pairs(keys, values), keys.size)
+
+    def find(self, keys: Any, default: Any) -> Array:
+        """See `Table.find`; FailedPreconditionError before the table is filled."""
+        self._require_initialized()
+        return super().find(keys, default)
+
+    def insert(self, keys: Any, values: Any) -> None:
+        raise UnimplementedError(f"Insert not supported by HashTable '{self.name}': it is filled once")
+
+    def remove(self, keys: Any) -> None:
+        raise UnimplementedError(f"Remove not supported by HashTable '{self.name}': it is filled once")
+
+    def replace(self, keys: Any, values: Any) -> None:
+        self.initialize_from(keys, values)
+
+    def export(self) -> tuple[Array, Array]:
+        """See `Table.export`; FailedPreconditionError before the table is filled."""
+        self._require_initialized()
+        return super().export()
+
+    def destroy(self) -> None:
+        super().destroy()
+        self.is_initialized = False
+
+    def _require_initialized(self) -> None:
+        if not self.is_initialized:
+            raise FailedPreconditionError(f"Table not initialized: HashTable '{self.name}'")
+
+
+class MutableHashTable(Table):
+    """Changed at will; scalars to scalars, or to vectors of one length."""
+
+    kind = "MutableHashTable"
+    __slots__ = ()
+
+
+class DenseHashTable(Table):
+    """Changed at will; keys and values of any one shape. Two keys are reserved and cannot be used."""
+
+    kind = "MutableDenseHashTable"
+    __slots__ = ("_reserved",)
+
+    def __init__(
+        self,
+        name: str,
+        key_dtype: DType,
+        value_dtype: DType,
+        *,
+        empty_key: Any,
+        deleted_key: Any,
+        value_shape: tuple[int, ...] = (),
+        container: str = "",
+    ) -> None:
+        empty = to_array(empty_key)
+        if empty.ndim > 1:
+            raise InvalidArgumentError(
+                f"Empty key must be a scalar or a vector, got shape {list(empty.shape)}"
+            )
+        super().__init__(
+            name,
+            key_dtype,
+            value_dtype,
+            key_shape=empty.shape,
+            value_shape=value_shape,
+            container=container,
+        )
+        #: {key: what it stands for}
+        self._reserved: dict[Any, str] = {self._key_list(empty)[0]: "empty_key"}
+        if deleted_key is not None:
+            deleted = to_array(deleted_key)
+            if deleted.shape != empty.shape:
+                raise InvalidArgumentError(
+                    "Empty and deleted keys must have same shape, got shapes: "
+                    f"{list(empty.shape)} and {list(deleted.shape)}"
+                )
+            key = self._key_list(deleted)[0]
+            if key in self._reserved:
+                raise InvalidArgumentError("Empty and deleted keys cannot be equal")
+            self._reserved[key] = "deleted_key"
+
+    def _key_list(self, keys: Array) -> list[Any]:
+        listed = super()._key_list(keys)
+        for key in getattr(self, "_reserved", ()):
+            if key in listed:
+                raise InvalidArgumentError(
+                    f"Using the {self._reserved[key]} as a table key is not allowed: {key!r}"
+                )
+        return listed

@@ -1,0 +1,63 @@
+"""Reading files for a graph's ops, as far as the configuration allows it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import trio
+
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnknownError,
+)
+from flowengine.kernels.context import KernelContext
+
+
+def path_of(value: Any, what: str = "filename") -> str:
+    """The path in a rank-0 string tensor; InvalidArgumentError for another shape."""
+    if not isinstance(value, bytes):
+        if getattr(value, "size", 0) != 1:
+            raise InvalidArgumentError(
+                f"{what} should be a single string, but has shape {list(getattr(value, 'shape', ()))}"
+            )
+        value = value.reshape(-1)[0]
+    return os.fsdecode(value)
+
+
+def require_reading(ctx: KernelContext, path: str) -> None:
+    """PermissionDeniedError where `Config(file_access=...)` forbids reading."""
+    if ctx.file_access == "none":
+        raise PermissionDeniedError(f"reading {path!r} is not allowed: Config(file_access='none')")
+
+
+def translated(error: OSError, path: str) -> Exception:
+    """An error of the operating system as one of ours, with the path."""
+    message = f"{path}: {error.strerror or error}"
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return NotFoundError(message)
+    if isinstance(error, PermissionError):
+        return PermissionDeniedError(message)
+    if isinstance(error, IsADirectoryError):
+        return FailedPreconditionError(message)
+    return UnknownError(message)
+
+
+async def read_lines(ctx: KernelContext, path: str) -> list[bytes]:
+    """The lines of a file without their ends, read on a thread; cancelled, the thread is left alone.
+
+    Raises NotFoundError, PermissionDeniedError, or FailedPreconditionError for a directory.
+    """
+    require_reading(ctx, path)
+
+    def read() -> list[bytes]:
+        with open(path, "rb") as file:
+            return [line.rstrip(b"\n").replace(b"\r", b"") for line in file]
+
+    try:
+        return await trio.to_thread.run_sync(read, abandon_on_cancel=True)
+    except OSError as error:
+        raise translated(error, path) from error
