@@ -6,11 +6,18 @@ from collections.abc import Sequence
 
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.array_layout import transpose
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import check_scalars, prefix, ranked_at_least, scalar_value, suffix
+from flowengine.ops.shape_functions import (
+    check_scalars,
+    prefix,
+    ranked_at_least,
+    scalar_value,
+    smaller,
+    suffix,
+)
 
 
 def band_part(c: ShapeContext) -> Sequence[TensorShape]:
@@ -49,11 +56,7 @@ def matrix_diag_part(c: ShapeContext) -> Sequence[TensorShape]:
     shape = ranked_at_least(c, 0, 2)
     if shape.dims is None:
         return [UNKNOWN_SHAPE]
-    return [TensorShape((*shape.dims[:-2], _smaller(*shape.dims[-2:])))]
-
-
-def _smaller(rows: Dimension, columns: Dimension) -> Dimension:
-    return None if rows is None or columns is None else min(rows, columns)
+    return [TensorShape((*shape.dims[:-2], smaller(*shape.dims[-2:])))]
 
 
 define(
@@ -73,7 +76,7 @@ def set_diag(c: ShapeContext) -> Sequence[TensorShape]:
     shape, diagonal = ranked_at_least(c, 0, 2), ranked_at_least(c, 1, 1)
     if shape.dims is None or diagonal.dims is None:
         return [shape]
-    smallest = _smaller(*shape.dims[-2:])
+    smallest = smaller(*shape.dims[-2:])
     if not diagonal.is_compatible_with(TensorShape((*shape.dims[:-2], smallest))):
         raise InvalidArgumentError(f"a diagonal of shape {diagonal} does not fit matrices of shape {shape}")
     return [prefix(shape, -2).merge_with(prefix(diagonal, -1)).concatenate(suffix(shape, -2))]

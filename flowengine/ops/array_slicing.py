@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, unknown_of_rank
+from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge_dims, ranked, unchanged
@@ -21,28 +21,29 @@ def slice_of(c: ShapeContext) -> Sequence[TensorShape]:
         return [UNKNOWN_SHAPE]
     merge_dims(rank, length, "The rank and the length of begin")
     begin, size = c.input_value(1), c.input_value(2)
-    if size is None:
-        partial = c.input_as_shape(2)
-        return [partial if begin is None and _all_known(partial) else unknown_of_rank(rank)]
+    # A size that is not constant as a whole may be known in part; what is known of it is no -1.
+    partial = dims_of(c.input_as_shape(2), rank)
     dims: list[Dimension] = []
     for axis, d in enumerate(dims_of(shape, rank)):
-        count = int(to_array(size)[axis])
         start = None if begin is None else int(to_array(begin)[axis])
-        if count == -1:
-            dims.append(None if d is None or start is None else d - start)
-            if dims[-1] is not None and dims[-1] < 0:
-                raise InvalidArgumentError(f"begin[{axis}] = {start} is beyond the dimension of {d}")
-            continue
-        if count < 0 or (start is not None and (start < 0 or (d is not None and start + count > d))):
-            raise InvalidArgumentError(
-                f"begin[{axis}] = {start} and size[{axis}] = {count} do not lie within the dimension of {d}"
-            )
-        dims.append(count)
+        if size is None:
+            dims.append(partial[axis])
+        else:
+            dims.append(_sliced(axis, d, start, int(to_array(size)[axis])))
     return [TensorShape(dims)]
 
 
-def _all_known(shape: TensorShape) -> bool:
-    return shape.is_fully_defined
+def _sliced(axis: int, d: Dimension, start: int | None, count: int) -> Dimension:
+    if count == -1:
+        rest = None if d is None or start is None else d - start
+        if rest is not None and rest < 0:
+            raise InvalidArgumentError(f"begin[{axis}] = {start} is beyond the dimension of {d}")
+        return rest
+    if count < 0 or (start is not None and (start < 0 or (d is not None and start + count > d))):
+        raise InvalidArgumentError(
+            f"begin[{axis}] = {start} and size[{axis}] = {count} do not lie within the dimension of {d}"
+        )
+    return count
 
 
 define(

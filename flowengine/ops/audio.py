@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import dims_of, ranked, scalars
+
+
+def spectrogram(c: ShapeContext) -> Sequence[TensorShape]:
+    """(samples, channels) -> (channels, windows, frequencies)"""
+    samples, channels = dims_of(ranked(c, 0, 2), 2)
+    window, stride = c.attrs["window_size"], c.attrs["stride"]
+    count = None
+    if samples is not None:
+        count = 0 if samples < window else 1 + (samples - window) // stride
+    # The transform is as long as the next power of two.
+    frequencies = 1 + (1 << max(window - 1, 0).bit_length()) // 2
+    return [TensorShape([channels, count, frequencies])]
+
 
 define(
     "AudioSpectrogram",
     inputs=["input: float"],
     outputs=["spectrogram: float"],
     attrs=["window_size: int", "stride: int", "magnitude_squared: bool = false"],
+    shape=spectrogram,
 )
+
+
+def decode_wav(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 0)
+    samples, channels = (
+        n if n >= 0 else None for n in (c.attrs["desired_samples"], c.attrs["desired_channels"])
+    )
+    return [TensorShape([samples, channels]), SCALAR]
+
+
 define(
     "DecodeWav",
     inputs=["contents: string"],
     outputs=["audio: float", "sample_rate: int32"],
     attrs=["desired_channels: int = -1", "desired_samples: int = -1"],
+    shape=decode_wav,
 )
-define("EncodeWav", inputs=["audio: float", "sample_rate: int32"], outputs=["contents: string"])
+define(
+    "EncodeWav", inputs=["audio: float", "sample_rate: int32"], outputs=["contents: string"], shape=scalars
+)
+
+
+def mfcc(c: ShapeContext) -> Sequence[TensorShape]:
+    channels, windows, _ = dims_of(ranked(c, 0, 3), 3)
+    return [TensorShape([channels, windows, c.attrs["dct_coefficient_count"]])]
+
+
 define(
     "Mfcc",
     inputs=["spectrogram: float", "sample_rate: int32"],
@@ -27,4 +66,5 @@ define(
         "filterbank_channel_count: int = 40",
         "dct_coefficient_count: int = 13",
     ],
+    shape=mfcc,
 )

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import ranked_at_least, replace_dim
+
+
+def batch(c: ShapeContext) -> Sequence[TensorShape]:
+    """Inputs of several steps joined, which rows are whose, and the id of this step."""
+    joined = [replace_dim(ranked_at_least(c, i, 1), 0, None) for i in range(c.num_inputs)]
+    return [*joined, TensorShape([None, 3]), SCALAR]
+
 
 define(
     "Batch",
@@ -20,6 +32,27 @@ define(
         'batching_queue: string = ""',
         "T: list(type) >= 1",
     ],
+    shape=batch,
+)
+
+
+def unbatch(c: ShapeContext) -> Sequence[TensorShape]:
+    return [replace_dim(c.input(0), 0, None)]
+
+
+define(
+    "Unbatch",
+    inputs=["batched_tensor: T", "batch_index: int64", "id: int64"],
+    outputs=["unbatched_tensor: T"],
+    attrs=["timeout_micros: int", 'container: string = ""', 'shared_name: string = ""', "T: type"],
+    shape=unbatch,
+)
+define(
+    "UnbatchGrad",
+    inputs=["original_input: T", "batch_index: int64", "grad: T", "id: int64"],
+    outputs=["batched_grad: T"],
+    attrs=['container: string = ""', 'shared_name: string = ""', "T: type"],
+    shape=unbatch,
 )
 define(
     "BatchFunction",
@@ -39,16 +72,4 @@ define(
         "Tcaptured: list(type) >= 0",
         "Tout: list(type) >= 1",
     ],
-)
-define(
-    "Unbatch",
-    inputs=["batched_tensor: T", "batch_index: int64", "id: int64"],
-    outputs=["unbatched_tensor: T"],
-    attrs=["timeout_micros: int", 'container: string = ""', 'shared_name: string = ""', "T: type"],
-)
-define(
-    "UnbatchGrad",
-    inputs=["original_input: T", "batch_index: int64", "grad: T", "id: int64"],
-    outputs=["batched_grad: T"],
-    attrs=['container: string = ""', 'shared_name: string = ""', "T: type"],
 )

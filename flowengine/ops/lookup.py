@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import scalars, two_strings
+from collections.abc import Sequence
+from typing import Final
 
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import VECTOR, scalars, two_strings
+
+#: Ops that make tables of a scalar for a scalar.
+_SCALAR_TABLES: Final = frozenset({"HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2"})
 define(
     "HashTable",
     outputs=["table_handle: Ref(string)"],
@@ -127,6 +134,56 @@ define(
     is_stateful=True,
     shape=scalars,
 )
+
+
+def export(c: ShapeContext) -> Sequence[TensorShape]:
+    """Keys, and a value for each, of a table of scalars or of vectors."""
+    source = c.handle_source(0)
+    if source is None or source.op.startswith("Mutable") or "HashTable" not in source.op:
+        return [UNKNOWN_SHAPE, UNKNOWN_SHAPE]
+    return [VECTOR, VECTOR]
+
+
+define(
+    "LookupTableExport",
+    inputs=["table_handle: Ref(string)"],
+    outputs=["keys: Tkeys", "values: Tvalues"],
+    attrs=["Tkeys: type", "Tvalues: type"],
+    shape=export,
+)
+define(
+    "LookupTableExportV2",
+    inputs=["table_handle: resource"],
+    outputs=["keys: Tkeys", "values: Tvalues"],
+    attrs=["Tkeys: type", "Tvalues: type"],
+    is_stateful=True,
+    shape=export,
+)
+
+
+def find(c: ShapeContext) -> Sequence[TensorShape]:
+    """keys -> a value for each, where the handle leads to a table of scalars"""
+    source = c.handle_source(0)
+    if source is None or source.op not in _SCALAR_TABLES:
+        return [UNKNOWN_SHAPE]
+    return [c.input(1)]
+
+
+define(
+    "LookupTableFind",
+    inputs=["table_handle: Ref(string)", "keys: Tin", "default_value: Tout"],
+    outputs=["values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+    shape=find,
+)
+define(
+    "LookupTableFindV2",
+    inputs=["table_handle: resource", "keys: Tin", "default_value: Tout"],
+    outputs=["values: Tout"],
+    attrs=["Tin: type", "Tout: type"],
+    is_stateful=True,
+    shape=find,
+)
 define(
     "InitializeTable",
     inputs=["table_handle: Ref(string)", "keys: Tkey", "values: Tval"],
@@ -157,32 +214,6 @@ define(
     "InitializeTableV2",
     inputs=["table_handle: resource", "keys: Tkey", "values: Tval"],
     attrs=["Tkey: type", "Tval: type"],
-    is_stateful=True,
-)
-define(
-    "LookupTableExport",
-    inputs=["table_handle: Ref(string)"],
-    outputs=["keys: Tkeys", "values: Tvalues"],
-    attrs=["Tkeys: type", "Tvalues: type"],
-)
-define(
-    "LookupTableExportV2",
-    inputs=["table_handle: resource"],
-    outputs=["keys: Tkeys", "values: Tvalues"],
-    attrs=["Tkeys: type", "Tvalues: type"],
-    is_stateful=True,
-)
-define(
-    "LookupTableFind",
-    inputs=["table_handle: Ref(string)", "keys: Tin", "default_value: Tout"],
-    outputs=["values: Tout"],
-    attrs=["Tin: type", "Tout: type"],
-)
-define(
-    "LookupTableFindV2",
-    inputs=["table_handle: resource", "keys: Tin", "default_value: Tout"],
-    outputs=["values: Tout"],
-    attrs=["Tin: type", "Tout: type"],
     is_stateful=True,
 )
 define(

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.ir.opdef import ShapeContext
+from flowengine.ops.nn_conv import windows
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import dims_of, ranked
+
+
+def quantized_conv(c: ShapeContext) -> Sequence[TensorShape]:
+    """A convolution and the two bounds of its result."""
+    n, h, w, _ = dims_of(ranked(c, 0, 4), 4)
+    window = dims_of(ranked(c, 1, 4), 4)
+    sizes = windows(c, [h, w], window[:2], b"NHWC")
+    return [TensorShape([n, *sizes, window[3]]), SCALAR, SCALAR]
+
 
 define(
     "QuantizedConv2D",
@@ -23,6 +38,7 @@ define(
         "padding: {'SAME', 'VALID'}",
         "dilations: list(int) = [1, 1, 1, 1]",
     ],
+    shape=quantized_conv,
 )
 define(
     "QuantizedConv2DAndRelu",

@@ -55,7 +55,8 @@ def two_strings(c: ShapeContext) -> Sequence[TensorShape]:
 
 def broadcast(c: ShapeContext) -> Sequence[TensorShape]:
     """x, y -> x and y broadcast together."""
-    return [broadcast_shapes(c.input(0), c.input(1))]
+    x, y = c.input(0), c.input(1)
+    return [x if x.dims == y.dims else broadcast_shapes(x, y)]
 
 
 def merged(c: ShapeContext) -> Sequence[TensorShape]:
@@ -221,6 +222,10 @@ def multiply_dims(*dims: Dimension) -> Dimension:
             return None
         product *= d
     return product
+
+
+def smaller(a: Dimension, b: Dimension) -> Dimension:
+    return None if a is None or b is None else min(a, b)
 
 
 def divide_dim(d: Dimension, divisor: int, what: str) -> Dimension:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import shape_from_input
 
 define(
     "NonDeterministicInts",
@@ -10,8 +11,56 @@ define(
     outputs=["output: dtype"],
     attrs=["dtype: type = int64", "shape_dtype: type = int64"],
     is_stateful=True,
+    shape=shape_from_input(0),
 )
-define("RngSkip", inputs=["resource: resource", "algorithm: int64", "delta: int64"], is_stateful=True)
+define(
+    "StatefulStandardNormal",
+    inputs=["resource: resource", "shape: shape_dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type = float", "shape_dtype: type = int64"],
+    is_stateful=True,
+    shape=shape_from_input(1),
+)
+define(
+    "StatefulStandardNormalV2",
+    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type = float", "shape_dtype: type = int64"],
+    is_stateful=True,
+    shape=shape_from_input(2),
+)
+define(
+    "StatefulTruncatedNormal",
+    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type = float", "shape_dtype: type = int64"],
+    is_stateful=True,
+    shape=shape_from_input(2),
+)
+define(
+    "StatefulUniform",
+    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type = float", "shape_dtype: type = int64"],
+    is_stateful=True,
+    shape=shape_from_input(2),
+)
+define(
+    "StatefulUniformFullInt",
+    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type = uint64", "shape_dtype: type = int64"],
+    is_stateful=True,
+    shape=shape_from_input(2),
+)
+define(
+    "StatefulUniformInt",
+    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype", "minval: dtype", "maxval: dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type = int64", "shape_dtype: type = int64"],
+    is_stateful=True,
+    shape=shape_from_input(2),
+)
 define(
     "StatefulRandomBinomial",
     inputs=["resource: resource", "algorithm: int64", "shape: S", "counts: T", "probs: T"],
@@ -22,46 +71,6 @@ define(
         "dtype: {half, float, double, int32, int64} = int64",
     ],
     is_stateful=True,
+    shape=shape_from_input(2),
 )
-define(
-    "StatefulStandardNormal",
-    inputs=["resource: resource", "shape: shape_dtype"],
-    outputs=["output: dtype"],
-    attrs=["dtype: type = float", "shape_dtype: type = int64"],
-    is_stateful=True,
-)
-define(
-    "StatefulStandardNormalV2",
-    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
-    outputs=["output: dtype"],
-    attrs=["dtype: type = float", "shape_dtype: type = int64"],
-    is_stateful=True,
-)
-define(
-    "StatefulTruncatedNormal",
-    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
-    outputs=["output: dtype"],
-    attrs=["dtype: type = float", "shape_dtype: type = int64"],
-    is_stateful=True,
-)
-define(
-    "StatefulUniform",
-    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
-    outputs=["output: dtype"],
-    attrs=["dtype: type = float", "shape_dtype: type = int64"],
-    is_stateful=True,
-)
-define(
-    "StatefulUniformFullInt",
-    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype"],
-    outputs=["output: dtype"],
-    attrs=["dtype: type = uint64", "shape_dtype: type = int64"],
-    is_stateful=True,
-)
-define(
-    "StatefulUniformInt",
-    inputs=["resource: resource", "algorithm: int64", "shape: shape_dtype", "minval: dtype", "maxval: dtype"],
-    outputs=["output: dtype"],
-    attrs=["dtype: type = int64", "shape_dtype: type = int64"],
-    is_stateful=True,
-)
+define("RngSkip", inputs=["resource: resource", "algorithm: int64", "delta: int64"], is_stateful=True)
