@@ -486,10 +486,13 @@ class Executor:
                 if not isinstance(job.error, Exception):
                     raise job.error
                 raise self._failure(job.error, item, iteration, job.arguments) from job.error
-            job.arguments = ()
             result, job.result = job.result, None
             if self._meter is not None:
-                self._meter.count(item, result)
+                try:
+                    self._meter.count(item, result)
+                except OpError as error:
+                    raise self._failure(error, item, iteration, job.arguments) from None
+            job.arguments = ()
             self._complete(item, iteration, result)
         except BaseException as error:
             self._record(error)

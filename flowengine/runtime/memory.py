@@ -38,7 +38,10 @@ class MemoryMeter:
         self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
 
     def check_before(self, item: Item, inputs: Sequence[Any]) -> None:
-        """ResourceExhaustedError if the outputs, as far as their shapes are known, would not fit."""
+        """ResourceExhaustedError if the outputs, as far as their shapes are known, would not fit.
+
+        The inputs are alive while the kernel runs, whatever becomes of them afterwards.
+        """
         op_def = item.node.op_def
         if op_def is None or op_def.shape is None:
             return
@@ -49,7 +52,7 @@ class MemoryMeter:
         wanted = 0
         for shape, dtype in zip(shapes, item.node.output_types, strict=False):
             wanted += (shape.num_elements() or 0) * dtype.size
-        if wanted > self.limit_bytes:
+        if self.live + wanted > self.limit_bytes:
             raise self._exhausted(wanted)
 
     def count(self, item: Item, outputs: Any) -> None:
