@@ -1,6 +1,8 @@
 """Loops and conditionals for tests, written with the control-flow primitives themselves.
 
-    i, total = while_loop(g, lambda i, t: g.ops.Less(i, ten), lambda i, t: [...], [zero, start], invariants=[ten])
+    i, total = while_loop(
+        g, lambda i, t, n: g.ops.Less(i, n), lambda i, t, n: [...], [zero, start], invariants=[ten]
+    )
 
 What the functions below capture from outside must be handed in: a loop's body sees only what it is given.
 """
@@ -36,16 +38,18 @@ def while_loop(
         }
         enters = [ops.Enter(tensor, **frame) for tensor in start]
         fixed = [ops.Enter(tensor, is_constant=True, **frame) for tensor in invariants]
-        merges = [ops.Merge([enter, enter]).output for enter in enters]
-        with g.control_dependencies([merges[0]]):
-            goes_on = ops.LoopCond(condition(*merges, *fixed))
-        switches = [ops.Switch(merge, goes_on) for merge in merges]
-        inside = [ops.Identity(switch.output_true) for switch in switches]
-        with g.control_dependencies([inside[0]]):
-            results = body(*inside, *fixed)
-        for merge, result in zip(merges, results, strict=True):
-            g.set_back_edge(merge, 1, ops.NextIteration(result))
-        return [ops.Exit(switch.output_false) for switch in switches]
+        # Control edges that apply outside would cross into the frame.
+        with g.control_dependencies(None):
+            merges = [ops.Merge([enter, enter]).output for enter in enters]
+            with g.control_dependencies([merges[0]]):
+                goes_on = ops.LoopCond(condition(*merges, *fixed))
+            switches = [ops.Switch(merge, goes_on) for merge in merges]
+            inside = [ops.Identity(switch.output_true) for switch in switches]
+            with g.control_dependencies([inside[0]]):
+                results = body(*inside, *fixed)
+            for merge, result in zip(merges, results, strict=True):
+                g.set_back_edge(merge, 1, ops.NextIteration(result))
+            return [ops.Exit(switch.output_false) for switch in switches]
 
 
 def conditional(

@@ -28,8 +28,7 @@ _ARROW: Final = re.compile(r"(->|~>)")
 def graph(picture: str) -> BuilderGraph:
     """The graph that a picture shows; InvalidArgumentError saying what cannot be read.
 
-    Nodes are float32 scalars and lie in the order in which they are first named; an edge must lead from
-    an earlier one to a later one.
+    Nodes are float32 scalars and lie in the order in which they are first named, but after their inputs.
     """
     data: dict[str, list[str]] = {}
     control: dict[str, list[str]] = {}
@@ -50,16 +49,23 @@ def graph(picture: str) -> BuilderGraph:
 def _build(data: Mapping[str, list[str]], control: Mapping[str, list[str]]) -> BuilderGraph:
     result = BuilderGraph()
     tensors: dict[str, Tensor] = {}
-    for number, name in enumerate(data):
-        for source in (*data[name], *control[name]):
-            if source not in tensors:
-                raise InvalidArgumentError(f"'{source}' leads to '{name}', which was named before it")
-        device = f"/device:CPU:{ord(name[0]) - ord('A')}"
-        with result.device(device), result.control_dependencies([tensors[s] for s in control[name]]):
-            if data[name]:
-                tensors[name] = result.ops.AddN([tensors[s] for s in data[name]], name=name)
-            else:
-                tensors[name] = result.constant(float(number), "float32", name=name)
+
+    def build(name: str, consumers: tuple[str, ...]) -> Tensor:
+        if name in consumers:
+            raise InvalidArgumentError(f"the picture has a cycle: {' <- '.join((*consumers, name))}")
+        if name not in tensors:
+            inputs = [build(source, (*consumers, name)) for source in data[name]]
+            before = [build(source, (*consumers, name)) for source in control[name]]
+            device = f"/device:CPU:{ord(name[0]) - ord('A')}"
+            with result.device(device), result.control_dependencies(before):
+                if inputs:
+                    tensors[name] = result.ops.AddN(inputs, name=name)
+                else:
+                    tensors[name] = result.constant(float(len(tensors)), "float32", name=name)
+        return tensors[name]
+
+    for name in data:
+        build(name, ())
     return result
 
 
