@@ -226,3 +226,6 @@ class _ConstantInputs:
 
     def handle_shape(self, index: int) -> TensorShape:
         return UNKNOWN_SHAPE
+
+    def handle_source(self, index: int) -> None:
+        return None
