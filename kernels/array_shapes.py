@@ -216,9 +216,9 @@ def tile(x: Value, multiples: Array) -> Array:
             narrow.append(1)
         wide.append(d)
         narrow.append(d)
-    out = np.empty(wide, array.dtype)
-    out[...] = array.reshape(narrow)
-    return out.reshape([count * d for count, d in zip(times, array.shape, strict=True)])
+    out = np.empty([count * d for count, d in zip(times, array.shape, strict=True)], array.dtype)
+    out.reshape(wide)[...] = array.reshape(narrow)
+    return out
 
 
 def _broadcast_cost(x: Value, shape: Array) -> float:

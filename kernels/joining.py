@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -98,6 +98,10 @@ def concat_offset(concat_dim: Value, shapes: tuple[Array, ...]) -> Value:
     return outputs(result)
 
 
+#: From here on the result is made to own its memory, so that handing it out needs no copy.
+_OWN_BYTES: Final = 65536
+
+
 @kernel("Pack")
 def pack(xp: Any, values: tuple[Value, ...], *, axis: int) -> Array:
     """Inputs of one shape stacked along a new axis."""
@@ -118,8 +122,15 @@ def pack(xp: Any, values: tuple[Value, ...], *, axis: int) -> Array:
     if axis == rank:
         joined = xp.concatenate([v.reshape((*shape, 1)) for v in values], axis)
         return joined
+    count = len(values)
+    if first.nbytes * count >= _OWN_BYTES:
+        out: Array = xp.empty((*shape[:axis], count, *shape[axis:]), first.dtype)
+        xp.concatenate(
+            values, axis, out=out.reshape((*shape[:axis], count * shape[axis], *shape[axis + 1 :]))
+        )
+        return out
     joined = xp.concatenate(values, axis)
-    return joined.reshape((*shape[:axis], len(values), *shape[axis:]))
+    return joined.reshape((*shape[:axis], count, *shape[axis:]))
 
 
 def _pack_scalars(values: Sequence[Value], axis: int) -> Array:

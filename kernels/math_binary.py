@@ -5,6 +5,8 @@ Integers wrap. Division and remainders are in `math_division`, comparisons in `m
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -127,7 +129,11 @@ def _shift(xp: Any, x: Array, y: Array) -> Any:
 def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
     """The sum of tensors of one shape; InvalidArgumentError where the shapes differ."""
     first = inputs[0]
-    shape = first.shape
+    try:
+        shape = first.shape
+    except AttributeError:
+        # Variants, such as lists of tensors, say themselves what their sum is.
+        return functools.reduce(operator.add, inputs)
     for index, value in enumerate(inputs):
         if value.shape != shape:
             raise InvalidArgumentError(

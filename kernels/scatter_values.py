@@ -52,9 +52,9 @@ def scatter_nd(indices: Value, updates: Value, shape: Array) -> Array:
     """
     dims = dimensions(shape, "shape")
     positions, rows, count, inner = _checked(indices, updates, dims)
-    out = blank((count, *inner), rows.dtype)
-    add_rows(out, positions, rows)
-    return out.reshape(dims)
+    out = blank(dims, rows.dtype)
+    add_rows(out.reshape((count, *inner)), positions, rows)
+    return out
 
 
 @kernel("ScatterNdNonAliasingAdd", "TensorScatterAdd", fresh=True)

@@ -13,7 +13,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import as_dtype
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.array_args import blank, brackets, check_indices, filled, integer
+from flowengine.kernels.array_args import blank, brackets, check_indices, filled, scalar
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.segment_sums import add_rows
 
@@ -134,7 +134,7 @@ def _unsorted(data: Value, segment_ids: Value, num_segments: Value) -> tuple[Arr
             f"data.shape = {brackets(array.shape)} does not start with segment_ids.shape = "
             f"{brackets(ids.shape)}"
         )
-    count = integer(num_segments, "num_segments")
+    count = scalar(num_segments, "num_segments")
     if count < 0:
         raise InvalidArgumentError(f"Input num_segments == {count} must not be negative.")
     flat = ids.reshape(-1)

@@ -57,7 +57,9 @@ def transpose(xp: Any, x: Value, perm: Array) -> Array:
         merged, order = _merged_axes(axes)
         dims = array.shape
         view = array.reshape([math.prod(dims[i] for i in group) for group in merged]).transpose(order)
-    return _contiguous(xp, view).reshape(shape)
+    out: Array = xp.empty(shape, array.dtype)
+    _copy_blocks(view, out.reshape(view.shape))
+    return out
 
 
 @lru_cache(maxsize=1024)
@@ -80,9 +82,8 @@ _BLOCK = 256
 _FEW = 8
 
 
-def _contiguous(xp: Any, view: Array) -> Array:
-    """A copy of a view whose last axis is not the one that is dense in memory."""
-    out: Array = xp.empty(view.shape, view.dtype)
+def _copy_blocks(view: Array, out: Array) -> None:
+    """Copy a view whose last axis is not the one that is dense in memory."""
     columns = view.shape[-1]
     if columns <= _FEW:
         for i in range(columns):
@@ -90,7 +91,6 @@ def _contiguous(xp: Any, view: Array) -> Array:
     else:
         for i in range(0, columns, _BLOCK):
             out[..., i : i + _BLOCK] = view[..., i : i + _BLOCK]
-    return out
 
 
 @kernel("ConjugateTranspose", host=("perm",))
