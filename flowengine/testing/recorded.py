@@ -227,6 +227,7 @@ def find_cases(*paths: str | Path) -> Iterator[str]:
 
 def open_case(address: str, io_root: str = "") -> RecordedCase:
     """Read a case that `find_cases` found. See `RecordedCase` for `io_root`."""
+    address = os.path.abspath(address)  # a case may change the working directory while it is read
     if os.path.isdir(address):
         return RecordedCase(_FolderMembers(Path(address)), io_root)
     container, _, member = address.partition(MEMBER_MARK)

@@ -651,17 +651,18 @@ def failures(tf: Any, r: Recorder) -> None:
 
 @case
 def control_order(tf: Any, r: Recorder) -> None:
+    # Each read is added to: in TensorFlow a plain read shares the variable's buffer and may change later.
     v = tf.Variable(1.0, name="v", use_resource=False)
     with tf.control_dependencies([v.initializer]):
-        one = v.read_value()
+        one = v.read_value() + 0.0
     with tf.control_dependencies([one]):
         step1 = v.assign(one * 10.0)
     with tf.control_dependencies([step1]):
-        two = v.read_value()
+        two = v.read_value() + 0.0
     with tf.control_dependencies([two]):
         step2 = v.assign_add(5.0)
     with tf.control_dependencies([step2]):
-        three = v.read_value()
+        three = v.read_value() + 0.0
     everything = tf.group(step1, step2)
     r.run([one, two, three])
     r.run([three, two])
