@@ -69,7 +69,7 @@ def load_graph(data: bytes | str) -> LoadedGraph:
     text = _as_text(data)
     if text is not None:
         if _SAVED_MODEL_TEXT.search(text):
-            return _choose(_from_text(text, SavedModel()), None)
+            return _only_graph(_from_text(text, SavedModel()))
         if _META_GRAPH_TEXT.search(text):
             return _unpack(_from_text(text, MetaGraphDef()))
         return LoadedGraph(_from_text(text, GraphDef()))
@@ -88,7 +88,7 @@ def load_graph(data: bytes | str) -> LoadedGraph:
         if isinstance(found, MetaGraphDef) and found.HasField("graph_def"):
             return _unpack(found)
         if isinstance(found, SavedModel) and found.meta_graphs:
-            return _choose(found, None)
+            return _only_graph(found)
     if graph_def is not None:
         # It does parse; what is wrong with it is for the importer to say.
         return LoadedGraph(graph_def)
@@ -130,6 +130,13 @@ def load_saved_model(path: str | Path, tag: str | None = None) -> LoadedGraph:
 def graph_def_to_text(graph_def: GraphDef) -> str:
     """The text form, as `graph.pbtxt` holds it."""
     return text_format.MessageToString(graph_def)
+
+
+def _only_graph(saved: SavedModel) -> LoadedGraph:
+    try:
+        return _choose(saved, None)
+    except NotFoundError as error:
+        raise InvalidArgumentError(f"{error.message}; say which by `load_saved_model`") from None
 
 
 def _choose(saved: SavedModel, tag: str | None, directory: Path | None = None) -> LoadedGraph:

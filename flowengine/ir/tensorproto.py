@@ -339,7 +339,10 @@ def encode_tensor(value: Value, dtype: DType) -> TensorProto:
     if dtype.size:
         if array.dtype != dtype.as_numpy_dtype:
             raise InvalidArgumentError(f"an array of {array.dtype} given for a {dtype} tensor")
-        if array.size == 1 and not array.ndim:
+        with np.errstate(invalid="ignore"):
+            is_nan = not array.ndim and bool(array != array)
+        # On its way through a list a NaN may lose its payload: it is written as bytes.
+        if not array.ndim and not is_nan:
             _encode_scalar(proto, array, dtype)
         else:
             little = array.astype(array.dtype.newbyteorder("<"), copy=False) if dtype.size > 1 else array

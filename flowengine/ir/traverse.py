@@ -135,4 +135,5 @@ def _one_cycle(knot: set[str], edges: Mapping[str, list[str]]) -> list[str]:
         name = next(source for source in edges[name] if source in knot)
     cycle = walked[seen[name] :]
     cycle.reverse()
-    return [*cycle, cycle[0]]
+    start = cycle.index(min(cycle))
+    return [*cycle[start:], *cycle[: start + 1]]
