@@ -128,7 +128,10 @@ class Executor:
     async def _run_on(self) -> None:
         """Everything after the first slice, in which the step may yield, wait and spawn."""
         while not self._needs_nursery:
-            await self._yield()
+            if self.state.ready:
+                await self._yield()
+            else:  # all that is left is parked
+                await self._wait_for_progress()
             if self._run_slice():
                 return
         try:
