@@ -18,6 +18,7 @@ MODULES: Final = (
     "stack",
     "tables",
     "table_files",
+    "accumulators",
     "constants",
     "identity",
     "array_shapes",

@@ -104,6 +104,8 @@ def _dense(ctx: KernelContext, node: Node, empty_key: Any, deleted_key: Any) -> 
             empty_key=empty_key,
             deleted_key=deleted_key,
             value_shape=_complete(attrs["value_shape"]),
+            buckets=buckets,
+            max_load_factor=factor,
             container=where,
         ),
     )

@@ -7,6 +7,7 @@ tuples, values that are tensors as arrays of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -204,6 +205,8 @@ class HashTable(Table):
     def initialize_from(self, keys: Any, values: Any) -> None:
         """`initialize` from two tensors of one shape."""
         keys = to_array(keys)
+        if not keys.size:
+            raise InvalidArgumentError(f"keys and values cannot be empty tensors (HashTable '{self.name}')")
         self.initialize(self._pairs(keys, values), keys.size)
 
     def find(self, keys: Any, default: Any) -> Array:
@@ -242,10 +245,14 @@ class MutableHashTable(Table):
 
 
 class DenseHashTable(Table):
-    """Changed at will; keys and values of any one shape. Two keys are reserved and cannot be used."""
+    """Changed at will; keys and values of any one shape. Two keys are reserved and cannot be used.
+
+    What it exports has a row a bucket, as TensorFlow's checkpoints of such tables have: the entries
+    first, then rows of the empty key. The number of buckets doubles as the table fills.
+    """
 
     kind = "MutableDenseHashTable"
-    __slots__ = ("_reserved",)
+    __slots__ = ("_empty_key", "_reserved", "buckets", "max_load_factor")
 
     def __init__(
         self,
@@ -256,6 +263,8 @@ class DenseHashTable(Table):
         empty_key: Any,
         deleted_key: Any,
         value_shape: tuple[int, ...] = (),
+        buckets: int = 4,
+        max_load_factor: float = 0.8,
         container: str = "",
     ) -> None:
         empty = to_array(empty_key)
@@ -271,6 +280,9 @@ class DenseHashTable(Table):
             value_shape=value_shape,
             container=container,
         )
+        self._empty_key = empty.copy()
+        self.buckets = buckets
+        self.max_load_factor = max_load_factor
         #: {key: what it stands for}
         self._reserved: dict[Any, str] = {self._key_list(empty)[0]: "empty_key"}
         if deleted_key is not None:
@@ -284,6 +296,54 @@ class DenseHashTable(Table):
             if key in self._reserved:
                 raise InvalidArgumentError("Empty and deleted keys cannot be equal")
             self._reserved[key] = "deleted_key"
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """See `Table.insert`; InvalidArgumentError for a reserved key."""
+        pairs = list(self._pairs(keys, values))
+        self._grow(len(self._entries) + len(pairs))
+        self._entries.update(pairs)
+
+    def replace(self, keys: Any, values: Any) -> None:
+        """Take over what another table exported: rows of reserved keys are no entries."""
+        keys, values = to_array(keys), to_array(values)
+        if keys.ndim and values.ndim and keys.shape[0] == values.shape[0]:
+            rows = len(keys)
+            if keys[0:1].size == self._key_width and values[0:1].size == self._value_width:
+                keys = keys.reshape((rows, *self.key_shape))
+                values = values.reshape((rows, *self.value_shape))
+        reserved, self._reserved = self._reserved, {}
+        try:
+            pairs = list(self._pairs(keys, values))
+        finally:
+            self._reserved = reserved
+        self._entries = {key: value for key, value in pairs if key not in reserved}
+        self._grow(len(self._entries))
+
+    def _grow(self, count: int) -> None:
+        while count > self.buckets * self.max_load_factor:
+            self.buckets *= 2
+
+    def export(self) -> tuple[Array, Array]:
+        """Keys and values, a flat row a bucket; see the class."""
+        keys, values = super().export()
+        rest = self.buckets - len(keys)
+        empty = np.broadcast_to(self._empty_key, (rest, *self.key_shape))
+        if self.value_dtype.as_numpy_dtype.hasobject:
+            nothing = np.full((rest, *self.value_shape), b"", dtype=object)
+        else:
+            nothing = np.zeros((rest, *self.value_shape), dtype=values.dtype)
+        return (
+            np.concatenate([keys, empty]).reshape((self.buckets, self._key_width)),
+            np.concatenate([values, nothing]).reshape((self.buckets, self._value_width)),
+        )
+
+    @property
+    def _key_width(self) -> int:
+        return math.prod(self.key_shape)
+
+    @property
+    def _value_width(self) -> int:
+        return math.prod(self.value_shape)
 
     def _key_list(self, keys: Array) -> list[Any]:
         listed = super()._key_list(keys)

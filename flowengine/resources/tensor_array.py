@@ -245,8 +245,8 @@ class TensorArray:
         if dims is None:
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}: it was not "
-                f"written, and the element shape {self.element_shape} is not complete, so that it cannot be read as "
-                "zeros. Give the TensorArray a full element_shape to get zeros instead."
+                f"written, and the element shape {self.element_shape} is not complete, so that it cannot "
+                "be read as zeros. Give the TensorArray a full element_shape to get zeros instead."
             )
         return _zeros(dims, self.dtype)
 
