@@ -41,7 +41,7 @@ def merge_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
     for name in traverse.topological_order(graph.nodes):
         node = _redirected(graph.nodes[name], instead)
         # Placeholders, NoOps and whatever else has a purpose beside its value are not pure.
-        if name in fed or not is_pure(node):
+        if name in fed or not is_pure(node) or _reads_reference(node, graph):
             continue
         key = _key(node)
         known = first.setdefault(key, name)
@@ -51,6 +51,19 @@ def merge_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
         return graph
     # Once more for all, since a back edge was met before what it comes from.
     return graph.rewritten(_redirected(node, instead) for node in graph if node.name not in instead)
+
+
+def _reads_reference(node: Node, graph: Graph) -> bool:
+    """Whether an input is a variable's reference: its value depends on the moment of reading."""
+    for port in node.inputs:
+        source = graph.nodes.get(port.node)
+        if (
+            source is not None
+            and port.slot < len(source.output_types)
+            and source.output_types[port.slot].is_ref
+        ):
+            return True
+    return False
 
 
 def _redirected(node: Node, instead: dict[str, str]) -> Node:
