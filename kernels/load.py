@@ -19,6 +19,7 @@ MODULES: Final = (
     "tables",
     "table_files",
     "accumulators",
+    "staging",
     "constants",
     "identity",
     "array_shapes",

@@ -13,6 +13,9 @@ from typing import Any
 
 import trio
 
+from flowengine.core.arrays import WOULD_WAIT
+from flowengine.core.errors import OpError
+
 
 class Attempt:
     """One operation on its way. Subclasses say how it advances and how it is taken back."""
@@ -90,6 +93,64 @@ class Line:
             attempt.fail(error(attempt))
             if attempt.wake is not None:
                 attempt.wake()
+
+
+class Crowd:
+    """Attempts that wait for different things: whoever can go on does, the earliest first."""
+
+    __slots__ = ("_attempts",)
+
+    def __init__(self) -> None:
+        self._attempts: list[Attempt] = []
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def join(self, attempt: Attempt) -> None:
+        self._attempts.append(attempt)
+
+    def advance(self) -> bool:
+        """Advance each once; whether anything was done."""
+        moved = False
+        for attempt in self._attempts:
+            if attempt.advance():
+                moved = True
+                if attempt.finished and attempt.wake is not None:
+                    attempt.wake()
+        if moved:
+            self._attempts = [attempt for attempt in self._attempts if not attempt.finished]
+        return moved
+
+    def leave(self, attempt: Attempt) -> None:
+        """Take an unfinished attempt out and have it give back what it holds."""
+        self._attempts.remove(attempt)
+        attempt.undo()
+
+    def fail_all(self, error: Callable[[Attempt], Exception]) -> None:
+        """Finish every attempt with an error of its own."""
+        attempts, self._attempts = self._attempts, []
+        for attempt in attempts:
+            attempt.fail(error(attempt))
+            if attempt.wake is not None:
+                attempt.wake()
+
+
+class Condition(Attempt):
+    """An attempt that is one call: it returns WOULD_WAIT until it can be done."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def advance(self) -> bool:
+        """Call; an error of the call ends the attempt with it."""
+        try:
+            result = self._call()
+        except OpError as error:
+            return self.fail(error)
+        return False if result is WOULD_WAIT else self.finish(result)
 
 
 async def wait_finished(attempt: Attempt, withdraw: Callable[[Attempt], object]) -> Any:
