@@ -1,0 +1,79 @@
+"""Engines as processes: each reads a JSON line that asks and writes a JSON line that answers.
+
+    {"what": "version"}                     "TensorFlow 2.21.0"
+    {"what": "load", "folder": ...}         {"load": seconds to read the graph, "first": of the first step}
+    {"what": "time", "repeats": 100}        [seconds of each step]
+
+They take turns: while one computes, the other waits for its next line, so that what disturbs the machine
+disturbs both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+class Engine:
+    """One engine's process; use it with `with`."""
+
+    def __init__(self, python: str, script: str) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
+        }
+        if script != "engine_flowengine.py":
+            environment.pop("PYTHONPATH")
+        self._process = subprocess.Popen(
+            [python, str(HERE / script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        self.name: str = self.ask(what="version")
+
+    @classmethod
+    def flowengine(cls) -> Engine:
+        return cls(sys.executable, "engine_flowengine.py")
+
+    @classmethod
+    def tensorflow(cls, python: str) -> Engine:
+        return cls(python, "engine_tensorflow.py")
+
+    def ask(self, **question: Any) -> Any:
+        """Send a question and wait for the answer; RuntimeError if the process ends instead."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(
+                f"{self._process.args!r} ended with {self._process.wait()} when asked {question}"
+            )
+        return json.loads(line)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
