@@ -6,18 +6,18 @@ tensors, which have a type, then from Python and NumPy values, which take whatev
 
 from __future__ import annotations
 
-import inspect
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowengine.build.attrs import check_attr, constant, free_attr, to_attr, unknown_attr
+from flowengine.build.signature import describe, signature
 from flowengine.build.suggest import close_matches
 from flowengine.build.tensor import Operation, Tensor
 from flowengine.build.values import natural_dtype, to_value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.attrs import AttrValue
+from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.opdef import ArgDef, OpDef
 
@@ -68,7 +68,7 @@ def make_constructor(graph: Graph, definition: OpDef) -> Callable[..., Any]:
     constructor.__name__ = definition.name
     constructor.__qualname__ = f"ops.{definition.name}"
     constructor.__doc__ = describe(definition)
-    constructor.__signature__ = _signature(definition)  # type: ignore[attr-defined]
+    vars(constructor)["__signature__"] = signature(definition)
     return constructor
 
 
@@ -107,15 +107,31 @@ def build_node(
             if attr.allowed is not None or attr.minimum is not None:
                 check_attr(op, attr, final[attr.name])
     full_name = graph.scopes.unique_name(name if name is not None else op)
-    ports: list[OutputPort] = []
+    found: list[OutputPort | _Constant] = []
     for arg, value in zip(definition.inputs, inputs, strict=True):
         if not arg.is_list:
-            ports.append(_convert(graph, definition, arg, value, final, full_name, None))
+            found.append(_convert(graph, definition, arg, value, final, full_name, None))
         else:
             types = arg.types(final)
             for index, (item, dtype) in enumerate(zip(value, types, strict=True)):
-                ports.append(_convert(graph, definition, arg, item, final, full_name, (index, dtype)))
-    return graph.append(definition, full_name, tuple(ports), final)
+                found.append(_convert(graph, definition, arg, item, final, full_name, (index, dtype)))
+    # Only now, when all arguments are known to fit, is anything added.
+    ports = tuple(
+        [
+            each
+            if isinstance(each, OutputPort)
+            else graph.append_constant(each.value, graph.scopes.unique(each.name)).port
+            for each in found
+        ]
+    )
+    return graph.append(definition, full_name, ports, final)
+
+
+class _Constant(NamedTuple):
+    """A Const to be made of a Python or NumPy value."""
+
+    value: TensorAttr
+    name: str
 
 
 def _infer_from_tensors(op: str, arg: ArgDef, value: Any, attrs: dict[str, AttrValue]) -> None:
@@ -205,8 +221,8 @@ def _convert(
     attrs: Mapping[str, AttrValue],
     node_name: str,
     item: tuple[int, DType] | None,
-) -> OutputPort:
-    """The port that feeds one input, made by a Const where the value is not symbolic."""
+) -> OutputPort | _Constant:
+    """The port that feeds one input, or the constant that shall."""
     if item is not None:
         wanted = item[1]
     elif arg.type is not None:
@@ -250,8 +266,7 @@ def _convert(
             f"{error.message}"
         ) from None
     suffix = arg.name if item is None else f"{arg.name}_{item[0]}"
-    name = graph.scopes.unique(f"{node_name}/{suffix}")
-    return graph.append_constant(constant(converted, dtype), name).port
+    return _Constant(constant(converted, dtype), f"{node_name}/{suffix}")
 
 
 def _because(definition: OpDef, arg: ArgDef) -> str:
@@ -322,7 +337,8 @@ def _result_maker(definition: OpDef) -> Callable[[Graph, Node], Any]:
     if not any(arg.is_list for arg in outputs):
         if len(outputs) == 1:
             return lambda graph, node: Tensor(graph, node.name, 0)
-        fields = namedtuple(definition.name, [a.name for a in outputs], rename=True)  # type: ignore[misc]
+        make_type: Any = namedtuple
+        fields = make_type(definition.name, [a.name for a in outputs], rename=True)
         return lambda graph, node: fields._make(Tensor(graph, node.name, i) for i in range(len(outputs)))
 
     def collect(graph: Graph, node: Node) -> Any:
@@ -336,64 +352,3 @@ def _result_maker(definition: OpDef) -> Callable[[Graph, Node], Any]:
         return result[0] if len(result) == 1 else tuple(result)
 
     return collect
-
-
-def describe(definition: OpDef) -> str:
-    """The signature as text: inputs, outputs and attributes with their types and defaults."""
-    lines = [f"Add a {definition.name} node.", ""]
-    for title, args in (("Inputs", definition.inputs), ("Outputs", definition.outputs)):
-        if args:
-            lines += [f"{title}:", *(f"    {a.name}: {_arg_type(a)}" for a in args)]
-    if definition.attrs:
-        lines.append("Attributes:")
-        for attr in definition.attrs:
-            text = f"    {attr.name}: {attr.type}"
-            if attr.allowed is not None:
-                text += " in {" + ", ".join(_text(a) for a in attr.allowed) + "}"
-            if attr.minimum is not None:
-                text += f" >= {attr.minimum}"
-            if attr.has_default:
-                text += f" = {_text(attr.default)}"
-            lines.append(text)
-    if definition.is_stateful:
-        lines.append("Stateful.")
-    return "\n".join(lines)
-
-
-def _arg_type(arg: ArgDef) -> str:
-    base = arg.type_list_attr or arg.type_attr or str(arg.type)
-    base = f"Ref({base})" if arg.is_ref else base
-    return f"{arg.number_attr} * {base}" if arg.number_attr is not None else base
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return repr(value.decode(errors="replace"))
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_text(v) for v in value) + "]"
-    return str(value)
-
-
-def _signature(definition: OpDef) -> inspect.Signature:
-    """Inputs by position or name, then `name` and the attributes that inputs do not determine."""
-    kind = inspect.Parameter
-    parameters = [kind(a.name, kind.POSITIONAL_OR_KEYWORD) for a in definition.inputs]
-    implied = {
-        attr
-        for a in definition.inputs
-        for attr in (a.type_attr, a.number_attr, a.type_list_attr)
-        if attr is not None
-    }
-    parameters.append(kind("name", kind.KEYWORD_ONLY, default=None))
-    for attr in definition.attrs:
-        if attr.has_default:
-            parameters.append(kind(attr.name, kind.KEYWORD_ONLY, default=attr.default))
-        elif attr.name in implied:
-            parameters.append(kind(attr.name, kind.KEYWORD_ONLY, default=None))
-        else:
-            parameters.append(kind(attr.name, kind.KEYWORD_ONLY))
-    try:
-        return inspect.Signature(parameters)
-    except ValueError:
-        # A user's op may call an attribute like an input; the docstring still tells.
-        return inspect.Signature([kind("inputs", kind.VAR_POSITIONAL), kind("attrs", kind.VAR_KEYWORD)])

@@ -204,7 +204,7 @@ class Graph(ir.Graph):
             )
         node = super().set_back_edge(name, slot, port)
         if self._shapes is not None:
-            self._shapes.replaced(name)
+            self._inference().replaced(name)
         return node
 
     # ------------------------------------------------------------------ for constructors

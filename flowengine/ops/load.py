@@ -12,6 +12,7 @@ from flowengine.ops.registry import REGISTRY
 FAMILIES: Final = (
     "accumulators",
     "array",
+    "array_blocks",
     "array_indexing",
     "array_layout",
     "array_matrix",
@@ -59,6 +60,7 @@ FAMILIES: Final = (
     "sendrecv",
     "set",
     "sparse",
+    "sparse_serialized",
     "spectral",
     "stack",
     "staging",

@@ -146,8 +146,8 @@ class ShapeInference:
 
     def replaced(self, merge: str) -> None:
         """Tell that a Merge has got its back edge; whatever that changes is inferred again."""
-        start = self._order.index(merge)
-        self._settle([merge], start)
+        if list(self._infer_leniently(self.graph.nodes[merge])) != list(self._shapes[merge]):
+            self._settle([merge], self._order.index(merge))
 
     def _add_in_order(self, pending: Mapping[str, Node]) -> list[str]:
         """Infer nodes after their inputs, back edges aside; returns the Merges that have such."""

@@ -9,7 +9,6 @@ from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
-    MATRIX,
     VECTOR,
     add_dims,
     axis_of,
@@ -18,10 +17,9 @@ from flowengine.ops.shape_functions import (
     like_input,
     merge_dims,
     ranked,
-    scalars,
     vector,
-    vectors,
 )
+from flowengine.ops.sparse_serialized import of_unknown_rank
 
 
 def sparse_to_dense(c: ShapeContext) -> Sequence[TensorShape]:
@@ -35,51 +33,6 @@ define(
     outputs=["dense: T"],
     attrs=["validate_indices: bool = true", "T: type", "Tindices: {int32, int64}"],
     shape=sparse_to_dense,
-)
-define(
-    "AddSparseToTensorsMap",
-    inputs=["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"],
-    outputs=["sparse_handle: int64"],
-    attrs=["T: type", 'container: string = ""', 'shared_name: string = ""'],
-    is_stateful=True,
-    shape=scalars,
-)
-define(
-    "AddManySparseToTensorsMap",
-    inputs=["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"],
-    outputs=["sparse_handles: int64"],
-    attrs=["T: type", 'container: string = ""', 'shared_name: string = ""'],
-    is_stateful=True,
-    shape=vectors,
-)
-
-
-def of_unknown_rank(c: ShapeContext) -> Sequence[TensorShape]:
-    """Indices, values, dense shape of a sparse tensor."""
-    return [MATRIX, VECTOR, VECTOR]
-
-
-define(
-    "TakeManySparseFromTensorsMap",
-    inputs=["sparse_handles: int64"],
-    outputs=["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"],
-    attrs=["dtype: type", 'container: string = ""', 'shared_name: string = ""'],
-    is_stateful=True,
-    shape=of_unknown_rank,
-)
-define(
-    "DeserializeManySparse",
-    inputs=["serialized_sparse: string"],
-    outputs=["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"],
-    attrs=["dtype: type"],
-    shape=of_unknown_rank,
-)
-define(
-    "DeserializeSparse",
-    inputs=["serialized_sparse: Tserialized"],
-    outputs=["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"],
-    attrs=["dtype: type", "Tserialized: {string, variant} = string"],
-    shape=of_unknown_rank,
 )
 define(
     "SparseCross",
@@ -98,18 +51,18 @@ define(
     shape=of_unknown_rank,
 )
 define(
-    "SerializeManySparse",
-    inputs=["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"],
-    outputs=["serialized_sparse: out_type"],
-    attrs=["T: type", "out_type: {string, variant} = string"],
-    shape=fixed([None, 3]),
+    "SparseReduceMaxSparse",
+    inputs=["input_indices: int64", "input_values: T", "input_shape: int64", "reduction_axes: int32"],
+    outputs=["output_indices: int64", "output_values: T", "output_shape: int64"],
+    attrs=["keep_dims: bool = false", "T: realnumbertype"],
+    shape=of_unknown_rank,
 )
 define(
-    "SerializeSparse",
-    inputs=["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"],
-    outputs=["serialized_sparse: out_type"],
-    attrs=["T: type", "out_type: {string, variant} = string"],
-    shape=fixed([3]),
+    "SparseReduceSumSparse",
+    inputs=["input_indices: int64", "input_values: T", "input_shape: int64", "reduction_axes: int32"],
+    outputs=["output_indices: int64", "output_values: T", "output_shape: int64"],
+    attrs=["keep_dims: bool = false", "T: numbertype"],
+    shape=of_unknown_rank,
 )
 
 
@@ -263,20 +216,6 @@ define(
     outputs=["output: T"],
     attrs=["keep_dims: bool = false", "T: numbertype"],
     shape=sparse_reduce,
-)
-define(
-    "SparseReduceMaxSparse",
-    inputs=["input_indices: int64", "input_values: T", "input_shape: int64", "reduction_axes: int32"],
-    outputs=["output_indices: int64", "output_values: T", "output_shape: int64"],
-    attrs=["keep_dims: bool = false", "T: realnumbertype"],
-    shape=of_unknown_rank,
-)
-define(
-    "SparseReduceSumSparse",
-    inputs=["input_indices: int64", "input_values: T", "input_shape: int64", "reduction_axes: int32"],
-    outputs=["output_indices: int64", "output_values: T", "output_shape: int64"],
-    attrs=["keep_dims: bool = false", "T: numbertype"],
-    shape=of_unknown_rank,
 )
 
 

@@ -1,0 +1,69 @@
+"""What `help` shows of a constructor: an OpDef as text and as a Python signature."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from flowengine.ir.opdef import ArgDef, OpDef
+
+
+def describe(definition: OpDef) -> str:
+    """The signature as text: inputs, outputs and attributes with their types and defaults."""
+    lines = [f"Add a {definition.name} node.", ""]
+    for title, args in (("Inputs", definition.inputs), ("Outputs", definition.outputs)):
+        if args:
+            lines += [f"{title}:", *(f"    {a.name}: {_arg_type(a)}" for a in args)]
+    if definition.attrs:
+        lines.append("Attributes:")
+        for attr in definition.attrs:
+            text = f"    {attr.name}: {attr.type}"
+            if attr.allowed is not None:
+                text += " in {" + ", ".join(_text(a) for a in attr.allowed) + "}"
+            if attr.minimum is not None:
+                text += f" >= {attr.minimum}"
+            if attr.has_default:
+                text += f" = {_text(attr.default)}"
+            lines.append(text)
+    if definition.is_stateful:
+        lines.append("Stateful.")
+    return "\n".join(lines)
+
+
+def _arg_type(arg: ArgDef) -> str:
+    base = arg.type_list_attr or arg.type_attr or str(arg.type)
+    base = f"Ref({base})" if arg.is_ref else base
+    return f"{arg.number_attr} * {base}" if arg.number_attr is not None else base
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return repr(value.decode(errors="replace"))
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_text(v) for v in value) + "]"
+    return str(value)
+
+
+def signature(definition: OpDef) -> inspect.Signature:
+    """Inputs by position or name, then `name` and the attributes that inputs do not determine."""
+    kind = inspect.Parameter
+    parameters = [kind(a.name, kind.POSITIONAL_OR_KEYWORD) for a in definition.inputs]
+    implied = {
+        attr
+        for a in definition.inputs
+        for attr in (a.type_attr, a.number_attr, a.type_list_attr)
+        if attr is not None
+    }
+    parameters.append(kind("name", kind.KEYWORD_ONLY, default=None))
+    for attr in definition.attrs:
+        if attr.has_default:
+            parameters.append(kind(attr.name, kind.KEYWORD_ONLY, default=attr.default))
+        elif attr.name in implied:
+            parameters.append(kind(attr.name, kind.KEYWORD_ONLY, default=None))
+        else:
+            parameters.append(kind(attr.name, kind.KEYWORD_ONLY))
+    try:
+        return inspect.Signature(parameters)
+    except ValueError:
+        # A user's op may call an attribute like an input; the docstring still tells.
+        return inspect.Signature([kind("inputs", kind.VAR_POSITIONAL), kind("attrs", kind.VAR_KEYWORD)])
