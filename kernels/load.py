@@ -20,6 +20,8 @@ MODULES: Final = (
     "table_files",
     "accumulators",
     "staging",
+    "barriers",
+    "mutexes",
     "constants",
     "identity",
     "array_shapes",
@@ -56,7 +58,15 @@ MODULES: Final = (
     "nn_softmax",
     "nn_conv",
     "nn_pool",
+    "nn_norm",
+    "nn_dilation",
     "training",
+    "random",
+    "candidates",
+    "sorting",
+    "image",
+    "image_boxes",
+    "summaries",
 )
 
 _loaded = False

@@ -1,0 +1,259 @@
+"""Batch normalisation in its versions with gradients, and local response normalisation.
+
+Statistics are in float32 whatever the type of the features. A large batch is walked over in blocks of
+rows, so that what is centred and squared stays in cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.graph import Node
+from flowengine.kernels.registry import kernel
+from flowengine.kernels.ufuncs import float_kernel, shape_text
+from flowengine.kernels.windows import from_channels_last, is_channels_first, to_channels_last
+
+#: Elements of a block of rows.
+_BLOCK: Final = 1 << 16
+
+
+def _rows(x: Array, channels_first: bool) -> Array:
+    """(N, ..., C) or (N, C, ...) as float32 (rows, C)."""
+    last = to_channels_last(x, channels_first)
+    return np.ascontiguousarray(last, np.float32).reshape(-1, last.shape[-1])
+
+
+def _parts(rows: Array) -> Iterator[slice]:
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    for start in range(0, rows.shape[0], step):
+        yield slice(start, start + step)
+
+
+def _restored(rows: Array, like: Array, channels_first: bool) -> Array:
+    shape = to_channels_last(like, channels_first).shape
+    return from_channels_last(rows.reshape(shape), channels_first).astype(like.dtype, copy=False)
+
+
+def _check(x: Array, first: bool, **vectors: Array) -> None:
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional: {shape_text(x)}")
+    channels = x.shape[1 if first else -1]
+    for name, vector in vectors.items():
+        if vector.ndim != 1:
+            raise InvalidArgumentError(f"{name} must be 1-dimensional: {shape_text(vector)}")
+        if vector.shape[0] != channels:
+            raise InvalidArgumentError(
+                f"{name} must have as many elements as x has channels: {vector.shape[0]} vs. {channels}"
+            )
+
+
+def _statistics(rows: Array) -> tuple[Array, Array]:
+    """Mean and mean squared deviation of each column."""
+    count = np.float32(rows.shape[0])
+    mean = np.add.reduce(rows, axis=0) / count
+    squares = np.zeros_like(mean)
+    for part in _parts(rows):
+        centred = rows[part] - mean
+        squares += np.einsum("rc,rc->c", centred, centred)
+    return mean, squares / count
+
+
+def _normalized(
+    rows: Array, mean: Array, variance: Array, scale: Array, offset: Array, epsilon: float
+) -> Array:
+    factor = scale / np.sqrt(variance + np.float32(epsilon))
+    result = np.empty_like(rows)
+    for part in _parts(rows):
+        block = np.subtract(rows[part], mean, out=result[part])
+        block *= factor
+        block += offset
+    return result
+
+
+@kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", fresh=True)
+def fused_batch_norm(
+    x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, node: Node
+) -> Any:
+    """Normalise each channel of (N, H, W, C) or (N, C, H, W), then scale and shift it.
+
+    In training by the statistics of the batch, else by the given ones. Returns y; the mean and the
+    (unbiased) variance; for the gradient the mean and the (biased) variance; in V3 one reserved number
+    more. An empty batch has NaN for statistics.
+    """
+    attrs = node.attrs
+    first = is_channels_first(attrs["data_format"])
+    _check(x, first, scale=scale, offset=offset)
+    rows = _rows(x, first)
+    if attrs["is_training"]:
+        for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
+            if vector.size:
+                raise InvalidArgumentError(f"{name} must be empty for training{shape_text(vector)}")
+        if not rows.size:
+            unknown = np.full(scale.shape, np.nan, np.float32)
+            outputs = (np.empty(x.shape, x.dtype), unknown, unknown.copy(), unknown.copy(), unknown.copy())
+        else:
+            batch_mean, biased = _statistics(rows)
+            count = rows.shape[0]
+            unbiased = biased * np.float32(count / max(count - 1, 1))
+            y = _normalized(rows, batch_mean, biased, scale, offset, attrs["epsilon"])
+            outputs = (_restored(y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
+    else:
+        _check(x, first, estimated_mean=mean, estimated_variance=variance)
+        y = _normalized(rows, mean, variance, scale, offset, attrs["epsilon"])
+        outputs = (_restored(y, x, first), mean.copy(), variance.copy(), mean.copy(), variance.copy())
+    return (*outputs, np.zeros((), np.float32)) if node.op == "FusedBatchNormV3" else outputs
+
+
+def _batch_norm_grad(
+    gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, node: Node
+) -> Any:
+    attrs = node.attrs
+    first = is_channels_first(attrs["data_format"])
+    _check(x, first, scale=scale, saved_mean=mean, saved_variance=variance)
+    if gradient.shape != x.shape:
+        raise InvalidArgumentError(
+            f"x and y_backprop must have the same shape: {shape_text(x)} vs. {shape_text(gradient)}"
+        )
+    rows, upstream = _rows(x, first), _rows(gradient, first)
+    inverse = np.float32(1) / np.sqrt(variance + np.float32(attrs["epsilon"]))
+    offset_backprop = np.add.reduce(upstream, axis=0)
+    along = np.zeros_like(offset_backprop)
+    for part in _parts(rows):
+        along += np.einsum("rc,rc->c", upstream[part], rows[part] - mean)
+    scale_backprop = along * inverse
+    factor = scale * inverse
+    result = np.empty_like(rows)
+    if attrs["is_training"] and rows.shape[0]:
+        count = np.float32(rows.shape[0])
+        mean_upstream = offset_backprop / count
+        slope = along * inverse * inverse / count
+        for part in _parts(rows):
+            block = np.subtract(mean, rows[part], out=result[part])
+            block *= slope
+            block += upstream[part]
+            block -= mean_upstream
+            block *= factor
+    else:
+        np.multiply(upstream, factor, out=result)
+    reserved = np.zeros((), np.float32)
+    return _restored(result, x, first), scale_backprop, offset_backprop, reserved, reserved.copy()
+
+
+@kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", fresh=True)
+def fused_batch_norm_grad(
+    y_backprop: Array, x: Array, scale: Array, mean: Array, variance: Array, *, node: Node
+) -> Any:
+    """Gradients of x, scale and offset from the saved mean and (biased) variance."""
+    return _batch_norm_grad(y_backprop, x, scale, mean, variance, node)
+
+
+@kernel("FusedBatchNormGradV3", fresh=True)
+def fused_batch_norm_grad_v3(
+    y_backprop: Array, x: Array, scale: Array, mean: Array, variance: Array, reserved: Array, *, node: Node
+) -> Any:
+    """`FusedBatchNormGradV2` with a reserved input that is not needed here."""
+    return _batch_norm_grad(y_backprop, x, scale, mean, variance, node)
+
+
+@float_kernel("BatchNormWithGlobalNormalization", fresh=True)
+def batch_norm_with_global_normalization(
+    xp: Any,
+    t: Array,
+    m: Array,
+    v: Array,
+    beta: Array,
+    gamma: Array,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+) -> Any:
+    """(t - m) / sqrt(v + epsilon), times gamma where it is to be scaled, plus beta."""
+    _check(t, False, mean=m, var=v, beta=beta, gamma=gamma)
+    factor = 1 / xp.sqrt(v + v.dtype.type(variance_epsilon))
+    if scale_after_normalization:
+        factor = factor * gamma
+    return (t - m) * factor + beta
+
+
+@float_kernel("BatchNormWithGlobalNormalizationGrad", fresh=True)
+def batch_norm_with_global_normalization_grad(
+    xp: Any,
+    t: Array,
+    m: Array,
+    v: Array,
+    gamma: Array,
+    backprop: Array,
+    *,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+) -> Any:
+    """Gradients of t, m, v, beta and gamma."""
+    _check(t, False, mean=m, var=v, gamma=gamma)
+    axes = (0, 1, 2)
+    inverse = 1 / xp.sqrt(v + v.dtype.type(variance_epsilon))
+    upstream = backprop * gamma if scale_after_normalization else backprop
+    dx = upstream * inverse
+    dm = -xp.add.reduce(dx, axis=axes)
+    dv = xp.add.reduce(upstream * (t - m), axis=axes) * inverse**3 * t.dtype.type(-0.5)
+    db = xp.add.reduce(backprop, axis=axes)
+    along = xp.add.reduce(backprop * (t - m), axis=axes) * inverse
+    dg = along if scale_after_normalization else xp.zeros_like(along)
+    return dx, dm, dv, db, dg
+
+
+def _banded_sum(values: Array, radius: int) -> Array:
+    """Along the last axis, the sum of each element with its neighbours up to `radius` away."""
+    result = values.copy()
+    depth = values.shape[-1]
+    for distance in range(1, min(radius, depth - 1) + 1):
+        result[..., distance:] += values[..., :-distance]
+        result[..., :-distance] += values[..., distance:]
+    return result
+
+
+def _response_norm(x: Array, radius: int, bias: float, alpha: float) -> Array:
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"in must be 4-dimensional, not {shape_text(x)}")
+    norm = _banded_sum(np.square(x), radius)
+    norm *= x.dtype.type(alpha)
+    norm += x.dtype.type(bias)
+    return norm
+
+
+@float_kernel("LRN", fresh=True)
+def lrn(xp: Any, x: Array, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
+    """x / (bias + alpha * sum of the squares of neighbouring channels) ** beta."""
+    norm = _response_norm(x, depth_radius, bias, alpha)
+    return xp.multiply(x, xp.power(norm, x.dtype.type(-beta), out=norm), out=norm)
+
+
+@float_kernel("LRNGrad", fresh=True)
+def lrn_grad(
+    xp: Any,
+    input_grads: Array,
+    input_image: Array,
+    output_image: Array,
+    *,
+    depth_radius: int,
+    bias: float,
+    alpha: float,
+    beta: float,
+) -> Any:
+    """The gradient of `LRN`'s input from the gradient, the input and the output."""
+    if not input_grads.shape == input_image.shape == output_image.shape:
+        raise InvalidArgumentError(
+            "input_grads, input_image, and out_image should have the same shape: "
+            f"{shape_text(input_grads)}, {shape_text(input_image)}, {shape_text(output_image)}"
+        )
+    dtype = input_image.dtype.type
+    norm = _response_norm(input_image, depth_radius, bias, alpha)
+    along = _banded_sum(input_grads * output_image / norm, depth_radius)
+    along *= input_image
+    along *= dtype(-2.0 * alpha * beta)
+    along += input_grads * xp.power(norm, dtype(-beta))
+    return along
