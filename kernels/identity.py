@@ -76,23 +76,27 @@ def assert_(condition: Array, data: tuple[Value, ...], *, summarize: int) -> Non
 def summarize_value(value: Value, count: int) -> str:
     """The first elements of a tensor as text, rows in brackets, `...` where something was left out."""
     array = to_array(value)
-    left = array.size if count < 0 else count
+    left = limit = array.size if count < 0 else count
 
-    def render(part: Any) -> str:
+    def render(part: Array) -> str:
         nonlocal left
-        if not isinstance(part, np.ndarray):
-            left -= 1
-            return _element(part)
         shown: list[str] = []
-        for item in part:
+        if part.ndim == 1:
+            for item in part:
+                if left <= 0:
+                    return " ".join(shown) + ("..." if array.ndim > 1 else "")
+                left -= 1
+                shown.append(_element(item))
+            return " ".join(shown)
+        for row in part:
             if left <= 0:
-                shown.append("...")
                 break
-            text = render(item)
-            shown.append(f"[{text}]" if isinstance(item, np.ndarray) else text)
-        return ("" if part.ndim > 1 else " ").join(shown)
+            shown.append(f"[{render(row)}]")
+        return "".join(shown)
 
-    return render(array if array.ndim else array[()])
+    if not array.ndim:
+        return _element(array[()]) if limit else "..."
+    return render(array) + ("..." if array.size > limit else "")
 
 
 def _element(value: Any) -> str:
