@@ -22,6 +22,7 @@ MODULES: Final = (
     "staging",
     "barriers",
     "mutexes",
+    "batching",
     "constants",
     "identity",
     "array_shapes",

@@ -1,0 +1,61 @@
+"""Dynamic batching as nodes: `Batch`, the computation in between, `Unbatch`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.ir.graph import Node
+from flowengine.kernels.context import KernelContext
+from flowengine.kernels.registry import kernel
+from flowengine.resources.batching import Batcher, Regatherer, Unbatcher
+from flowengine.resources.names import resource_name
+
+
+@kernel("Batch", heavy=False)
+async def batch(in_tensors: tuple[Value, ...], *, ctx: KernelContext, node: Node) -> tuple[Any, ...]:
+    """All rows of the batch or none, whose they are (int64, (n, 3)), and this step's id (int64, rank 0)."""
+    attrs = node.attrs
+    where, name = resource_name(attrs["container"], attrs["shared_name"], node.name)
+    queue = attrs["batching_queue"].decode("utf-8", "replace")
+    batcher = ctx.resources.lookup_or_create(
+        where,
+        f"{name}/{queue}" if queue else name,
+        Batcher,
+        lambda: Batcher(
+            name,
+            max_batch_size=attrs["max_batch_size"],
+            timeout_seconds=attrs["batch_timeout_micros"] / 1e6,
+            allowed_batch_sizes=attrs["allowed_batch_sizes"],
+        ),
+    )
+    batched = await batcher.submit(tuple(to_array(tensor) for tensor in in_tensors))
+    return (*batched.tensors, batched.index, np.int64(batched.id))
+
+
+@kernel("Unbatch", heavy=False)
+async def unbatch(
+    batched_tensor: Value, batch_index: Any, batch_id: Any, *, ctx: KernelContext, node: Node
+) -> Array:
+    """The rows that belong to `batch_id` (int64, rank 0), waiting for the step that has them."""
+    attrs = node.attrs
+    where, name = resource_name(attrs["container"], attrs["shared_name"], node.name)
+    unbatcher = ctx.resources.lookup_or_create(where, name, Unbatcher, Unbatcher)
+    micros = attrs["timeout_micros"]
+    timeout = micros / 1e6 if micros > 0 else None
+    return await unbatcher.get(to_array(batched_tensor), to_array(batch_index), int(batch_id), timeout)
+
+
+@kernel("UnbatchGrad", heavy=False)
+async def unbatch_grad(
+    original_input: Value, batch_index: Any, grad: Value, batch_id: Any, *, ctx: KernelContext, node: Node
+) -> Array:
+    """The gradients of all of the batch for the step that computed it, no rows for the others."""
+    attrs = node.attrs
+    where, name = resource_name(attrs["container"], attrs["shared_name"], node.name)
+    regatherer = ctx.resources.lookup_or_create(where, name, Regatherer, Regatherer)
+    return await regatherer.get(
+        to_array(original_input), to_array(batch_index), to_array(grad), int(batch_id)
+    )
