@@ -57,6 +57,8 @@ class _Folding:
         self._replaced: dict[str, list[Node]] = {}
 
     def run(self) -> Graph:
+        if not self._has_something_to_fold():
+            return self._graph
         for name in traverse.topological_order(self._graph.nodes):
             node = self._graph.nodes[name]
             if node.op == "Const":
@@ -68,6 +70,15 @@ class _Folding:
             return self._graph
         return self._graph.rewritten(
             new for node in self._graph for new in self._replaced.get(node.name, (self._rewired(node),))
+        )
+
+    def _has_something_to_fold(self) -> bool:
+        """Whether any node has only constants for inputs: a look that spares the walk."""
+        constants = {node.name for node in self._graph if node.op == "Const"}
+        if not constants:
+            return False
+        return any(
+            node.inputs and all(port.node in constants for port in node.inputs) for node in self._graph
         )
 
     def _visit(self, node: Node) -> None:

@@ -27,10 +27,16 @@ _PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
 
 def stages(graph: Graph, context: PassContext) -> Iterator[tuple[str, Graph]]:
     """(name of the pass, graph that it made), for each pass that is on, in order."""
+    pruned: Graph | None = None
     for name, run, wanted in _PASSES:
-        if wanted(context):
+        if not wanted(context):
+            continue
+        # What was pruned and has not changed since has nothing more to lose.
+        if run is not prune:
             graph = run(graph, context)
-            yield name, graph
+        elif graph is not pruned:
+            graph = pruned = prune(graph, context)
+        yield name, graph
 
 
 def prepare(graph: Graph, context: PassContext) -> Graph:

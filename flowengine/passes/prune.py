@@ -27,7 +27,8 @@ def prune(graph: Graph, context: PassContext) -> Graph:
     Raises NotFoundError for a target or an input that the graph does not have.
     """
     feeds = frozenset(context.feeds)
-    supplied = {port.node for port in feeds if _is_placeholder(graph, port.node)}
+    fed = {port.node for port in feeds}
+    supplied = {name for name in fed if _is_placeholder(graph, name)}
     stack = [port.node for port in context.fetches if port not in feeds]
     stack += context.targets
     kept: set[str] = set()
@@ -37,8 +38,10 @@ def prune(graph: Graph, context: PassContext) -> Graph:
             continue
         kept.add(name)
         node = graph[name]
-        stack += [port.node for port in node.inputs if port not in feeds]
-        stack += [control for control in node.control_inputs if control not in supplied]
+        # Few nodes are fed: their names tell sooner than their ports.
+        stack += [port.node for port in node.inputs if port.node not in fed or port not in feeds]
+        if node.control_inputs:
+            stack += [control for control in node.control_inputs if control not in supplied]
     if not supplied and len(kept) == len(graph):
         return graph
     return graph.rewritten(_without(node, supplied) for node in graph if node.name in kept)

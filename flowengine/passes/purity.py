@@ -27,6 +27,9 @@ _NEVER: Final = (
 
 _HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
 
+#: Types of attributes that may say that a node is not pure.
+_TELLING: Final = frozenset({DType, tuple, FuncAttr})
+
 
 class Purity:
     """Tells whether two runs of a node with equal inputs cannot be told from one.
@@ -47,8 +50,10 @@ class Purity:
         known = self._ops.get(id(op_def))
         if known is None:
             known = self._ops[id(op_def)] = (op_def, self._allows(op_def))
+        if not known[1]:
+            return False
         # Types that the op leaves open are attributes, so these tell of all inputs and outputs.
-        return known[1] and not any(_forbids(value) for value in node.attrs.values())
+        return not [v for v in node.attrs.values() if type(v) in _TELLING and _forbids(v)]
 
     def _allows(self, op_def: OpDef) -> bool:
         if op_def.is_stateful or op_def.name in _NEVER:
