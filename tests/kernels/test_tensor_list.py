@@ -1,0 +1,188 @@
+"""Lists of tensors: values that never change, against Python's own lists."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.kernels import tensor_list as ops
+from flowengine.kernels.tensor_list_value import TensorList
+
+Run = Callable[..., Any]
+_FLOAT = dtypes.float32
+_UNKNOWN = np.array(-1, np.int32)
+_PAIR = np.array([2], np.int32)
+
+
+def _tensor(number: int) -> Any:
+    return np.array([number, number + 1], np.float32)
+
+
+class Lists(RuleBasedStateMachine):
+    """Every list ever made is kept beside a tuple that says what it holds, and none may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        empty = TensorList(_FLOAT, TensorShape([2]))
+        self.made: list[tuple[TensorList, tuple[int | None, ...]]] = [(empty, ())]
+
+    def _pick(self, choice: int) -> tuple[TensorList, tuple[int | None, ...]]:
+        return self.made[choice % len(self.made)]
+
+    @rule(choice=st.integers(0, 99), number=st.integers(0, 99))
+    def push(self, choice: int, number: int) -> None:
+        tensors, model = self._pick(choice)
+        pushed = ops.tensor_list_push_back(tensors, _tensor(number), element_dtype=_FLOAT)
+        self.made.append((pushed, (*model, number)))
+
+    @rule(choice=st.integers(0, 99))
+    def pop(self, choice: int) -> None:
+        tensors, model = self._pick(choice)
+        if not model:
+            with pytest.raises(InvalidArgumentError, match="empty list"):
+                ops.tensor_list_pop_back(tensors, _PAIR, element_dtype=_FLOAT)
+            return
+        popped, last = ops.tensor_list_pop_back(tensors, _PAIR, element_dtype=_FLOAT)
+        np.testing.assert_array_equal(last, np.zeros(2) if model[-1] is None else _tensor(model[-1]))
+        self.made.append((popped, model[:-1]))
+
+    @rule(choice=st.integers(0, 99), index=st.integers(-1, 5), number=st.integers(0, 99))
+    def set_item(self, choice: int, index: int, number: int) -> None:
+        tensors, model = self._pick(choice)
+        if not 0 <= index < len(model):
+            with pytest.raises(InvalidArgumentError, match=f"element {index} in a list with {len(model)}"):
+                ops.tensor_list_set_item(tensors, np.int32(index), _tensor(number), element_dtype=_FLOAT)
+            return
+        changed = ops.tensor_list_set_item(tensors, np.int32(index), _tensor(number), element_dtype=_FLOAT)
+        self.made.append((changed, (*model[:index], number, *model[index + 1 :])))
+
+    @rule(choice=st.integers(0, 99), size=st.integers(0, 6))
+    def resize(self, choice: int, size: int) -> None:
+        tensors, model = self._pick(choice)
+        resized = ops.tensor_list_resize(tensors, np.int32(size))
+        self.made.append((resized, (model + (None,) * size)[:size]))
+
+    @invariant()
+    def all_hold_what_they_held(self) -> None:
+        for tensors, model in self.made:
+            assert tensors.length == len(model)
+            for tensor, number in zip(tensors.tensors(), model, strict=True):
+                if number is None:
+                    assert tensor is None
+                else:
+                    np.testing.assert_array_equal(tensor, _tensor(number))
+
+
+TestLists = Lists.TestCase
+TestLists.settings = settings(stateful_step_count=25, max_examples=40)
+
+
+def test_a_chain_of_pushes_shares_its_storage() -> None:
+    first = TensorList(_FLOAT, TensorShape([2]))
+    tensors = first
+    for number in range(100):
+        tensors = tensors.pushed(_tensor(number))
+    assert tensors._storage is first._storage
+    assert first.length == 0
+
+
+def test_two_threads_that_push_onto_one_list_do_not_meet() -> None:
+    base = TensorList(_FLOAT, TensorShape([]))
+    wrong: list[str] = []
+
+    def push(mark: float) -> None:
+        for _ in range(2000):
+            pushed = base.pushed(np.float32(mark))
+            if pushed.length != 1 or pushed.get(0) != mark:
+                wrong.append(repr(pushed))
+
+    threads = [threading.Thread(target=push, args=(mark,)) for mark in (1.0, 2.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_to_and_from_tensors(run_op: Run) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    (tensors,) = run_op("TensorListFromTensor", x, _PAIR, types={"element_dtype": "float32"})
+    np.testing.assert_array_equal(run_op("TensorListStack", tensors, _PAIR, element_dtype=_FLOAT)[0], x)
+    (gathered,) = run_op("TensorListGather", tensors, np.array([2, 0]), _UNKNOWN, element_dtype=_FLOAT)
+    np.testing.assert_array_equal(gathered, x[[2, 0]])
+    joined, lengths = run_op("TensorListConcat", tensors, element_dtype=_FLOAT)
+    np.testing.assert_array_equal(joined, x.reshape(-1))
+    assert lengths.tolist() == [2, 2, 2]
+    (parts,) = run_op("TensorListSplit", joined, np.array([-1], np.int32), np.array([1, 0, 5]))
+    assert [t.tolist() for t in parts.tensors()] == [[0], [], [1, 2, 3, 4, 5]]
+    (scattered,) = run_op("TensorListScatter", x, np.array([3, 0, 1]), _PAIR)
+    assert scattered.length == 4
+    (stacked,) = run_op("TensorListStack", scattered, _PAIR, element_dtype=_FLOAT)
+    np.testing.assert_array_equal(stacked, [x[1], x[2], [0, 0], x[0]])
+    assert run_op("TensorListLength", scattered)[0] == 4
+    assert run_op("TensorListElementShape", scattered, shape_type=dtypes.int32)[0].tolist() == [2]
+
+
+def test_elements_that_were_never_set_are_zeros_once_their_shape_is_known(run_op: Run) -> None:
+    (tensors,) = run_op("TensorListReserve", _UNKNOWN, np.int32(2), element_dtype=_FLOAT)
+    with pytest.raises(InvalidArgumentError, match="uninitialized"):
+        run_op("TensorListGetItem", tensors, np.int32(0), _UNKNOWN, element_dtype=_FLOAT)
+    with pytest.raises(InvalidArgumentError, match="non-fully-defined"):
+        run_op("TensorListStack", tensors, _UNKNOWN, element_dtype=_FLOAT)
+    assert run_op("TensorListGetItem", tensors, np.int32(0), _PAIR, element_dtype=_FLOAT)[0].tolist() == [
+        0,
+        0,
+    ]
+    (changed,) = run_op("TensorListSetItem", tensors, np.int32(1), _tensor(4))
+    # The other element's shape tells this one's.
+    assert run_op("TensorListGetItem", changed, np.int32(0), _UNKNOWN, element_dtype=_FLOAT)[0].shape == (2,)
+
+
+def test_what_does_not_fit_is_refused(run_op: Run) -> None:
+    (tensors,) = run_op("EmptyTensorList", _PAIR, np.int32(1), element_dtype=_FLOAT)
+    with pytest.raises(InvalidArgumentError, match=r"Op element shape: \[3\] list shape: \[2\]"):
+        run_op("TensorListPushBack", tensors, np.zeros(3, np.float32))
+    with pytest.raises(InvalidArgumentError, match=r"op elements .*int32 but list elements .*float32"):
+        run_op("TensorListPushBack", tensors, np.zeros(2, np.int32))
+    (full,) = run_op("TensorListPushBack", tensors, _tensor(1))
+    with pytest.raises(InvalidArgumentError, match="full list"):
+        run_op("TensorListPushBack", full, _tensor(2))
+    with pytest.raises(InvalidArgumentError, match="not a list: float32"):
+        run_op("TensorListLength", np.zeros(2, np.float32))
+    with pytest.raises(InvalidArgumentError, match="list with 3 elements but got a list with 1"):
+        run_op("TensorListStack", full, _PAIR, num_elements=3, element_dtype=_FLOAT)
+
+
+def test_lists_add_and_vanish(run_op: Run) -> None:
+    a = TensorList(_FLOAT, TensorShape([2]), [_tensor(1), None])
+    b = TensorList(_FLOAT, TensorShape([2]), [_tensor(2), _tensor(3)])
+    (total,) = run_op("AddN", [a, b], types={"T": "variant"})
+    assert [t.tolist() for t in total.tensors()] == [[3, 5], [3, 4]]
+    (zeros,) = run_op("ZerosLike", b, types={"T": "variant"})
+    assert [t.tolist() for t in zeros.tensors()] == [[0, 0], [0, 0]]
+    with pytest.raises(InvalidArgumentError, match="different lengths"):
+        run_op("AddN", [a, zeros.pushed(_tensor(0))], types={"T": "variant"})
+
+
+def test_tensors_of_lists(run_op: Run) -> None:
+    a = TensorList(_FLOAT, TensorShape([2]), [_tensor(1)])
+    b = TensorList(_FLOAT, TensorShape([2]), [])
+    (pair,) = run_op("Pack", [a, b], types={"T": "variant"})
+    assert pair.shape == (2,)
+    (pushed,) = run_op("TensorListPushBackBatch", pair, np.array([[5, 6], [7, 8]], np.float32))
+    assert [t.length for t in pushed] == [2, 1]
+    (joined,) = run_op("TensorListConcatLists", pair, pushed, element_dtype=_FLOAT)
+    assert [t.length for t in joined] == [3, 1]
+    first, second = run_op("Unpack", pair, num=2, types={"T": "variant"})
+    assert first is a
+    assert second is b
