@@ -99,7 +99,7 @@ def _int(value: Any) -> int:
 def _float(value: Any) -> float:
     # As a GraphDef holds it, so that a graph keeps its values when written and read.
     try:
-        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         raise InvalidArgumentError(f"{value!r} does not fit into a float32") from None
     return rounded
