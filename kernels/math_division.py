@@ -16,15 +16,15 @@ from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import INTEGERS, register_ufunc
 
 
-def _check_divisor(y: Array) -> None:
-    # A scalar's truth costs a tenth of a reduction.
-    if not (y if y.ndim == 0 else y.all()):
+def _check_divisor(x: Array, y: Array) -> None:
+    # A scalar's truth costs a tenth of a reduction. Of nothing, even 0 is a divisor.
+    if not (y if y.ndim == 0 else y.all()) and x.size:
         raise InvalidArgumentError("Integer division by zero")
 
 
 def _truncated(xp: Any, x: Array, y: Array) -> Any:
     """Integer quotient rounded towards zero."""
-    _check_divisor(y)
+    _check_divisor(x, y)
     if x.dtype.kind == "u":
         return xp.floor_divide(x, y)
     # The remainder of the dividend's sign leaves an exact division.
@@ -45,7 +45,7 @@ register_ufunc("TruncateDiv", np.divide)
 @kernel("FloorDiv", types={"T": INTEGERS}, fresh=True)
 def floor_div_integer(xp: Any, x: Array, y: Array) -> Any:
     """Integer quotient rounded down."""
-    _check_divisor(y)
+    _check_divisor(x, y)
     return xp.floor_divide(x, y)
 
 
@@ -59,7 +59,7 @@ def floor_div(xp: Any, x: Array, y: Array) -> Any:
 @kernel("Mod", "TruncateMod", types={"T": INTEGERS}, fresh=True)
 def truncate_mod_integer(xp: Any, x: Array, y: Array) -> Any:
     """The remainder with the sign of x."""
-    _check_divisor(y)
+    _check_divisor(x, y)
     return xp.fmod(x, y)
 
 
@@ -70,7 +70,7 @@ register_ufunc("TruncateMod", np.fmod)
 @kernel("FloorMod", types={"T": INTEGERS}, fresh=True)
 def floor_mod_integer(xp: Any, x: Array, y: Array) -> Any:
     """The remainder with the sign of y."""
-    _check_divisor(y)
+    _check_divisor(x, y)
     return xp.remainder(x, y)
 
 

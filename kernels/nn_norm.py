@@ -54,13 +54,14 @@ def _check(x: Array, first: bool, **vectors: Array) -> None:
 
 def _statistics(rows: Array) -> tuple[Array, Array]:
     """Mean and mean squared deviation of each column."""
-    count = np.float32(rows.shape[0])
-    mean = np.add.reduce(rows, axis=0) / count
+    share = np.float32(1) / np.float32(rows.shape[0])
+    # Far from 0 the last bit of the mean shows in what is centred by it: rounded as TensorFlow rounds.
+    mean = np.add.reduce(rows, axis=0) * share
     squares = np.zeros_like(mean)
     for part in _parts(rows):
         centred = rows[part] - mean
         squares += np.einsum("rc,rc->c", centred, centred)
-    return mean, squares / count
+    return mean, squares * share
 
 
 def _normalized(

@@ -44,8 +44,7 @@ def _plan(
         )
     if any(k <= 0 for k in ksize) or any(s <= 0 for s in strides):
         raise InvalidArgumentError(f"ksize {list(ksize)} and strides {list(strides)} must be positive")
-    if ksize[0] != 1 or strides[0] != 1:
-        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
+    _check_batch(ksize, strides)
     channel = 1 if first else rank - 1
     if ksize[channel] == 1 and strides[channel] == 1:
         return _spatial(shape, ksize, strides, padding, first), first, False
@@ -61,6 +60,17 @@ def _plan(
         raise UnimplementedError("Depthwise max pooling requires the depth window to equal the depth stride.")
     geometry = windows((shape[-1],), (ksize[-1],), (strides[-1],), (1,), b"VALID")
     return geometry, False, True
+
+
+def _check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:
+    if (ksize and ksize[0] != 1) or (strides and strides[0] != 1):
+        raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
+
+
+def _accepts(attrs: Mapping[str, Any]) -> bool:
+    """Refuse what no input could make right when the plan is made, before anything is fed."""
+    _check_batch(attrs["ksize"], attrs["strides"])
+    return True
 
 
 def _spatial(
@@ -84,7 +94,7 @@ def _max_pool(
     return from_channels_last(pooling.maximum(to_channels_last(x, first), geometry), first)
 
 
-@kernel("MaxPool", fresh=True)
+@kernel("MaxPool", supports=_accepts, fresh=True)
 def max_pool(x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The greatest of each window of (N, H, W, C)."""
     _check_rank(x, 4)
@@ -98,7 +108,7 @@ def max_pool_v2(x: Array, ksize: Array, strides: Array, *, padding: bytes, data_
     return _max_pool(x, ksize.tolist(), strides.tolist(), padding, data_format)
 
 
-@kernel("MaxPool3D", fresh=True)
+@kernel("MaxPool3D", supports=_accepts, fresh=True)
 def max_pool_3d(x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The greatest of each window of (N, D, H, W, C)."""
     _check_rank(x, 5)
@@ -127,7 +137,7 @@ def _max_pool_grad(
     return from_channels_last(pooling.maximum_gradient(x, y, g, geometry), first)
 
 
-@kernel("MaxPoolGrad", "MaxPool3DGrad", fresh=True)
+@kernel("MaxPoolGrad", "MaxPool3DGrad", supports=_accepts, fresh=True)
 def max_pool_grad(
     x: Array, y: Array, g: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
 ) -> Any:
@@ -150,7 +160,7 @@ def _gathered(x: Array, y: Array, g: Array, geometry: Windows) -> Array:
     return g.reshape(-1)[place].reshape(y.shape)
 
 
-@kernel("MaxPoolGradGrad", "MaxPool3DGradGrad", fresh=True)
+@kernel("MaxPoolGradGrad", "MaxPool3DGradGrad", supports=_accepts, fresh=True)
 def max_pool_grad_grad(
     x: Array, y: Array, g: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
 ) -> Any:
@@ -181,7 +191,7 @@ def _offset_by_image(place: Array, image_size: int) -> Array:
     return place + images.reshape(-1, *(1,) * (place.ndim - 1))
 
 
-@kernel("MaxPoolWithArgmax", fresh=True)
+@kernel("MaxPoolWithArgmax", supports=_accepts, fresh=True)
 def max_pool_with_argmax(
     x: Array,
     *,
@@ -236,7 +246,7 @@ def max_pool_grad_grad_with_argmax(x: Array, g: Array, argmax: Array, *, include
     return g.reshape(-1)[places].reshape(argmax.shape)
 
 
-@float_kernel("AvgPool", "AvgPool3D", fresh=True)
+@float_kernel("AvgPool", "AvgPool3D", supports=_accepts, fresh=True)
 def avg_pool(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The mean of each window; padding does not count."""
     if x.ndim not in (4, 5):
@@ -271,7 +281,7 @@ def avg_pool_grad_narrow(xp: Any, orig_input_shape: Array, grad: Array, *, node:
     return _average_grad(orig_input_shape, grad, node.attrs)
 
 
-@kernel("AvgPoolGrad", "AvgPool3DGrad", fresh=True)
+@kernel("AvgPoolGrad", "AvgPool3DGrad", supports=_accepts, fresh=True)
 def avg_pool_grad(orig_input_shape: Array, grad: Array, *, node: Node) -> Any:
     """The gradient of a mean over windows, spread evenly over each window's real elements."""
     return _average_grad(orig_input_shape, grad, node.attrs)

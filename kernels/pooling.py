@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from flowengine.core.arrays import Array
@@ -19,6 +20,10 @@ from flowengine.kernels.windows import Windows
 def lowest(dtype: Any) -> Any:
     """What no maximum falls below."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
+
+
+def _lowest_finite(dtype: Any) -> Any:
+    return ml_dtypes.finfo(dtype).min
 
 
 def _offsets(geometry: Windows) -> Iterator[tuple[int, ...]]:
@@ -48,16 +53,25 @@ def _separable(image: Array, geometry: Windows, combine: Callable[..., Any], out
 
 
 def maximum(x: Array, geometry: Windows) -> Array:
-    """The greatest of each window of (N, *sizes, C); returns (N, *out, C)."""
+    """The greatest of each window of (N, *sizes, C), NaN passed over; returns (N, *out, C)."""
+    greater = np.maximum if x.dtype.kind in "iu" else np.fmax
     out = np.empty((x.shape[0], *geometry.out, x.shape[-1]), x.dtype)
     if out.size:
         for image, target in zip(geometry.pad(x, lowest(x.dtype)), out, strict=True):
-            _separable(image, geometry, np.maximum, target)
+            _separable(image, geometry, greater, target)
+        if greater is np.fmax:
+            # Of nothing but NaN the greatest is the lowest number.
+            np.copyto(out, _lowest_finite(x.dtype), where=np.isnan(out))
     return out
 
 
 def maximum_gradient(x: Array, greatest: Array, gradient: Array, geometry: Windows) -> Array:
-    """The gradient of (N, *sizes, C): that of each window goes to the first of its greatest elements."""
+    """The gradient of (N, *sizes, C): that of each window goes to the first of its greatest elements.
+
+    A NaN that comes first in its window counts as the greatest, another one as none.
+    """
+    if x.dtype.kind not in "iu" and np.isnan(x).any():
+        return _maximum_gradient_by_position(x, gradient, geometry)
     padded = np.zeros((x.shape[0], *geometry.padded, x.shape[-1]), gradient.dtype)
     if gradient.size:
         zero = gradient.dtype.type(0)
@@ -71,6 +85,14 @@ def maximum_gradient(x: Array, greatest: Array, gradient: Array, geometry: Windo
                 target[places] += np.where(hit, g, zero)
                 open_ ^= hit
     return np.ascontiguousarray(geometry.crop(padded))
+
+
+def _maximum_gradient_by_position(x: Array, gradient: Array, geometry: Windows) -> Array:
+    result = np.zeros((x.shape[0], int(np.prod(x.shape[1:]))), gradient.dtype)
+    place = maximum_with_position(x, geometry)[1]
+    for target, where, part in zip(result, place, gradient, strict=True):
+        np.add.at(target, where.reshape(-1), part.reshape(-1))
+    return result.reshape(x.shape)
 
 
 def maximum_with_position(x: Array, geometry: Windows) -> tuple[Array, Array]:
