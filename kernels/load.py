@@ -23,6 +23,8 @@ MODULES: Final = (
     "barriers",
     "mutexes",
     "batching",
+    "string_hash",
+    "string_format",
     "constants",
     "identity",
     "array_shapes",

@@ -1,0 +1,47 @@
+"""Strings into buckets by hash. The hashes are TensorFlow's own: models depend on the very numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.hashing import fingerprint64, murmur64, siphash24
+from flowengine.kernels.registry import kernel
+
+
+def _cost(strings: Any) -> float:
+    """Microseconds: about 3 a short string. It holds the interpreter, but lets the loop breathe."""
+    return 3.0 * float(getattr(strings, "size", 1))
+
+
+def _buckets(strings: Any, num_buckets: int, hashed: Callable[[bytes], int]) -> Any:
+    array = to_array(strings)
+    if num_buckets <= 0:
+        raise InvalidArgumentError(f"num_buckets must be at least 1, but is {num_buckets}")
+    numbers = [hashed(string) % num_buckets for string in array.reshape(-1).tolist()]
+    return np.array(numbers, dtype=np.int64).reshape(array.shape)
+
+
+@kernel("StringToHashBucketFast", fresh=True, heavy=_cost)
+def string_to_hash_bucket_fast(strings: Any, *, num_buckets: int) -> Any:
+    """FarmHash's fingerprint modulo `num_buckets` (int64, of the input's shape)."""
+    return _buckets(strings, num_buckets, fingerprint64)
+
+
+@kernel("StringToHashBucketStrong", fresh=True, heavy=_cost)
+def string_to_hash_bucket_strong(strings: Any, *, num_buckets: int, key: tuple[int, ...]) -> Any:
+    """SipHash under a key of two integers, modulo `num_buckets` (int64, of the input's shape)."""
+    if len(key) != 2:
+        raise InvalidArgumentError(f"Key must have 2 elements, but has {len(key)}")
+    halves = (key[0] % 2**64, key[1] % 2**64)
+    return _buckets(strings, num_buckets, lambda string: siphash24(halves, string))
+
+
+@kernel("StringToHashBucket", fresh=True, heavy=_cost)
+def string_to_hash_bucket(strings: Any, *, num_buckets: int) -> Any:
+    """The Murmur hash modulo `num_buckets` (int64, of the input's shape)."""
+    return _buckets(strings, num_buckets, murmur64)
