@@ -228,8 +228,10 @@ def _decode(proto: TensorProto, dtype: DType, shape: TensorShape) -> Value:
 
 
 def _from_bytes(content: bytes, dtype: DType) -> Array:
-    if dtype is dtypes.bool_ and (rest := content.strip(b"\x00\x01")):
-        raise InvalidArgumentError(f"a bool tensor holds the byte {rest[0]}")
+    if dtype is dtypes.bool_ and content.strip(b"\x00\x01"):
+        # NumPy computes nonsense with bools that are other than 0 and 1.
+        truth: Array = np.frombuffer(content, np.uint8) != 0
+        return truth
     array: Array = np.frombuffer(content, dtype.as_numpy_dtype)
     if sys.byteorder == "big" and dtype.size > 1:
         array = array.byteswap()

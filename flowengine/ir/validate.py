@@ -134,6 +134,8 @@ def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
         fault = _attr_fault(definition, value)
         if fault is not None:
             faults.append(fault)
+    if op_def.name == "Const" and not faults and attrs["value"].dtype is not attrs["dtype"]:
+        faults.append(f"attribute 'value' is {attrs['value'].dtype}, attribute 'dtype' {attrs['dtype']}")
     return faults
 
 

@@ -16,9 +16,12 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from google.protobuf.message import DecodeError
+
 from flowengine.build.graph import Graph
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.ir.attrs import AttrValue, TensorAttr
+from flowengine.ir.proto import GraphDef
 from flowengine.ops.load import registry
 
 #: Numbers that have hurt others: signs, limits of widths, a length that no file has.
@@ -68,6 +71,44 @@ def splice(rng: random.Random, data: bytearray, others: list[bytes]) -> None:
     data[rng.randrange(len(data)) :] = other[at:]
 
 
+def rewire(rng: random.Random, data: bytearray, others: list[bytes]) -> None:
+    """Well-formed bytes that say other things: parts of nodes exchanged, doubled, dropped."""
+    try:
+        graph, other = (GraphDef.FromString(bytes(b)) for b in (data, rng.choice(others)))
+    except DecodeError:
+        return
+    if not graph.node or not other.node:
+        return
+    node, donor = rng.choice(graph.node), rng.choice(other.node)
+    change = rng.randrange(9)
+    if change == 0:
+        node.op = donor.op
+    elif change == 1 and node.input:
+        node.input[rng.randrange(len(node.input))] = rng.choice(
+            (*donor.input, f"{donor.name}:1", "^" + donor.name)
+        )
+    elif change == 2:
+        node.input.append(rng.choice((rng.choice(graph.node).name, "^" + rng.choice(graph.node).name)))
+    elif change == 3 and node.input:
+        del node.input[rng.randrange(len(node.input))]
+    elif change == 4 and node.attr and donor.attr:
+        node.attr[rng.choice(sorted(node.attr))].CopyFrom(donor.attr[rng.choice(sorted(donor.attr))])
+    elif change == 5 and node.attr:
+        del node.attr[rng.choice(sorted(node.attr))]
+    elif change == 6:
+        graph.node.add().CopyFrom(donor)
+    elif change == 7:
+        numbers = [a for a in node.attr.values() if a.WhichOneof("value") in ("i", "tensor", "shape", "list")]
+        for value in numbers:
+            value.i = rng.choice((-1, 0, 2, 2**31, 2**62))
+    else:
+        for value in node.attr.values():
+            shape = value.tensor.tensor_shape if value.HasField("tensor") else value.shape
+            shape.dim.add(size=rng.choice((-2, 0, 1, 3, 2**20, 2**40, 2**62)))
+            break
+    data[:] = graph.SerializeToString()
+
+
 MUTATIONS: tuple[Callable[[random.Random, bytearray, list[bytes]], None], ...] = (
     flip,
     flip,
@@ -79,6 +120,7 @@ MUTATIONS: tuple[Callable[[random.Random, bytearray, list[bytes]], None], ...] =
     remove,
     repeat,
     splice,
+    *[rewire] * 10,
 )
 
 

@@ -161,6 +161,14 @@ FAULTY = {
         ),
         "takes 12 bytes, its tensor_content has 2",
     ),
+    "constant of another type": (
+        node(
+            "c",
+            "Const",
+            attrs=attr("dtype", "type: DT_FLOAT") + attr("value", "tensor {dtype: DT_INT32 tensor_shape {}}"),
+        ),
+        "attribute 'value' is int32, attribute 'dtype' float32",
+    ),
     "shape that overflows": (
         node("s", "Source", attrs=attr("shape", "shape {dim {size: -9}}")),
         "attribute 'shape': shape [-9] has the dimension -9",
