@@ -10,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -85,19 +86,30 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `argv` is `sys.argv[1:]` unless given."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is not None:
+        return _main(list(argv), ends_process=False)
+    code = _main(sys.argv[1:], ends_process=True)
+    if threading.active_count() > 1:
+        # A kernel that a cancelled step has left behind may still be inside a library whose own clean-up
+        # at the interpreter's end waits for it, for ever.
+        _flush()
+        os._exit(code)
+    return code
+
+
+def _main(arguments: list[str], *, ends_process: bool) -> int:
     debug = "--debug" in arguments
-    interrupt = Interrupt(ends_process=argv is None)
+    interrupt = Interrupt(ends_process=ends_process)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal has not
     with interrupt:
         try:
-            result = cli.main(
-                arguments, prog_name="flowengine", standalone_mode=False, obj={"interrupt": interrupt}
-            )
+            # Not cli.main: it has ways of its own with closed pipes and Ctrl-C.
+            with cli.make_context("flowengine", arguments, obj={"interrupt": interrupt}) as context:
+                cli.invoke(context)
             sys.stdout.flush()
-            return int(result or 0)
+            return failure.OK
         except BrokenPipeError:
             return _give_up_stdout()
         except BaseException as error:
@@ -126,6 +138,12 @@ def _report(error: BaseException, *, debug: bool, interrupted: bool) -> int | No
     with contextlib.suppress(OSError):  # nobody may be left to read it
         click.echo(f"{_coloured('error:')} {text}", err=True)
     return code
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _usage(error: click.ClickException) -> str:

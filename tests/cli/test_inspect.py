@@ -1,0 +1,84 @@
+"""`flowengine inspect`: what a graph holds, in text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowengine as fe
+from flowengine.cli.main import main
+
+Output = pytest.CaptureFixture[str]
+DIGITS = Path(__file__).resolve().parent.parent / "data" / "digits" / "digits.pb"
+
+
+def examine(capsys: Output, path: object) -> dict[str, Any]:
+    assert main(["inspect", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_demo_graph(capsys: Output) -> None:
+    found = examine(capsys, DIGITS)
+    assert found["nodes"] == 341
+    assert found["ops"]["Conv2D"] == 4
+    assert list(found["ops"].values()) == sorted(found["ops"].values(), reverse=True)
+    assert [(p["name"], p["dtype"], p["shape"]) for p in found["placeholders"]] == [
+        ("images:0", "float32", "[?,8,8,1]"),
+        ("labels:0", "int32", "[?]"),
+    ]
+    assert {each["name"] for each in found["outputs"][:3]} == {"accuracy:0", "scores:0", "loss:0"}
+    assert found["ops_without_kernel"] == {}
+
+
+def test_parameters_are_counted_exactly(capsys: Output, save: Callable[[fe.Graph], str]) -> None:
+    graph = fe.Graph()
+    graph.ops.VariableV2(shape=[3, 4], dtype="float32", name="w")
+    graph.ops.VarHandleOp(shape=[5], dtype="float32", name="h")
+    graph.ops.VariableV2(shape=[None, 2], dtype="float32", name="free")
+    graph.constant([1.0] * 9)
+    graph.constant([1.0] * 8)
+    graph.constant([1] * 100)
+    found = examine(capsys, save(graph))
+    assert found["parameters"] == {
+        "total": 26,
+        "in_variables": 17,
+        "in_constants": 9,
+        "constants": 1,
+        "variables_of_unknown_size": 1,
+    }
+    assert [(v["name"], v["shape"], v["elements"]) for v in found["variables"]] == [
+        ("w", "[3,4]", 12),
+        ("h", "[5]", 5),
+        ("free", "[?,2]", None),
+    ]
+
+
+def test_what_cannot_run_here_is_listed(capsys: Output, tmp_path: Path) -> None:
+    path = tmp_path / "graph.pbtxt"
+    path.write_text('node { name: "a" op: "NobodyKnowsThis" } node { name: "b" op: "NobodyKnowsThis" }')
+    assert examine(capsys, path)["ops_without_kernel"] == {"NobodyKnowsThis": 2}
+    assert main(["inspect", str(path)]) == 0
+    assert "NobodyKnowsThis" in capsys.readouterr().out
+
+
+def test_the_text_says_the_same(capsys: Output) -> None:
+    assert main(["inspect", str(DIGITS)]) == 0
+    text = capsys.readouterr().out
+    assert "341 nodes" in text
+    assert "parameters: 28441 (27413 in 17 variables, 1028 in 10 float constants" in text
+    assert "ops without a kernel here: none" in text
+
+
+def test_an_old_placeholder_without_shape_is_unknown(capsys: Output, tmp_path: Path) -> None:
+    path = tmp_path / "graph.pbtxt"
+    node = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } %s }'
+    path.write_text(node % 'attr { key: "shape" value { shape {} } }' + " versions { producer: 10 }")
+    assert examine(capsys, path)["placeholders"][0]["shape"] == "<unknown>"
+    path.write_text(node % 'attr { key: "shape" value { shape {} } }' + " versions { producer: 100 }")
+    assert examine(capsys, path)["placeholders"][0]["shape"] == "[]"
