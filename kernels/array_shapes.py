@@ -221,6 +221,25 @@ def tile(x: Value, multiples: Array) -> Array:
     return out
 
 
+@kernel("TileGrad", host=("multiples",))
+def tile_grad(x: Value, multiples: Array) -> Array:
+    """The sum of the tiles that Tile made: its gradient."""
+    array = as_array(x)
+    times = integers(multiples, "multiples")
+    if len(times) != array.ndim:
+        raise InvalidArgumentError(
+            f"Expected multiples argument to be a vector of length {array.ndim} but got length {len(times)}"
+        )
+    for i, (count, d) in enumerate(zip(times, array.shape, strict=True)):
+        if count <= 0 or d % count:
+            raise InvalidArgumentError(
+                f"Expected multiples[{i}] to divide the dimension {d}, but got {count}"
+            )
+    wide = [n for count, d in zip(times, array.shape, strict=True) for n in (count, d // count)]
+    total: Array = np.add.reduce(array.reshape(wide), axis=tuple(range(0, len(wide), 2)), dtype=array.dtype)
+    return total
+
+
 def _broadcast_cost(x: Value, shape: Array) -> float:
     if shape.ndim != 1:
         return 0.0

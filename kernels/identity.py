@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.array_args import brackets, outputs, shape_of
 from flowengine.kernels.registry import kernel
@@ -20,10 +20,12 @@ from flowengine.kernels.registry import kernel
     "Snapshot",
     "GuaranteeConst",
     "DebugGradientIdentity",
+    "RefIdentity",
+    "DebugGradientRefIdentity",
     heavy=False,
 )
 def identity(x: Value) -> Value:
-    """The input itself."""
+    """The input itself; of a reference, the reference."""
     return x
 
 
@@ -42,6 +44,13 @@ def deep_copy(x: Value) -> Value:
 @kernel("NoOp", heavy=False)
 def no_op() -> None:
     """Nothing: a node to hang control edges on."""
+
+
+@kernel("Abort", heavy=False)
+def abort(*, error_msg: bytes) -> None:
+    """Fail the step with AbortedError. An engine inside of another program never ends its process."""
+    text = error_msg.decode("utf-8", "backslashreplace")
+    raise AbortedError(f"Abort_op intentional failure; {text}" if text else "Abort_op intentional failure")
 
 
 @kernel("EnsureShape", heavy=False)

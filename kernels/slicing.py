@@ -198,3 +198,35 @@ def strided_slice_grad(
         )
     out[spec] = element(dy)
     return out
+
+
+@kernel("TensorStridedSliceUpdate", fresh=True, host=("begin", "end", "strides"))
+def tensor_strided_slice_update(
+    x: Value,
+    begin: Array,
+    end: Array,
+    strides: Array,
+    value: Value,
+    *,
+    begin_mask: int,
+    end_mask: int,
+    ellipsis_mask: int,
+    new_axis_mask: int,
+    shrink_axis_mask: int,
+) -> Array:
+    """A copy of x with the slice replaced by a value of its shape, or of rank 0."""
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    spec = strided_spec(begin.tobytes(), end.tobytes(), strides.tobytes(), begin.size, *masks)
+    out = to_array(x).copy(order="C")
+    try:
+        region = shape_of(out[spec])
+    except IndexError:
+        refuse_spec(spec, out.shape)
+        raise
+    if shape_of(value) not in ((), region):
+        raise InvalidArgumentError(
+            f"a slice of shape {brackets(region)} cannot be set to a value of shape "
+            f"{brackets(shape_of(value))}"
+        )
+    out[spec] = element(value)
+    return out
