@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.graph import Node
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
 
 #: A row is cut before it is sorted where it is this much longer than what is asked for.
 _PARTITION_RATIO: Final = 8
+#: Any order is right where none is asked for; up to this width it is worth being TensorFlow's.
+_HEAP_WIDTH_MAX: Final = 4096
 
 
 def _descending(rows: Array) -> Array:
@@ -31,7 +35,25 @@ def _top_row(row: Array, k: int) -> Array:
     return chosen[_descending(row[chosen])]
 
 
-def _top(x: Array, k: int) -> Any:
+def _unsorted_row(row: Array, k: int) -> list[int]:
+    """Positions of the k greatest in the order in which TensorFlow's heap of the best is left."""
+    heap: list[tuple[Any, int]] = []
+    for position, value in enumerate(row.tolist()):
+        # The worst is on top: the least value, of equal ones the last.
+        entry = (value, -position)
+        if len(heap) < k:
+            heap.append(entry)
+        elif len(heap) == k and position == k:
+            heap.append(entry)
+            heapq.heapify(heap)
+            heapq.heappop(heap)
+        elif entry > heap[0]:
+            heapq.heappush(heap, entry)
+            heapq.heappop(heap)
+    return [-place for _, place in heap]
+
+
+def _top(x: Array, k: int, in_order: bool) -> Any:
     if k < 0:
         raise InvalidArgumentError(f"Need k >= 0, got {k}")
     if x.ndim < 1:
@@ -44,6 +66,8 @@ def _top(x: Array, k: int) -> Any:
         place = np.zeros((rows.shape[0], k), np.int64)
     elif k == 1 and (x.dtype.kind in "iu" or not np.isnan(rows).any()):
         place = rows.argmax(axis=1)[:, None]
+    elif not in_order and k < width <= _HEAP_WIDTH_MAX:
+        place = np.array([_unsorted_row(row, k) for row in rows])
     elif width >= _PARTITION_RATIO * k and width > 64:
         place = np.stack([_top_row(row, k) for row in rows])
     else:
@@ -53,19 +77,21 @@ def _top(x: Array, k: int) -> Any:
     return values.reshape(shape), place.astype(np.int32).reshape(shape)
 
 
-# `sorted=False` allows any order; the sorted one is as good.
 @kernel("TopK", fresh=True)
-def top_k(x: Array, *, k: int) -> Any:
-    """The k greatest of each row, descending, and where they are; of equal ones the first."""
-    return _top(x, k)
+def top_k(x: Array, *, k: int, node: Node) -> Any:
+    """The k greatest of each row, descending, and where they are; of equal ones the first.
+
+    With `sorted=False` the order is TensorFlow's for rows of moderate length, else descending too.
+    """
+    return _top(x, k, node.attrs["sorted"])
 
 
 @kernel("TopKV2", fresh=True)
-def top_k_v2(x: Array, k: Any) -> Any:
+def top_k_v2(x: Array, k: Any, *, node: Node) -> Any:
     """`TopK` with k as a tensor."""
     if getattr(k, "ndim", 0):
         raise InvalidArgumentError(f"k must be scalar, got shape {shape_text(k)}")
-    return _top(x, int(k))
+    return _top(x, int(k), node.attrs["sorted"])
 
 
 @kernel("NthElement", fresh=True)
