@@ -48,8 +48,7 @@ def _unsorted_row(row: Array, k: int) -> list[int]:
             heapq.heapify(heap)
             heapq.heappop(heap)
         elif entry > heap[0]:
-            heapq.heappush(heap, entry)
-            heapq.heappop(heap)
+            heapq.heapreplace(heap, entry)
     return [-place for _, place in heap]
 
 
