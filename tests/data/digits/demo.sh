@@ -10,7 +10,7 @@ cd "$here"
 show() { printf '\n$ %s\n' "$*" >&2; "$@"; }
 
 printf 'Train on 1440 digits and keep the weights.\n' >&2
-show flowengine run digits.pb --init init --target train --steps 600 --every 100 --fetch loss \
+show flowengine run digits.pb --init init --target train --steps 400 --every 100 --fetch loss \
     --feed images=digits.npz:train_images --feed labels=digits.npz:train_labels \
     --final weights/conv1 --final weights/conv1_bias --final weights/conv2 --final weights/conv2_bias \
     --final weights/dense1 --final weights/dense1_bias --final weights/dense2 --final weights/dense2_bias \
