@@ -126,12 +126,17 @@ class TensorShape:
         return "[" + ",".join("?" if d is None else str(d) for d in self.dims) + "]"
 
 
+#: As in TensorFlow; it also keeps a length that a graph claims from being taken for a rank.
+RANK_MAX: Final = 254
+
 UNKNOWN_SHAPE: Final = TensorShape(None)
 SCALAR: Final = TensorShape(())
 
 
 def unknown_of_rank(rank: int) -> TensorShape:
-    """A shape of known rank with no dimension known."""
+    """A shape of known rank with no dimension known; InvalidArgumentError above 254, the most there are."""
+    if rank > RANK_MAX:
+        raise InvalidArgumentError(f"a tensor has at most {RANK_MAX} dimensions, not {rank}")
     return TensorShape([None] * rank)
 
 

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from flowengine.core.arrays import to_array
-from flowengine.core.errors import OpError
-from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape, unknown_of_rank
+from flowengine.core.shapes import RANK_MAX, SCALAR, UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ops.value_functions import (
+    CANNOT_TELL,
     ELEMENTS_MAX,
     EVALUATE,
     FROM_SHAPE,
     LOOKED_THROUGH,
+    OF_OPEN_LENGTH,
     SEVERAL_OUTPUTS,
     Unknown,
 )
@@ -65,7 +66,7 @@ class ConstantValues:
         try:
             with np.errstate(all="ignore"):
                 result = self._compute(node, port.slot, depth - 1)
-        except (Unknown, OpError, ArithmeticError, ValueError, TypeError, IndexError):
+        except CANNOT_TELL:
             result = None
         self._known.setdefault(port.node, {})[port.slot] = result
         return result
@@ -83,6 +84,10 @@ class ConstantValues:
             return None
         if any(t.is_ref for t in node.output_types):
             return None
+        # The shape is known before: nothing large is ever computed.
+        count = self._inference.shape(OutputPort(node.name, slot)).num_elements()
+        if (count is None or count > ELEMENTS_MAX) and op not in OF_OPEN_LENGTH:
+            return None
         inputs = []
         for input_port in node.inputs:
             value = self._value(input_port, depth)
@@ -92,10 +97,7 @@ class ConstantValues:
         result = evaluate(node.attrs, inputs)
         if op in SEVERAL_OUTPUTS:
             result = result[slot]
-        array = to_array(result)
-        if array.size > ELEMENTS_MAX:
-            return None
-        return array
+        return to_array(result)
 
     def _as_shape(self, port: OutputPort, depth: int) -> TensorShape:
         known = self._shapes.get(port.node)
@@ -105,11 +107,11 @@ class ConstantValues:
         if depth:
             try:
                 result = self._spell(port, depth - 1)
-            except (Unknown, OpError, ArithmeticError, ValueError, TypeError, IndexError):
+            except CANNOT_TELL:
                 result = UNKNOWN_SHAPE
             if result.dims is None:
                 length = self._inference.shape(port)
-                if length.rank == 1 and length[0] is not None and length[0] <= ELEMENTS_MAX:
+                if length.rank == 1 and length[0] is not None and length[0] <= RANK_MAX:
                     result = unknown_of_rank(length[0])
         self._shapes.setdefault(port.node, {})[port.slot] = result
         return result

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars
 
 define(
     "BatchDataset",
     inputs=["input_dataset: variant", "batch_size: int64"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "BatchDatasetV2",
     inputs=["input_dataset: variant", "batch_size: int64", "drop_remainder: bool"],
     outputs=["handle: variant"],
     attrs=["parallel_copy: bool = false", "output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "CacheDataset",
     inputs=["input_dataset: variant", "filename: string"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "CacheDatasetV2",
@@ -28,18 +32,21 @@ define(
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "ConcatenateDataset",
     inputs=["input_dataset: variant", "another_dataset: variant"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "FilterByLastComponentDataset",
     inputs=["input_dataset: variant"],
     outputs=["output: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "FilterDataset",
@@ -51,6 +58,7 @@ define(
         "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1",
     ],
+    shape=scalars,
 )
 define(
     "FixedLengthRecordDataset",
@@ -63,6 +71,7 @@ define(
     ],
     outputs=["handle: variant"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "FixedLengthRecordDatasetV2",
@@ -76,6 +85,7 @@ define(
     ],
     outputs=["handle: variant"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "FlatMapDataset",
@@ -87,6 +97,7 @@ define(
         "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1",
     ],
+    shape=scalars,
 )
 define(
     "GeneratorDataset",
@@ -107,6 +118,7 @@ define(
         "output_shapes: list(shape) >= 1",
     ],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "InterleaveDataset",
@@ -123,6 +135,7 @@ define(
         "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1",
     ],
+    shape=scalars,
 )
 define(
     "MapDataset",
@@ -136,6 +149,7 @@ define(
         "use_inter_op_parallelism: bool = true",
         "preserve_cardinality: bool = false",
     ],
+    shape=scalars,
 )
 define(
     "ModelDataset",
@@ -147,6 +161,7 @@ define(
         "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1",
     ],
+    shape=scalars,
 )
 define(
     "OptimizeDataset",
@@ -157,6 +172,7 @@ define(
         "output_shapes: list(shape) >= 1",
         "optimization_configs: list(string) = []",
     ],
+    shape=scalars,
 )
 define(
     "PaddedBatchDataset",
@@ -168,6 +184,7 @@ define(
     ],
     outputs=["handle: variant"],
     attrs=["Toutput_types: list(type) >= 1", "output_shapes: list(shape) >= 1", "N: int >= 1"],
+    shape=scalars,
 )
 define(
     "PaddedBatchDatasetV2",
@@ -185,6 +202,7 @@ define(
         "output_shapes: list(shape) >= 1",
         "N: int >= 1",
     ],
+    shape=scalars,
 )
 define(
     "ParallelInterleaveDatasetV2",
@@ -203,6 +221,7 @@ define(
         "output_shapes: list(shape) >= 1",
         "sloppy: bool = false",
     ],
+    shape=scalars,
 )
 define(
     "ParallelMapDataset",
@@ -217,6 +236,7 @@ define(
         "sloppy: bool = false",
         "preserve_cardinality: bool = false",
     ],
+    shape=scalars,
 )
 define(
     "PrefetchDataset",
@@ -228,6 +248,7 @@ define(
         "slack_period: int = 0",
         "legacy_autotune: bool = true",
     ],
+    shape=scalars,
 )
 define(
     "RangeDataset",
@@ -235,12 +256,14 @@ define(
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "RepeatDataset",
     inputs=["input_dataset: variant", "count: int64"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "ShardDataset",
@@ -251,12 +274,14 @@ define(
         "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1",
     ],
+    shape=scalars,
 )
 define(
     "ShuffleAndRepeatDataset",
     inputs=["input_dataset: variant", "buffer_size: int64", "seed: int64", "seed2: int64", "count: int64"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "ShuffleDataset",
@@ -267,6 +292,7 @@ define(
         "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1",
     ],
+    shape=scalars,
 )
 define(
     "ShuffleDatasetV2",
@@ -274,12 +300,14 @@ define(
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "SkipDataset",
     inputs=["input_dataset: variant", "count: int64"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "SparseTensorSliceDataset",
@@ -287,18 +315,21 @@ define(
     outputs=["handle: variant"],
     attrs=["Tvalues: type"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "TFRecordDataset",
     inputs=["filenames: string", "compression_type: string", "buffer_size: int64"],
     outputs=["handle: variant"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "TakeDataset",
     inputs=["input_dataset: variant", "count: int64"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
 define(
     "TensorDataset",
@@ -306,6 +337,7 @@ define(
     outputs=["handle: variant"],
     attrs=["Toutput_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "TensorSliceDataset",
@@ -313,30 +345,42 @@ define(
     outputs=["handle: variant"],
     attrs=["Toutput_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "TextLineDataset",
     inputs=["filenames: string", "compression_type: string", "buffer_size: int64"],
     outputs=["handle: variant"],
     is_stateful=True,
+    shape=scalars,
 )
 define(
     "UnbatchDataset",
     inputs=["input_dataset: variant"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
-define("UnwrapDatasetVariant", inputs=["input_handle: variant"], outputs=["output_handle: variant"])
+define(
+    "UnwrapDatasetVariant",
+    inputs=["input_handle: variant"],
+    outputs=["output_handle: variant"],
+    shape=scalars,
+)
 define(
     "WindowDataset",
     inputs=["input_dataset: variant", "size: int64", "shift: int64", "stride: int64", "drop_remainder: bool"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"],
+    shape=scalars,
 )
-define("WrapDatasetVariant", inputs=["input_handle: variant"], outputs=["output_handle: variant"])
+define(
+    "WrapDatasetVariant", inputs=["input_handle: variant"], outputs=["output_handle: variant"], shape=scalars
+)
 define(
     "ZipDataset",
     inputs=["input_datasets: N * variant"],
     outputs=["handle: variant"],
     attrs=["output_types: list(type) >= 1", "output_shapes: list(shape) >= 1", "N: int >= 1"],
+    shape=scalars,
 )

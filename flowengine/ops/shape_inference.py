@@ -29,6 +29,7 @@ from flowengine.ir.attrs import AttrValue
 from flowengine.ir.frames import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ops.constant_values import ConstantValues
+from flowengine.ops.value_functions import CONTRADICTIONS
 
 #: Ops whose output refers to the same resource as their input of the same number.
 _PASS_HANDLE: Final = frozenset(
@@ -53,8 +54,6 @@ _PASS_HANDLE: Final = frozenset(
 )
 #: A longer way to a resource is not followed; a cycle of handles ends here.
 _HANDLE_HOPS_MAX: Final = 1000
-#: What a shape function may raise on arguments that contradict each other.
-_CONTRADICTIONS: Final = (OpError, ArithmeticError, ValueError, TypeError, IndexError)
 
 
 class NodeContext:
@@ -216,7 +215,7 @@ class ShapeInference:
     def _infer_leniently(self, node: Node) -> Sequence[TensorShape]:
         try:
             shapes = self._infer(node)
-        except _CONTRADICTIONS as error:
+        except CONTRADICTIONS as error:
             self.faults[node.name] = error.message if isinstance(error, OpError) else str(error)
             return (UNKNOWN_SHAPE,) * len(node.output_types)
         self.faults.pop(node.name, None)

@@ -12,6 +12,7 @@ import numpy as np
 
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType
+from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
 
@@ -24,6 +25,14 @@ Evaluate = Callable[[Attrs, Sequence[Any]], Any]
 
 class Unknown(Exception):
     """The value cannot be told from the graph."""
+
+
+#: What computing a value, or a shape, may raise where a graph contradicts itself.
+CONTRADICTIONS: Final = (
+    *(OpError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError),
+    *(MemoryError, RecursionError),
+)
+CANNOT_TELL: Final = (Unknown, *CONTRADICTIONS)
 
 
 def _numpy(dtype: DType | None) -> Any:
@@ -74,15 +83,12 @@ def _floor_mod(_: Attrs, x: Sequence[Any]) -> Any:
 
 
 def _fill(_: Attrs, x: Sequence[Any]) -> Any:
-    dims = [int(d) for d in x[0]]
-    if int(np.prod(dims, dtype=object)) > ELEMENTS_MAX:
-        raise Unknown
-    return np.full(dims, x[1])
+    return np.full([int(d) for d in x[0]], x[1])
 
 
 def _range(_: Attrs, x: Sequence[Any]) -> Any:
     start, limit, delta = (to_array(v).item() for v in x)
-    if delta == 0 or abs((limit - start) / delta) > ELEMENTS_MAX:
+    if delta == 0:
         raise Unknown
     return np.arange(start, limit, delta, dtype=to_array(x[0]).dtype)
 
@@ -187,6 +193,9 @@ def _broadcast_gradient_args(_: Attrs, x: Sequence[Any]) -> Any:
 
 #: Ops whose function gives one value for each output.
 SEVERAL_OUTPUTS: Final = frozenset({"Split", "Unpack", "ConcatOffset", "BroadcastGradientArgs"})
+
+#: Ops of which no more than a few elements come out, though the shape does not tell.
+OF_OPEN_LENGTH: Final = frozenset({"BroadcastGradientArgs"})
 
 #: {op: its value from those of all its inputs}. Reads as NumPy; whatever fails is unknown.
 EVALUATE: Final[Mapping[str, Evaluate]] = {
