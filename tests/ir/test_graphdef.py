@@ -19,6 +19,7 @@ from flowengine.ir.graphdef import graph_from_def, graph_to_def
 from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.proto import AttrValue, GraphDef
+from flowengine.ops.load import registry
 
 REGISTRY = OpRegistry()
 for name, inputs, outputs, attrs in [
@@ -162,6 +163,27 @@ def test_a_graph_of_the_first_version() -> None:
     graph = graph_from_def(parse_graph_def(text), REGISTRY)
     assert graph.producer == 0
     assert not graph_to_def(graph).HasField("versions")
+
+
+def test_ops_as_the_first_versions_wrote_them() -> None:
+    """Attributes that were added to the ops since are missing."""
+    text = """
+    node { name: "v" op: "Variable" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "shape" value { shape { dim { size: 2 } } } } }
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "i" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+           attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} } } } }
+    node { name: "div" op: "Div" input: "v" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "gather" op: "Gather" input: "v" input: "i"
+           attr { key: "Tindices" value { type: DT_INT32 } } attr { key: "Tparams" value { type: DT_FLOAT } } }
+    node { name: "sum" op: "Sum" input: "div" input: "i" attr { key: "T" value { type: DT_FLOAT } } }
+    """
+    graph = graph_from_def(parse_graph_def(text), registry(), strict=True)
+    assert graph["v"].attrs["container"] == b""
+    assert graph["v"].output_types == (dtypes.float32.ref,)
+    assert graph["gather"].attrs["validate_indices"] is True
+    assert graph["sum"].attrs["Tidx"] is dtypes.int32
+    identical(graph, parse_graph_def(text))
 
 
 def test_order_is_kept() -> None:
