@@ -32,7 +32,7 @@ async def batch(in_tensors: tuple[Value, ...], *, ctx: KernelContext, node: Node
         ),
     )
     batched = await batcher.submit(tuple(to_array(tensor) for tensor in in_tensors))
-    return (*batched.tensors, batched.index, np.int64(batched.id))
+    return (*batched.tensors, batched.batch_index, np.int64(batched.id))
 
 
 @kernel("Unbatch", heavy=False)

@@ -25,13 +25,13 @@ _SERIAL: Final = itertools.count(1)
 class Batched(NamedTuple):
     """What a step gets from a batcher.
 
-    tensors   all rows of the batch, or none of each
-    index     (members, 3) int64: whose rows are where, as (id, begin, end); or (0, 3)
-    id        of this step's own rows
+    tensors       all rows of the batch, or none of each
+    batch_index   (members, 3) int64: whose rows are where, as (id, begin, end); or (0, 3)
+    id            of this step's own rows
     """
 
     tensors: tuple[Array, ...]
-    index: Array
+    batch_index: Array
     id: int
 
 

@@ -292,7 +292,7 @@ class DenseHashTable(Table):
                     "Empty and deleted keys must have same shape, got shapes: "
                     f"{list(empty.shape)} and {list(deleted.shape)}"
                 )
-            key = self._key_list(deleted)[0]
+            key = Table._key_list(self, deleted)[0]
             if key in self._reserved:
                 raise InvalidArgumentError("Empty and deleted keys cannot be equal")
             self._reserved[key] = "deleted_key"
