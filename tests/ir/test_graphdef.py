@@ -175,7 +175,8 @@ def test_ops_as_the_first_versions_wrote_them() -> None:
            attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} } } } }
     node { name: "div" op: "Div" input: "v" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
     node { name: "gather" op: "Gather" input: "v" input: "i"
-           attr { key: "Tindices" value { type: DT_INT32 } } attr { key: "Tparams" value { type: DT_FLOAT } } }
+           attr { key: "Tindices" value { type: DT_INT32 } }
+           attr { key: "Tparams" value { type: DT_FLOAT } } }
     node { name: "sum" op: "Sum" input: "div" input: "i" attr { key: "T" value { type: DT_FLOAT } } }
     """
     graph = graph_from_def(parse_graph_def(text), registry(), strict=True)
