@@ -1,0 +1,83 @@
+"""Credit for pushed tensors: how much one side may leave at the other before somebody takes it.
+
+A receiver lends its peer `credit_bytes`. What is pushed or announced is charged; what is taken or dropped is
+granted back, in instalments of an eighth so that a small tensor does not cost a message of its own.
+
+    sender      may_push -> charge ...... grown
+    receiver            charged -> ...... give_back -> instalment
+"""
+
+from __future__ import annotations
+
+from flowengine.transport.errors import LocalProtocolError, RemoteProtocolError
+from flowengine.transport.limits import ENTRY_BYTES
+
+
+def push_cost(size: int) -> int:
+    """What pushing a tensor of this size is charged."""
+    return size + ENTRY_BYTES
+
+
+class SenderCredit:
+    """What may still be left at the other side."""
+
+    __slots__ = ("left", "reserve", "total")
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.left = total
+        #: Kept free of pushes, so that what cannot be pushed can still be announced.
+        self.reserve = total // 4
+
+    def may_push(self, size: int) -> bool:
+        return self.left - push_cost(size) >= self.reserve
+
+    def may_announce(self) -> bool:
+        return self.left >= ENTRY_BYTES
+
+    def check(self, cost: int) -> None:
+        """LocalProtocolError if the credit does not cover this."""
+        if cost > self.left:
+            raise LocalProtocolError(f"{cost} bytes of credit are needed and {self.left} are left")
+
+    def charge(self, cost: int) -> None:
+        self.left -= cost
+
+    def grown(self, count: int) -> None:
+        """The other side gave credit back."""
+        self.left += count
+        if self.left > self.total:
+            raise RemoteProtocolError(
+                f"CREDIT gives back {self.left - self.total} bytes that were never lent"
+            )
+
+
+class ReceiverCredit:
+    """What the other side may still leave here."""
+
+    __slots__ = ("left", "owed", "total")
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.left = total
+        #: Given back here and not yet told to the other side.
+        self.owed = 0
+
+    def charge(self, cost: int) -> None:
+        if cost > self.left:
+            raise RemoteProtocolError(
+                f"a tensor was left here for {cost} bytes of credit; {self.left} of {self.total} were left"
+            )
+        self.left -= cost
+
+    def give_back(self, cost: int) -> int:
+        """Count what was taken; how much to grant now, 0 for not yet."""
+        self.owed += cost
+        if self.owed < max(self.total // 8, 1):
+            return 0
+        instalment, self.owed = self.owed, 0
+        self.left += instalment
+        return instalment
+
+
+__all__ = ["ReceiverCredit", "SenderCredit", "push_cost"]

@@ -1,0 +1,77 @@
+"""Whose fault it is when two processes do not understand each other, and how errors travel.
+
+* `LocalProtocolError`: this process asked the connection for something that its state does not allow.
+* `RemoteProtocolError`: the other side sent what no correct peer sends; the connection is closed.
+* `ConnectionLostError`: the link broke, fell silent or was closed while something was in flight.
+
+An error of a handler travels as its canonical code, its message and where it happened, and is raised on
+the other side as the same class. Nothing else of it travels: no traceback and no pickled object.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flowengine.core import errors
+from flowengine.core.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
+
+
+class LocalProtocolError(FailedPreconditionError):
+    """This side tried to send what the state of the connection does not allow."""
+
+
+class RemoteProtocolError(UnavailableError):
+    """The other side broke the protocol; its connection is closed and costs nothing any more."""
+
+
+class ConnectionLostError(UnavailableError):
+    """The connection ended while something was in flight; the message says with whom and why."""
+
+
+#: Canonical code -> the class raised for it here.
+_CLASSES: Final[dict[int, type[OpError]]] = {
+    cls.error_code: cls for cls in (getattr(errors, name) for name in errors.__all__) if cls is not OpError
+}
+
+#: What of an error's location travels beside its message.
+_TEXT_FIELDS: Final = ("node_name", "op_type", "device", "frame", "creation_site", "missing_op")
+
+#: Longest message sent: an error must fit the smallest header that a peer may accept.
+MESSAGE_CHARACTERS_MAX: Final = 2000
+
+
+def error_to_wire(error: BaseException) -> tuple[int, str, dict[str, Any]]:
+    """(code, message, details) of an error; anything but an OpError becomes InternalError."""
+    if not isinstance(error, OpError):
+        text = f"{type(error).__name__}: {error}"
+        return InternalError.error_code, text[:MESSAGE_CHARACTERS_MAX], {}
+    details: dict[str, Any] = {}
+    for field in _TEXT_FIELDS:
+        text = getattr(error, field)
+        if text is not None:
+            details[field] = str(text)[:MESSAGE_CHARACTERS_MAX]
+    if error.input_shapes is not None:
+        details["input_shapes"] = [str(shape)[:200] for shape in error.input_shapes[:32]]
+    return error.error_code, error.message[:MESSAGE_CHARACTERS_MAX], details
+
+
+def error_from_wire(code: int, message: str, details: dict[str, Any]) -> OpError:
+    """The error that these fields describe; an unknown code is UnknownError, unknown details are left out."""
+    error = _CLASSES.get(code, errors.UnknownError)(message)
+    for field in _TEXT_FIELDS:
+        text = details.get(field)
+        if isinstance(text, str):
+            setattr(error, field, text)
+    shapes = details.get("input_shapes")
+    if isinstance(shapes, list):
+        error.input_shapes = tuple(str(shape) for shape in shapes)
+    return error
+
+
+__all__ = [
+    "ConnectionLostError",
+    "LocalProtocolError",
+    "RemoteProtocolError",
+    "error_from_wire",
+    "error_to_wire",
+]

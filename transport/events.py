@@ -1,0 +1,141 @@
+"""What a connection reports: one small record an event, in the order in which they happened."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import OpError
+from flowengine.core.rendezvous import RendezvousKey
+from flowengine.transport.identity import Identity
+
+
+class Opened(NamedTuple):
+    """The handshake is over; `peer` is who is there."""
+
+    peer: Identity
+
+
+class Requested(NamedTuple):
+    """A call for us to answer, once, with `reply` or `fail`."""
+
+    call: int
+    method: str
+    arguments: Any
+    tensors: list[Value]
+
+
+class RequestCancelled(NamedTuple):
+    """The caller does not want this call's answer any more. It is answered all the same."""
+
+    call: int
+
+
+class Answered(NamedTuple):
+    """The answer to a call of ours: a result with tensors, or an error."""
+
+    call: OutgoingCall
+    result: Any
+    tensors: list[Value]
+    error: OpError | None
+
+
+class Pushed(NamedTuple):
+    """A tensor for a key. `cost` is what it took of the credit, 0 if it was pulled."""
+
+    key: RendezvousKey
+    value: Value
+    is_dead: bool
+    cost: int
+
+
+class Announced(NamedTuple):
+    """A tensor waits at the other side until it is pulled; the announcement took `cost` of the credit."""
+
+    key: RendezvousKey
+    size: int
+    cost: int
+
+
+class Pulled(NamedTuple):
+    """The other side waits for this key."""
+
+    key: RendezvousKey
+
+
+class CreditGrew(NamedTuple):
+    """The other side has taken some of what was pushed."""
+
+
+class Overflowed(NamedTuple):
+    """The other side holds values that it could not even announce: pull whatever is waited for."""
+
+
+class StepFailed(NamedTuple):
+    """Nothing more comes for this step from the other side."""
+
+    step: int
+    error: OpError
+
+
+class SaidGoodbye(NamedTuple):
+    """The other side is going; nothing more is to be asked of it."""
+
+    reason: str
+
+
+class OutgoingCall:
+    """A call of ours. `number` is 0 until it has begun to be sent."""
+
+    __slots__ = (
+        "context",
+        "is_being_answered",
+        "is_cancelled",
+        "large",
+        "method",
+        "number",
+        "payload_bytes",
+    )
+
+    def __init__(self, method: str, payload_bytes: int) -> None:
+        self.method = method
+        self.payload_bytes = payload_bytes
+        self.number = 0
+        self.is_cancelled = False
+        #: Its answer has begun to come.
+        self.is_being_answered = False
+        #: Its place in the outbox, if its payload is large.
+        self.large: Any = None
+        #: For whoever drives the connection.
+        self.context: Any = None
+
+
+Event = (
+    Opened
+    | Requested
+    | RequestCancelled
+    | Answered
+    | Pushed
+    | Announced
+    | Pulled
+    | CreditGrew
+    | Overflowed
+    | StepFailed
+    | SaidGoodbye
+)
+
+__all__ = [
+    "Announced",
+    "Answered",
+    "CreditGrew",
+    "Event",
+    "Opened",
+    "OutgoingCall",
+    "Overflowed",
+    "Pulled",
+    "Pushed",
+    "RequestCancelled",
+    "Requested",
+    "SaidGoodbye",
+    "StepFailed",
+]

@@ -1,0 +1,345 @@
+"""Bytes to frames and back. Sans-I/O: it is told what arrived and says where the next bytes should go.
+
+A frame is a prefix of 20 bytes and what the prefix announces:
+
+    bytes   field            MESSAGE                        DATA              ABANDON
+    0-1     b"FE"
+    2       format           1                              1                 1
+    3       kind             1                              2                 3
+    4-7     header bytes     of the msgpack header          0                 0
+    8-11    stream           0, or of the coming chunks     the stream        the stream
+    12-19   payload bytes    of all tensors together        of this chunk     0
+
+A payload of up to 64 KiB follows its header at once. A larger one follows as DATA frames of the stream that
+the message names, between which other frames may come; ABANDON ends a stream that will not be finished.
+
+The reader asks for exactly the bytes that it can place, and no more: payload lands in the tensor it
+belongs to, never in a buffer between. While a payload arrives the next prefix is asked for in the same
+breath, so that a long stream costs one system call a chunk.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from flowengine.transport.errors import RemoteProtocolError
+from flowengine.transport.limits import CHUNK_BYTES_MAX, HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX
+
+PREFIX: Final = struct.Struct("<2sBBIIQ")
+PREFIX_BYTES: Final = PREFIX.size
+MAGIC: Final = b"FE"
+FORMAT: Final = 1
+
+MESSAGE: Final = 1
+DATA: Final = 2
+ABANDON: Final = 3
+
+#: Buffers offered for one system call; the operating systems take 1024.
+VIEWS_MAX: Final = 512
+
+#: Stream numbers count up from 1 and start again after this.
+STREAM_MAX: Final = 0xFFFF_FFFF
+
+#: Headers up to this are received into a buffer that is used again.
+_SCRATCH_BYTES: Final = 4096
+
+_IN_PREFIX, _IN_HEADER, _IN_PAYLOAD, _BROKEN = range(4)
+
+
+def message_prefix(header_bytes: int, stream: int, payload_bytes: int) -> bytes:
+    return PREFIX.pack(MAGIC, FORMAT, MESSAGE, header_bytes, stream, payload_bytes)
+
+
+def data_prefix(stream: int, payload_bytes: int) -> bytes:
+    return PREFIX.pack(MAGIC, FORMAT, DATA, 0, stream, payload_bytes)
+
+
+def abandon_prefix(stream: int) -> bytes:
+    return PREFIX.pack(MAGIC, FORMAT, ABANDON, 0, stream, 0)
+
+
+class Incoming(Protocol):
+    """A message whose header is known, and the room for its payload."""
+
+    #: Where the payload goes, in order; together exactly as long as the frame announced.
+    views: list[memoryview]
+
+
+T = TypeVar("T", bound=Incoming)
+
+
+class FrameOwner(Protocol[T]):
+    """Who reads the headers. Each method may raise RemoteProtocolError, which breaks the reader."""
+
+    def message_started(self, header: memoryview, payload_bytes: int) -> T:
+        """A header has arrived: make room for its payload. The header's memory is used again."""
+
+    def message_finished(self, incoming: T) -> None:
+        """The payload has arrived too."""
+
+    def message_abandoned(self, incoming: T) -> None:
+        """The rest of the payload will not come."""
+
+
+class _Stream(Generic[T]):
+    __slots__ = ("incoming", "moved_at", "payload_bytes", "remaining", "views")
+
+    def __init__(self, incoming: T, payload_bytes: int, now: float) -> None:
+        self.incoming = incoming
+        self.views = incoming.views
+        self.payload_bytes = payload_bytes
+        self.remaining = payload_bytes
+        self.moved_at = now
+
+    def take(self, count: int) -> list[memoryview]:
+        """The next `count` bytes of room."""
+        self.remaining -= count
+        taken: list[memoryview] = []
+        views = self.views
+        while count:
+            head = views[0]
+            if len(head) > count:
+                taken.append(head[:count])
+                views[0] = head[count:]
+                break
+            taken.append(views.pop(0))
+            count -= len(head)
+        return taken
+
+
+class FrameReader(Generic[T]):
+    """The receiving half of a connection, up to whole messages."""
+
+    def __init__(
+        self, owner: FrameOwner[T], *, message_bytes_max: int, incoming_bytes_max: int, streams_max: int
+    ) -> None:
+        self._owner = owner
+        #: Raised by the owner once the other side is trusted; until then no payload is taken at all.
+        self.header_bytes_max = HANDSHAKE_HEADER_BYTES_MAX
+        self.is_trusted = False
+        self._message_bytes_max = message_bytes_max
+        self._incoming_bytes_max = incoming_bytes_max
+        self._streams_max = streams_max
+        self._prefix = memoryview(bytearray(PREFIX_BYTES))
+        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._header = self._scratch[:0]
+        #: Room for the next bytes: `_wanted` views of the part under way, then perhaps the next prefix.
+        self._views: list[memoryview] = [self._prefix]
+        self._wanted = 1
+        self._phase = _IN_PREFIX
+        self._payload_bytes = 0
+        self._stream_number = 0
+        self._incoming: T | None = None
+        self._streams: dict[int, _Stream[T]] = {}
+        self._last_stream = 0
+        #: Room held by open streams.
+        self.incoming_bytes = 0
+        self._frame_began_at: float | None = None
+        self._now = 0.0
+
+    def receive_buffers(self) -> list[memoryview]:
+        """Where the next bytes go, in order; never empty while the reader is whole."""
+        return self._views if len(self._views) <= VIEWS_MAX else self._views[:VIEWS_MAX]
+
+    def bytes_received(self, count: int, now: float) -> None:
+        """`count` bytes lie in the buffers last offered. Calls the owner for what is complete by that.
+
+        Raises RemoteProtocolError; the reader is then broken and offers no buffers any more.
+        """
+        self._now = now
+        try:
+            self._consume(count)
+        except BaseException:
+            self.break_off()
+            raise
+
+    def break_off(self) -> None:
+        """Drop all that is held; nothing is received any more."""
+        self._phase = _BROKEN
+        self._views = []
+        self._streams.clear()
+        self._incoming = None
+        self.incoming_bytes = 0
+
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether the bytes so far end with a whole frame and no stream is open."""
+        return self._phase == _IN_PREFIX and not self._streams and len(self._views[0]) == PREFIX_BYTES
+
+    @property
+    def open_streams(self) -> int:
+        return len(self._streams)
+
+    def oldest_progress(self) -> float | None:
+        """When the frame under way began or an open stream last moved, whichever is longest ago."""
+        moments = [stream.moved_at for stream in self._streams.values()]
+        if self._frame_began_at is not None:
+            moments.append(self._frame_began_at)
+        return min(moments, default=None)
+
+    def _consume(self, count: int) -> None:
+        # A message may close the connection: what follows it is not looked at.
+        while count and self._phase != _BROKEN:
+            views = self._views
+            head = views[0]
+            if self._frame_began_at is None:
+                self._frame_began_at = self._now
+            if count < len(head):
+                views[0] = head[count:]
+                return
+            count -= len(head)
+            views.pop(0)
+            self._wanted -= 1
+            if not self._wanted:
+                self._part_complete()
+
+    def _part_complete(self) -> None:
+        if self._phase == _IN_PREFIX:
+            self._read_prefix()
+        elif self._phase == _IN_HEADER:
+            self._read_header()
+        else:
+            self._payload_complete()
+
+    def _next_frame(self) -> None:
+        # The prefix may be asked for already, at the end of the views.
+        if not self._views:
+            self._views = [self._prefix]
+        self._wanted = 1
+        self._phase = _IN_PREFIX
+        self._frame_began_at = None
+
+    def _read_prefix(self) -> None:
+        magic, format_, kind, header_bytes, stream, payload_bytes = PREFIX.unpack(self._prefix)
+        if magic != MAGIC or format_ != FORMAT:
+            raise RemoteProtocolError(_what_speaks(bytes(self._prefix)))
+        self._payload_bytes = payload_bytes
+        self._stream_number = stream
+        if kind == MESSAGE:
+            self._message_announced(header_bytes, stream, payload_bytes)
+        elif kind == DATA:
+            self._chunk_announced(header_bytes, stream, payload_bytes)
+        elif kind == ABANDON:
+            self._stream_abandoned(header_bytes, stream, payload_bytes)
+        else:
+            raise RemoteProtocolError(f"there is no frame of kind {kind}")
+
+    def _message_announced(self, header_bytes: int, stream: int, payload_bytes: int) -> None:
+        if not 0 < header_bytes <= self.header_bytes_max:
+            raise RemoteProtocolError(
+                f"a header of {header_bytes} bytes was announced; 1 to {self.header_bytes_max} are allowed"
+            )
+        if payload_bytes:
+            if not self.is_trusted:
+                raise RemoteProtocolError("tensors were announced before authentication")
+            if payload_bytes > self._message_bytes_max:
+                raise RemoteProtocolError(
+                    f"a message of {payload_bytes} bytes was announced; {self._message_bytes_max} are allowed"
+                )
+        if payload_bytes > INLINE_BYTES_MAX:
+            if self.incoming_bytes + payload_bytes > self._incoming_bytes_max:
+                raise RemoteProtocolError(
+                    f"{self.incoming_bytes} bytes are being received and {payload_bytes} more "
+                    f"were announced; {self._incoming_bytes_max} are allowed"
+                )
+            if len(self._streams) >= self._streams_max:
+                raise RemoteProtocolError(f"more than {self._streams_max} streams were opened")
+            expected = 1 if self._last_stream == STREAM_MAX else self._last_stream + 1
+            if stream != expected or stream in self._streams:
+                raise RemoteProtocolError(f"stream {stream} was opened where {expected} is next")
+        elif stream:
+            raise RemoteProtocolError(f"stream {stream} was opened for {payload_bytes} bytes")
+        if header_bytes <= _SCRATCH_BYTES:
+            self._header = self._scratch[:header_bytes]
+        else:
+            self._header = memoryview(bytearray(header_bytes))
+        self._phase = _IN_HEADER
+        self._wanted = 1
+        # With an inline payload nobody knows yet where the bytes behind the header go.
+        is_followed_by_prefix = not payload_bytes or stream != 0
+        self._views = [self._header, self._prefix] if is_followed_by_prefix else [self._header]
+
+    def _chunk_announced(self, header_bytes: int, number: int, payload_bytes: int) -> None:
+        stream = self._streams.get(number)
+        if stream is None:
+            raise RemoteProtocolError(f"a chunk of stream {number} came, which is not open")
+        if header_bytes or not 0 < payload_bytes <= min(CHUNK_BYTES_MAX, stream.remaining):
+            raise RemoteProtocolError(
+                f"a chunk of {payload_bytes} bytes came where stream {number} lacks {stream.remaining} "
+                f"and a chunk holds {CHUNK_BYTES_MAX}"
+            )
+        views = stream.take(payload_bytes)
+        self._phase = _IN_PAYLOAD
+        self._wanted = len(views)
+        views.append(self._prefix)
+        self._views = views
+
+    def _stream_abandoned(self, header_bytes: int, number: int, payload_bytes: int) -> None:
+        stream = self._streams.pop(number, None)
+        if stream is None or header_bytes or payload_bytes:
+            raise RemoteProtocolError(f"stream {number} was abandoned, which is not open")
+        self.incoming_bytes -= stream.payload_bytes
+        self._next_frame()
+        self._owner.message_abandoned(stream.incoming)
+
+    def _read_header(self) -> None:
+        payload_bytes, number = self._payload_bytes, self._stream_number
+        incoming = self._owner.message_started(self._header, payload_bytes)
+        if len(self._header) > _SCRATCH_BYTES:
+            self._header = self._scratch[:0]
+        if not payload_bytes:
+            self._next_frame()
+            self._owner.message_finished(incoming)
+            return
+        if number:
+            self.incoming_bytes += payload_bytes
+            self._last_stream = number
+            self._streams[number] = _Stream(incoming, payload_bytes, self._now)
+            self._next_frame()
+            return
+        self._incoming = incoming
+        self._phase = _IN_PAYLOAD
+        self._wanted = len(incoming.views)
+        self._views = [*incoming.views, self._prefix]
+
+    def _payload_complete(self) -> None:
+        number = self._stream_number
+        self._next_frame()
+        if not number:
+            incoming, self._incoming = self._incoming, None
+            assert incoming is not None, "a payload was received for no message"
+            self._owner.message_finished(incoming)
+            return
+        stream = self._streams[number]
+        stream.moved_at = self._now
+        if not stream.remaining:
+            del self._streams[number]
+            self.incoming_bytes -= stream.payload_bytes
+            self._owner.message_finished(stream.incoming)
+
+
+def place(views: Sequence[memoryview], data: bytes | memoryview) -> int:
+    """Copy as much of `data` into the views as they hold; how much that was. For streams that bring bytes."""
+    done = 0
+    for view in views:
+        size = min(len(view), len(data) - done)
+        view[:size] = data[done : done + size]
+        done += size
+        if done == len(data):
+            break
+    return done
+
+
+def _what_speaks(prefix: bytes) -> str:
+    if prefix[:2] == MAGIC:
+        return f"the other side frames its bytes in format {prefix[2]}, here it is {FORMAT}"
+    if prefix[:2] == b"\x16\x03":
+        return "the other side speaks TLS and this end does not: use a tls:// address at both ends"
+    if prefix[:4] in (b"GET ", b"POST", b"HEAD", b"PRI ", b"HTTP"):
+        return "the other side speaks HTTP: this address is FlowEngine's own protocol"
+    return f"the other side does not speak FlowEngine's protocol: it began with {prefix[:8]!r}"
+
+
+__all__ = ["FrameReader", "Incoming", "abandon_prefix", "data_prefix", "message_prefix", "place"]

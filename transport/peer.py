@@ -1,0 +1,473 @@
+"""One peer: a stream, the connection on it, and the tasks that move bytes between the two.
+
+    peer = await connect(nursery, "tcp://127.0.0.1:7000", identity=me, key=key)
+    reply = await peer.call("add", {"by": 1}, [array])
+
+Three tasks a peer: one reads and handles, one writes what could not be written at once, one watches the
+clock. A small message is written by whoever sends it, straight into the socket; nothing is handed over.
+
+A peer that is lost fails what was in flight, and only that, with who it was and why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
+from flowengine.transport import events as e
+from flowengine.transport.connection import Connection, Payload
+from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.identity import Identity
+from flowengine.transport.limits import Limits
+from flowengine.transport.service import Handler, Reply, Request, Service, TensorSink, as_reply
+from flowengine.transport.states import Side, State
+from flowengine.transport.statistics import PeerStatistics
+from flowengine.transport.streams import ByteStream, connect_stream
+
+logger = logging.getLogger("flowengine.transport")
+
+#: After this much without a pause the reader and the writer let others run: about half a millisecond.
+_YIELD_BYTES: Final = 1 << 20
+_YIELD_TURNS: Final = 32
+
+#: What a closing side waits for its last words to be sent and for the other side to close too.
+_GRACE_SECONDS: Final = 1.0
+
+
+class _Waiter:
+    """Who waits for a call's answer."""
+
+    __slots__ = ("error", "reply", "task")
+
+    def __init__(self, task: trio.lowlevel.Task) -> None:
+        self.task: trio.lowlevel.Task | None = task
+        self.reply: Reply | None = None
+        self.error: OpError | None = None
+
+
+class Peer:
+    """A connection that is driven. Made by `connect` and `serve`."""
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        connection: Connection,
+        *,
+        service: Service | None = None,
+        tensors: TensorSink | None = None,
+    ) -> None:
+        self.connection = connection
+        self._stream = stream
+        self._service = service if service is not None else Service({})
+        self._tensors = tensors
+        #: Why the peer is gone; None while it is there.
+        self.failure: OpError | None = None
+        self._has_opened = False
+        self._waiting: dict[e.OutgoingCall, _Waiter] = {}
+        self._room = trio.lowlevel.ParkingLot()
+        self._serving: dict[int, trio.CancelScope] = {}
+        self._output = trio.lowlevel.ParkingLot()
+        self._is_writing = False
+        self._idle: deque[trio.Event] = deque()
+        self._ended = trio.Event()
+        self._scope = trio.CancelScope()
+        self._nursery: trio.Nursery | None = None
+        self._task_status: Any = trio.TASK_STATUS_IGNORED
+
+    def __repr__(self) -> str:
+        return f"<Peer {self.connection.address}, {self.connection.state.value}>"
+
+    @property
+    def identity(self) -> Identity:
+        """Who is there. FailedPreconditionError before the handshake is over."""
+        if self.connection.peer is None:
+            raise FailedPreconditionError(f"{self.connection.address} has not proved who it is yet")
+        return self.connection.peer
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls and tensors can be sent."""
+        return self.connection.state is State.OPEN
+
+    async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
+        """Call a method there and wait for its answer.
+
+        Waits first, in line, while the peer has as many calls or bytes of ours as it takes. Cancelled, it
+        tells the peer, sends no more of the call, and leaves nothing behind. Raises what the handler raised,
+        under the same class; ConnectionLostError if the peer is gone, or goes before it has answered.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        payload = Payload(tensors)
+        self._check_open(method)
+        connection = self.connection
+        if not connection.has_room_for_call(payload):
+            await self._wait_for_room(method, payload)
+        call = connection.request(method, arguments, payload)
+        waiter = self._waiting[call] = _Waiter(trio.lowlevel.current_task())
+        self.flush()
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            waiter.task = None
+            self._waiting.pop(call, None)
+            connection.cancel(call)
+            self.flush()
+            self._room_may_have_grown()
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(give_up)
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.reply is not None, "a call was woken without an answer"
+        return waiter.reply
+
+    async def _wait_for_room(self, method: str, payload: Payload) -> None:
+        # Everybody in line is woken together and looks in the same order: first come, first served, but a
+        # small call may pass a large one that has no room yet.
+        while True:
+            await self._room.park()
+            self._check_open(method)
+            if self.connection.has_room_for_call(payload) or not self.connection.calls_waiting:
+                return
+
+    def _room_may_have_grown(self) -> None:
+        self._room.unpark_all()
+
+    def _check_open(self, method: str) -> None:
+        if self.failure is not None:
+            raise ConnectionLostError(f"'{method}' cannot be called: {self.failure.message}")
+        if not self.is_open:
+            raise ConnectionLostError(
+                f"'{method}' cannot be called: the connection to {self.connection.address} "
+                f"is in state '{self.connection.state.value}'"
+            )
+
+    def statistics(self) -> PeerStatistics:
+        """What this peer has done and holds."""
+        connection, who = self.connection, self.identity
+        counters = connection.counters
+        return PeerStatistics(
+            task=who.task,
+            incarnation=who.incarnation,
+            address=connection.address,
+            bytes_sent=counters.bytes_sent,
+            bytes_received=counters.bytes_received,
+            messages_sent=counters.messages_sent,
+            messages_received=counters.messages_received,
+            bytes_copied_to_send=counters.bytes_copied_to_send,
+            bytes_copied_to_receive=self._stream.bytes_copied,
+            calls_made=counters.calls_made,
+            calls_served=counters.calls_served,
+            calls_waiting=connection.calls_waiting,
+            calls_serving=connection.calls_serving,
+            tensors_pushed=counters.tensors_pushed,
+            tensors_announced=counters.tensors_announced,
+            tensors_pulled=counters.tensors_pulled,
+            tensors_received=counters.tensors_received,
+            bytes_queued=connection.queued_bytes,
+            credit_left=connection.credit_left,
+            credit_given=connection.credit_given,
+            round_trip_seconds=connection.round_trip_seconds,
+        )
+
+    async def aclose(self, reason: str = "") -> None:
+        """Say goodbye and end, within a second. Calls in flight fail with CancelledError. May be repeated."""
+        if self.is_open:
+            self.connection.goodbye(reason)
+            self.flush()
+            with trio.move_on_after(_GRACE_SECONDS):
+                await self._ended.wait()
+        self._end(CancelledError(f"the connection to {self.connection.address} was closed on this side"))
+        await self._ended.wait()
+
+    async def drain(self) -> None:
+        """Wait until no call is in flight in either direction and all is sent, then `aclose`."""
+        while self.is_open and not self._is_idle():
+            event = trio.Event()
+            self._idle.append(event)
+            await event.wait()
+        await self.aclose()
+
+    def _is_idle(self) -> bool:
+        connection = self.connection
+        return not (connection.calls_waiting or connection.calls_serving or connection.has_output)
+
+    def _wake_idle(self) -> None:
+        if self._idle and (self._is_idle() or self.failure is not None):
+            while self._idle:
+                self._idle.popleft().set()
+
+    async def wait_ended(self) -> OpError:
+        """Wait until the peer is gone; why."""
+        await self._ended.wait()
+        assert self.failure is not None, "a peer ended without a reason"
+        return self.failure
+
+    # The tasks.
+
+    async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """Drive the connection until it ends. `started` is called with the peer once it is open.
+
+        Raises what went wrong before that; later faults are in `failure`, for whoever asks.
+        """
+        self._task_status = task_status
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
+                    nursery.start_soon(self._guard, self._write)
+                    nursery.start_soon(self._guard, self._watch)
+                    await self._guard(self._read)
+                    self._scope.cancel()
+            await self._say_last_words()
+        finally:
+            self._nursery = None
+            self._end(CancelledError(f"the connection to {self.connection.address} was cancelled"))
+            self.connection.close()
+            self._stream.close()
+            self._ended.set()
+            self._wake_idle()
+        if not self._has_opened and self.failure is not None:
+            raise self.failure
+
+    async def _guard(self, task: Any) -> None:
+        try:
+            await task()
+        except OpError as error:
+            self._end(error)
+        except Exception as error:
+            logger.exception("a fault of our own on the connection to %s", self.connection.address)
+            self._end(InternalError(f"{self.connection.address}: {type(error).__name__}: {error}"))
+
+    async def _read(self) -> None:
+        connection, stream = self.connection, self._stream
+        size = turns = 0
+        while buffers := connection.receive_buffers():
+            count = await stream.receive_into(buffers)
+            if not count:
+                connection.receive_end()
+                self._end(ConnectionLostError(f"{connection.address} closed the connection"))
+                return
+            try:
+                connection.bytes_received(count, trio.current_time())
+            finally:
+                for event in connection.take_events():
+                    self._handle(event)
+            if connection.has_output:
+                self.flush()
+            size += count
+            turns += 1
+            if size > _YIELD_BYTES or turns > _YIELD_TURNS:
+                size = turns = 0
+                await trio.lowlevel.checkpoint()
+        self._end(ConnectionLostError(f"{connection.address} closed the connection"))
+
+    async def _write(self) -> None:
+        connection, stream = self.connection, self._stream
+        size = turns = 0
+        while True:
+            buffers = connection.data_to_send()
+            if not buffers:
+                self._wake_idle()
+                await self._output.park()
+                continue
+            self._is_writing = True
+            try:
+                count = await stream.send_some(buffers)
+            finally:
+                self._is_writing = False
+            connection.bytes_sent(count)
+            size += count
+            turns += 1
+            if size > _YIELD_BYTES or turns > _YIELD_TURNS:
+                size = turns = 0
+                await trio.lowlevel.checkpoint()
+
+    async def _watch(self) -> None:
+        connection = self.connection
+        while connection.state is not State.CLOSED:
+            await trio.sleep_until(connection.next_deadline())
+            connection.handle_time(trio.current_time())
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is queued as far as that goes without waiting; the writer does the rest."""
+        if self._is_writing:
+            return
+        connection = self.connection
+        buffers = connection.data_to_send()
+        if not buffers:
+            return
+        try:
+            connection.bytes_sent(self._stream.send_nowait(buffers))
+        except OpError as error:
+            self._end(error)
+            return
+        if connection.has_output:
+            self._output.unpark()
+        elif self._idle:
+            self._wake_idle()
+
+    async def _say_last_words(self) -> None:
+        # A refusal, or a goodbye with its reason. The other side may be stuck, so not for long.
+        with trio.move_on_after(_GRACE_SECONDS):
+            try:
+                while buffers := self.connection.data_to_send():
+                    self.connection.bytes_sent(await self._stream.send_some(buffers))
+            except OpError:
+                return
+
+    def _end(self, error: OpError) -> None:
+        """The first reason to end is the one that counts."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        logger.debug("%s ended: %s", self.connection.address, error.message)
+        self._scope.cancel()
+        for call, waiter in list(self._waiting.items()):
+            if isinstance(error, CancelledError):
+                failure: OpError = CancelledError(f"'{call.method}' has no answer: {error.message}")
+            else:
+                failure = ConnectionLostError(f"'{call.method}' has no answer: {error.message}")
+            self._settle(call, waiter, None, failure)
+        self._room.unpark_all()
+        if self._has_opened and self._tensors is not None:
+            self._tensors.peer_lost(self, error)
+
+    def _settle(
+        self, call: e.OutgoingCall, waiter: _Waiter, reply: Reply | None, error: OpError | None
+    ) -> None:
+        del self._waiting[call]
+        waiter.reply, waiter.error = reply, error
+        if waiter.task is not None:
+            trio.lowlevel.reschedule(waiter.task)
+            waiter.task = None
+
+    # What the connection reports.
+
+    def _handle(self, event: e.Event) -> None:
+        if isinstance(event, e.Answered):
+            waiter = self._waiting.get(event.call)
+            if waiter is not None:
+                reply = None if event.error is not None else Reply(event.result, event.tensors)
+                self._settle(event.call, waiter, reply, event.error)
+            self._room_may_have_grown()
+        elif isinstance(event, e.Requested):
+            self._serve(event)
+        elif isinstance(event, e.RequestCancelled):
+            scope = self._serving.get(event.call)
+            if scope is not None:
+                scope.cancel()
+        elif isinstance(event, e.Opened):
+            self._has_opened = True
+            if self._tensors is not None:
+                self._tensors.peer_opened(self)
+            self._task_status.started(self)
+        elif isinstance(event, e.SaidGoodbye):
+            reason = f": {event.reason}" if event.reason else ""
+            if self.connection.state is State.LEFT:
+                self.connection.goodbye()
+                self.flush()
+            self._end(ConnectionLostError(f"{self.connection.address} said goodbye{reason}"))
+        elif self._tensors is not None:
+            self._tensors.peer_event(self, event)
+
+    def _serve(self, event: e.Requested) -> None:
+        request = Request(self.identity, event.method, event.arguments, event.tensors)
+        try:
+            handler = self._service.find(event.method)
+            if handler.is_async:
+                assert self._nursery is not None, "a call was read while no nursery was open"
+                scope = self._serving[event.call] = trio.CancelScope()
+                self._nursery.start_soon(self._serve_async, event.call, handler, request, scope)
+                return
+            reply = as_reply(handler.function(request))
+        except Exception as error:
+            self._answer_error(event.call, error)
+            return
+        self._answer(event.call, reply)
+
+    async def _serve_async(
+        self, call: int, handler: Handler, request: Request, scope: trio.CancelScope
+    ) -> None:
+        reply: Reply | None = None
+        error: Exception = CancelledError("the caller gave the call up")
+        try:
+            with scope:
+                reply = as_reply(await handler.function(request))
+        except Exception as raised:
+            error = raised
+        finally:
+            del self._serving[call]
+        if reply is not None:
+            self._answer(call, reply)
+        else:
+            self._answer_error(call, error)
+        self.flush()
+
+    def _answer(self, call: int, reply: Reply) -> None:
+        if not self.is_open:
+            return
+        try:
+            self.connection.reply(call, reply.result, Payload(reply.tensors))
+        except OpError as error:
+            self.connection.fail(call, error)
+
+    def _answer_error(self, call: int, error: Exception) -> None:
+        if not isinstance(error, OpError):
+            logger.error("a handler failed on a call of %s", self.connection.address, exc_info=error)
+        if self.is_open:
+            self.connection.fail(call, error)
+
+
+async def connect(
+    nursery: trio.Nursery,
+    address: str,
+    *,
+    identity: Identity,
+    key: bytes | None = None,
+    security: Any = None,
+    limits: Limits | None = None,
+    service: Service | None = None,
+    tensors: TensorSink | None = None,
+    expected_task: str = "",
+    expected_incarnation: int = 0,
+) -> Peer:
+    """A peer at this address, driven by a task of the nursery until it ends or the nursery is cancelled.
+
+    Raises UnavailableError if nobody answers, UnauthenticatedError if one side does not prove itself,
+    FailedPreconditionError if the other side refuses with a reason, is another task than `expected_task`, or
+    has restarted since `expected_incarnation`; RemoteProtocolError if it speaks another protocol.
+    """
+    stream = await connect_stream(address, security)
+    try:
+        connection = Connection(
+            Side.DIALLER,
+            identity,
+            address=stream.address,
+            now=trio.current_time(),
+            key=key,
+            limits=limits,
+            is_channel_authenticated=stream.is_authenticated,
+            expected_incarnation=expected_incarnation,
+        )
+    except BaseException:
+        stream.close()
+        raise
+    peer = Peer(stream, connection, service=service, tensors=tensors)
+    await nursery.start(peer.run)
+    if expected_task and peer.identity.task != expected_task:
+        found = peer.identity.task
+        await peer.aclose(f"this is {found}, {expected_task} was dialled")
+        raise FailedPreconditionError(
+            f"{address} is {found}, not {expected_task}: see the cluster's addresses"
+        )
+    return peer
+
+
+__all__ = ["Peer", "Reply", "Request", "Service", "connect"]

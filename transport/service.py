@@ -1,0 +1,85 @@
+"""What one side does when the other calls it: handlers by name.
+
+    service = Service({"add": add, "train": train})
+
+A plain function is run where the call was read and must be short. A coroutine function gets a task of its
+own, which is cancelled if the caller gives the call up or the connection ends.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
+from flowengine.transport.events import Event
+from flowengine.transport.identity import Identity
+from flowengine.transport.limits import NAME_BYTES_MAX
+
+
+class Request(NamedTuple):
+    """A call that a handler gets. `arguments` is what msgpack carries; tensors come beside it."""
+
+    peer: Identity
+    method: str
+    arguments: Any
+    tensors: list[Value]
+
+
+class Reply(NamedTuple):
+    """What a handler answers and a caller gets: plain values, with tensors beside them."""
+
+    result: Any = None
+    tensors: list[Value] | tuple[Value, ...] = ()
+
+
+class Handler(NamedTuple):
+    """A handler and whether it needs a task."""
+
+    function: Callable[[Request], Any]
+    is_async: bool
+
+
+class Service:
+    """Handlers by name; each takes a `Request` and returns a `Reply` or a plain result."""
+
+    def __init__(self, handlers: Mapping[str, Callable[[Request], Any]]) -> None:
+        """InvalidArgumentError for names that cannot travel."""
+        self._handlers: dict[str, Handler] = {}
+        for name, function in handlers.items():
+            if not name or len(name) > NAME_BYTES_MAX:
+                raise InvalidArgumentError(
+                    f"a method's name has 1 to {NAME_BYTES_MAX} characters, not {name!r}"
+                )
+            self._handlers[name] = Handler(function, inspect.iscoroutinefunction(function))
+
+    def find(self, method: str) -> Handler:
+        """The handler of this name; NotFoundError that lists the others."""
+        try:
+            return self._handlers[method]
+        except KeyError:
+            known = ", ".join(sorted(self._handlers)) or "none"
+            raise NotFoundError(f"there is no method '{method}' here; there are: {known}") from None
+
+
+class TensorSink(Protocol):
+    """Who takes the tensors that peers send: see `exchange`. Nothing here waits."""
+
+    def peer_opened(self, peer: Any) -> None:
+        """A peer is there."""
+
+    def peer_event(self, peer: Any, event: Event) -> None:
+        """Something about tensors happened."""
+
+    def peer_lost(self, peer: Any, error: OpError) -> None:
+        """A peer that was there is gone."""
+
+
+def as_reply(value: Any) -> Reply:
+    """What a handler returned, as a Reply."""
+    return value if isinstance(value, Reply) else Reply(value)
+
+
+__all__ = ["Reply", "Request", "Service", "TensorSink"]

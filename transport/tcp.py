@@ -1,0 +1,188 @@
+"""TCP for connections: system calls that scatter into tensors and gather from them, tried before waiting.
+
+`recvmsg_into` fills the tensor and the next prefix at once, `sendmsg` sends header and tensor at once; no
+byte passes through a buffer of ours. The buffers of the operating system are left to it: setting them gained
+nothing systematic when measured, and stops the system from tuning them to the link.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Sequence
+from typing import Any, Final
+
+import trio
+
+from flowengine.core.errors import FailedPreconditionError, UnavailableError
+from flowengine.transport.streams import Scheme, host_and_port, register_scheme
+
+#: Unsent bytes that the system accepts before it calls the socket full. With little of a long transfer
+#: queued, a small message that comes after it need not wait for megabytes.
+_UNSENT_BYTES: Final = 256 * 1024
+
+#: What accept may raise when descriptors or memory are short; it passes.
+_PASSING: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
+
+
+class TcpStream:
+    """A connected socket."""
+
+    is_authenticated = False
+    bytes_copied = 0
+
+    def __init__(self, connected: socket.socket, address: str) -> None:
+        connected.setblocking(False)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        self._socket = connected
+        self.address = address
+
+    def __repr__(self) -> str:
+        return f"<TcpStream {self.address}>"
+
+    async def receive_into(self, buffers: Sequence[memoryview]) -> int:
+        while True:
+            try:
+                if len(buffers) == 1:
+                    return self._socket.recv_into(buffers[0])
+                return self._socket.recvmsg_into(buffers)[0]
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                raise self._failed(error) from None
+            try:
+                await trio.lowlevel.wait_readable(self._socket)
+            except (trio.ClosedResourceError, OSError, ValueError) as error:
+                raise self._failed(error) from None
+
+    async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:
+        while True:
+            count = self.send_nowait(buffers)
+            if count:
+                return count
+            try:
+                await trio.lowlevel.wait_writable(self._socket)
+            except (trio.ClosedResourceError, OSError, ValueError) as error:
+                raise self._failed(error) from None
+
+    def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
+        try:
+            if len(buffers) == 1:
+                return self._socket.send(buffers[0])
+            return self._socket.sendmsg(buffers)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+    def _failed(self, error: Exception) -> Exception:
+        if self._socket.fileno() < 0:
+            return FailedPreconditionError(f"the stream to {self.address} is closed")
+        text = error.strerror if isinstance(error, OSError) else str(error)
+        return UnavailableError(f"the link to {self.address} broke: {text}")
+
+
+class TcpListener:
+    """Sockets that listen at one address, on every interface that its name stands for."""
+
+    def __init__(self, listeners: list[trio.SocketListener], address: str) -> None:
+        self._listeners = listeners
+        self.address = address
+        self._next = 0
+
+    async def accept_stream(self) -> trio.SocketStream:
+        """The next socket, as trio wraps it."""
+        if not self._listeners:
+            raise FailedPreconditionError(f"{self.address} is closed")
+        try:
+            if len(self._listeners) == 1:
+                return await self._listeners[0].accept()
+            return await self._accept_any()
+        except trio.ClosedResourceError:
+            raise FailedPreconditionError(f"{self.address} is closed") from None
+        except OSError as error:
+            if error.errno in _PASSING:
+                raise UnavailableError(f"{self.address} cannot accept: {error.strerror}") from None
+            raise FailedPreconditionError(f"{self.address} broke: {error.strerror}") from None
+
+    async def accept(self) -> TcpStream:
+        return unwrap(await self.accept_stream(), "tcp")
+
+    async def _accept_any(self) -> trio.SocketStream:
+        # Whichever socket is readable first; accepting itself is done by one task only, so that a
+        # cancelled loser cannot have taken a connection with it.
+        while True:
+            async with trio.open_nursery() as nursery:
+                for each in self._listeners:
+                    nursery.start_soon(_wait_readable, each, nursery.cancel_scope)
+            for each in self._listeners:
+                with trio.move_on_after(0):
+                    return await each.accept()
+
+    def close(self) -> None:
+        listeners, self._listeners = self._listeners, []
+        for each in listeners:
+            each.socket.close()
+
+
+async def _wait_readable(listener: trio.SocketListener, scope: trio.CancelScope) -> None:
+    await trio.lowlevel.wait_readable(listener.socket)
+    scope.cancel()
+
+
+def unwrap(stream: trio.SocketStream, scheme: str) -> TcpStream:
+    """The socket beneath a trio stream, which is used up by it."""
+    try:
+        name = stream.socket.getpeername()
+        address = f"{scheme}://{_join(name[0], name[1])}"
+    except OSError:
+        address = f"{scheme}://(gone)"
+    return TcpStream(socket.socket(fileno=stream.socket.detach()), address)
+
+
+def _join(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def open_socket(address: str) -> trio.SocketStream:
+    """A connected socket; UnavailableError if nobody answers there."""
+    host, port = host_and_port(address)
+    try:
+        return await trio.open_tcp_stream(host, port)
+    except OSError as error:
+        reason = error.__cause__ if error.__cause__ is not None else error
+        if isinstance(reason, ExceptionGroup):
+            reason = reason.exceptions[0]
+        raise UnavailableError(f"nobody answers at {address}: {reason}") from None
+
+
+async def open_listener(address: str, scheme: str) -> TcpListener:
+    """Listening sockets; UnavailableError if the port is taken or the name unknown."""
+    host, port = host_and_port(address)
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        raise UnavailableError(f"cannot listen at {address}: {error.strerror or error}") from None
+    bound = listeners[0].socket.getsockname()[1]
+    return TcpListener(listeners, f"{scheme}://{_join(host, bound)}")
+
+
+async def connect(address: str, security: Any = None) -> TcpStream:
+    stream = await open_socket(address)
+    connected = unwrap(stream, "tcp")
+    connected.address = address
+    return connected
+
+
+async def listen(address: str, security: Any = None) -> TcpListener:
+    return await open_listener(address, "tcp")
+
+
+register_scheme("tcp", Scheme(connect, listen))
