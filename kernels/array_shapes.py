@@ -165,22 +165,28 @@ def expand_dims(x: Value, dim: Value) -> Array:
     return view
 
 
+@lru_cache(maxsize=1024)
+def _squeezed(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without the axes, each of which must be there and of size 1."""
+    rank = len(shape)
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(f"Tried to squeeze dim index {axis} for tensor with {rank} dimensions")
+        if shape[axis] != 1:
+            raise InvalidArgumentError(
+                f"Can not squeeze dim[{axis % rank}], expected a dimension of 1, got {shape[axis]}"
+            )
+    drop = {axis % rank for axis in axes}
+    return tuple(d for i, d in enumerate(shape) if i not in drop)
+
+
 @kernel("Squeeze", heavy=False)
 def squeeze(x: Value, *, squeeze_dims: tuple[int, ...]) -> Array:
     """x without its axes of size 1, or without the named ones, each of which must be of size 1."""
     array = as_array(x)
     if not squeeze_dims:
         return array.squeeze()
-    rank = array.ndim
-    for axis in squeeze_dims:
-        if not -rank <= axis < rank:
-            raise InvalidArgumentError(f"Tried to squeeze dim index {axis} for tensor with {rank} dimensions")
-        if array.shape[axis] != 1:
-            raise InvalidArgumentError(
-                f"Can not squeeze dim[{axis % rank}], expected a dimension of 1, got {array.shape[axis]}"
-            )
-    keep = set(range(rank)) - {axis % rank for axis in squeeze_dims}
-    return array.reshape([d for i, d in enumerate(array.shape) if i in keep])
+    return array.reshape(_squeezed(array.shape, squeeze_dims))
 
 
 def _tile_cost(x: Value, multiples: Array) -> float:
@@ -190,33 +196,48 @@ def _tile_cost(x: Value, multiples: Array) -> float:
     return float(times * getattr(x, "nbytes", 8)) / FILL_BYTES_PER_MICROSECOND
 
 
+@lru_cache(maxsize=1024)
+def _tiling(
+    multiples: bytes, count: int, shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """(shape of the result; the same with each repeated axis split in two; the input's shape for that).
+
+    The split result, (m0, d0, m1, d1, ...), is filled by broadcasting in one pass. An axis that is not
+    repeated needs no pair.
+    """
+    if count != len(shape):
+        raise InvalidArgumentError(
+            f"Expected multiples argument to be a vector of length {len(shape)} but got length {count}"
+        )
+    times: list[int] = np.frombuffer(
+        multiples, np.int32 if len(multiples) == 4 * count else np.int64
+    ).tolist()
+    wide: list[int] = []
+    narrow: list[int] = []
+    for i, (repeat, d) in enumerate(zip(times, shape, strict=True)):
+        if repeat < 0:
+            raise InvalidArgumentError(f"Expected multiples[{i}] >= 0, but got {repeat}")
+        if repeat != 1:
+            wide.append(repeat)
+            narrow.append(1)
+        wide.append(d)
+        narrow.append(d)
+    return tuple(r * d for r, d in zip(times, shape, strict=True)), tuple(wide), tuple(narrow)
+
+
 @kernel("Tile", heavy=_tile_cost, host=("multiples",))
 def tile(x: Value, multiples: Array) -> Array:
     """x repeated `multiples[i]` times along axis i.
 
     Raises InvalidArgumentError where there is not one multiple a dimension or one is negative.
     """
+    if multiples.ndim != 1:
+        integers(multiples, "multiples")
     array = as_array(x)
-    times = integers(multiples, "multiples")
-    if len(times) != array.ndim:
-        raise InvalidArgumentError(
-            f"Expected multiples argument to be a vector of length {array.ndim} but got length {len(times)}"
-        )
-    for i, count in enumerate(times):
-        if count < 0:
-            raise InvalidArgumentError(f"Expected multiples[{i}] >= 0, but got {count}")
-    if all(count == 1 for count in times):
+    result, wide, narrow = _tiling(multiples.tobytes(), multiples.size, array.shape)
+    if len(wide) == len(result):
         return array
-    # (m0, d0, m1, d1, ...) is filled by broadcasting in one pass. Axes with a multiple of 1 need no pair.
-    wide: list[int] = []
-    narrow: list[int] = []
-    for count, d in zip(times, array.shape, strict=True):
-        if count != 1:
-            wide.append(count)
-            narrow.append(1)
-        wide.append(d)
-        narrow.append(d)
-    out = np.empty([count * d for count, d in zip(times, array.shape, strict=True)], array.dtype)
+    out = np.empty(result, array.dtype)
     out.reshape(wide)[...] = array.reshape(narrow)
     return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -175,22 +176,28 @@ def unpack(value: Value, *, num: int, axis: int) -> Value:
     return outputs(tuple(array))
 
 
+@lru_cache(maxsize=1024)
+def _even_parts(shape: tuple[int, ...], axis: int, count: int) -> tuple[tuple[slice, ...], ...]:
+    """The index of each of `count` equal parts along an axis."""
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"split_dim = {axis} is not in [{-rank}, {rank})")
+    axis %= rank
+    size = shape[axis]
+    if size % count:
+        raise InvalidArgumentError(
+            "Number of ways to split should evenly divide the split dimension, but got split_dim "
+            f"{axis} (size = {size}) and num_split {count}"
+        )
+    return _part_indices(axis, [size // count] * count)
+
+
 @kernel("Split", heavy=False, host=("split_dim",))
 def split(split_dim: Value, value: Array, *, num_split: int) -> Value:
     """`num_split` equal parts along an axis, as views."""
     array = as_array(value)
-    rank = array.ndim
-    axis = integer(split_dim, "split_dim")
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"split_dim = {axis} is not in [{-rank}, {rank})")
-    axis %= rank
-    size = array.shape[axis]
-    if size % num_split:
-        raise InvalidArgumentError(
-            "Number of ways to split should evenly divide the split dimension, but got split_dim "
-            f"{axis} (size = {size}) and num_split {num_split}"
-        )
-    return _parts(array, axis, [size // num_split] * num_split)
+    parts = _even_parts(array.shape, integer(split_dim, "split_dim"), num_split)
+    return outputs([array[part] for part in parts])
 
 
 @kernel("SplitV", heavy=False, host=("size_splits", "split_dim"))
@@ -218,14 +225,15 @@ def split_v(value: Array, size_splits: Array, split_dim: Value, *, num_split: in
         )
     if unknown:
         sizes[unknown[0]] = total - known
-    return _parts(array, axis, sizes)
+    return outputs([array[part] for part in _part_indices(axis, sizes)])
 
 
-def _parts(array: Array, axis: int, sizes: Sequence[int]) -> Value:
+def _part_indices(axis: int, sizes: Sequence[int]) -> tuple[tuple[slice, ...], ...]:
+    """The index of each of consecutive parts of these sizes along an axis."""
     before = (slice(None),) * axis
-    parts: list[Array] = []
+    parts = []
     start = 0
     for size in sizes:
-        parts.append(array[(*before, slice(start, start + size))])
+        parts.append((*before, slice(start, start + size)))
         start += size
-    return outputs(parts)
+    return tuple(parts)

@@ -40,6 +40,14 @@ def dynamic_partition(data: Value, partitions: Value, *, num_partitions: int) ->
     return outputs([dealt[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)])
 
 
+def _extremes(numbers: Array) -> tuple[int, int]:
+    """(smallest, largest) of some integers; the few of a shape are compared as a list."""
+    if numbers.size <= 16:
+        few: list[int] = numbers.ravel().tolist()
+        return min(few), max(few)
+    return int(np.minimum.reduce(numbers, axis=None)), int(np.maximum.reduce(numbers, axis=None))
+
+
 @kernel("DynamicStitch", "ParallelDynamicStitch", fresh=True)
 def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array:
     """merged[indices[m][i, ...]] = data[m][i, ...], later inputs winning.
@@ -64,12 +72,10 @@ def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array
                 f"data[0].shape = {brackets(values[0].shape)}, data[{m}].shape = {brackets(value.shape)}"
             )
         if place.size:
-            if int(np.minimum.reduce(place, axis=None)) < 0:
-                raise InvalidArgumentError(
-                    f"indices[{m}] holds {int(np.minimum.reduce(place, axis=None))}: "
-                    "an index must not be negative"
-                )
-            size = max(size, int(np.maximum.reduce(place, axis=None)) + 1)
+            low, high = _extremes(place)
+            if low < 0:
+                raise InvalidArgumentError(f"indices[{m}] holds {low}: an index must not be negative")
+            size = max(size, high + 1)
     # Gaps are memory too: an index far beyond the data asks for as much.
     out = blank((size, *inner), values[0].dtype)
     for place, value in zip(places, values, strict=True):
