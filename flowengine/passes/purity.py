@@ -25,6 +25,9 @@ _NEVER: Final = (
     | frozenset({"ReadFile", "MatchingFiles", "ImmutableConst"})
 )
 
+#: The second version of TensorArrays names them by plain strings; Debug ops are there to be seen.
+_NEVER_FAMILIES: Final = ("TensorArray", "Debug")
+
 _HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
 
 #: Types of attributes that may say that a node is not pure.
@@ -56,7 +59,7 @@ class Purity:
         return not [v for v in node.attrs.values() if type(v) in _TELLING and _forbids(v)]
 
     def _allows(self, op_def: OpDef) -> bool:
-        if op_def.is_stateful or op_def.name in _NEVER:
+        if op_def.is_stateful or op_def.name in _NEVER or op_def.name.startswith(_NEVER_FAMILIES):
             return False
         if any(arg.is_ref or arg.type in _HANDLES for arg in (*op_def.inputs, *op_def.outputs)):
             return False

@@ -185,6 +185,21 @@ def test_what_has_an_identity_or_an_effect_is_never_merged(g: Graph) -> None:
     assert "value2" in result
 
 
+def test_tensor_arrays_of_the_second_version_are_named_by_strings(g: Graph) -> None:
+    flow = g.constant(0.0, name="flow")
+    for name in ("1", "2"):
+        g.ops.TensorArrayReadV2(
+            g.constant(b"array", name="handle" + name),
+            g.constant(0),
+            flow,
+            dtype="float32",
+            name="read" + name,
+        )
+    result = merged(g)
+    assert "handle2" not in result
+    assert "read2" in result
+
+
 def test_what_is_fed_differs_from_its_equal(g: Graph) -> None:
     a = g.ops.Neg(x(g), name="a")
     b = g.ops.Neg(x(g), name="b")

@@ -1,0 +1,477 @@
+"""Fuse: many synchronous nodes of one frame become one `_Region` node, loops and conditionals whole.
+
+    a -> b -> c, all synchronous, waiting for the same things  ->  _Region{a; b; c}
+
+Nodes may share a region if they are in one frame and have the same *token sources* among their data and
+control ancestors. Token sources are what may be late or dead: asynchronous and heavy nodes, function
+calls, and every Switch output, Merge, Enter, Exit and NextIteration that stays with the state machine;
+the set restarts at a Merge or Exit. Such a region is convex, it is wholly live or wholly dead, and
+waiting for all its inputs cannot deadlock, for none of its members could have run without them.
+
+A conditional goes into a region as a whole, Switch to Merge, or not at all, so that no dead token crosses
+a region's boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from flowengine.core import dtypes
+from flowengine.core.dtypes import DType
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    FramePath,
+    assign_frames,
+    output_frame,
+)
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.internal import REGION
+from flowengine.passes.context import PassContext
+from flowengine.passes.loops import lower_loop
+from flowengine.passes.program import Program
+from flowengine.passes.units import (
+    ALWAYS,
+    FORWARDING,
+    Aliases,
+    Conditions,
+    Malformed,
+    Unit,
+    arranged,
+    assign_conditions,
+    topological,
+    unit_of_node,
+)
+
+#: Members of a region at most: 300 small kernels take 0.1 ms, and a step can be cancelled between regions.
+MEMBERS_MAX: Final = 300
+#: Fewer kernel calls than this are not worth a region.
+_CALLS_MIN: Final = 2
+
+_CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | frozenset({"RefSwitch", "RefMerge", "LoopCond"})
+_OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"})
+
+
+def fuse(
+    graph: Graph,
+    context: PassContext,
+    *,
+    heavy: frozenset[str] = frozenset(),
+    members_max: int = MEMBERS_MAX,
+) -> Fused:
+    """The graph with regions in place of their members, and where the members' outputs went.
+
+    heavy   nodes that were seen to be worth a worker thread: they stay items of their own
+    """
+    if context.kernels is None:
+        return Fused(graph, {})
+    return _Fusing(graph, context, context.kernels, heavy, members_max).run()
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """`moved` says which output of a region gives what a member's output gave."""
+
+    graph: Graph
+    moved: Mapping[OutputPort, OutputPort]
+
+
+class _Fusing:
+    def __init__(
+        self,
+        graph: Graph,
+        context: PassContext,
+        kernels: KernelRegistry,
+        heavy: frozenset[str],
+        members_max: int,
+    ) -> None:
+        self.graph = graph
+        self.feeds = frozenset(context.feeds)
+        self.fetches = frozenset(context.fetches)
+        self.targets = frozenset(context.targets)
+        self.kernels = kernels
+        self.heavy = heavy
+        self.members_max = members_max
+        self.order = {name: index for index, name in enumerate(graph.nodes)}
+        self.aliases = Aliases(graph.nodes)
+        self.frames = assign_frames(graph, self.feeds)
+        #: {port: the nodes that take it}; {node: the nodes that wait for it}
+        self.consumers: dict[OutputPort, list[str]] = {}
+        self.followers: dict[str, list[str]] = {}
+        for node in graph:
+            for port in node.inputs:
+                self.consumers.setdefault(port, []).append(node.name)
+            for name in node.control_inputs:
+                self.followers.setdefault(name, []).append(node.name)
+
+    def run(self) -> Fused:
+        by_frame: dict[FramePath, list[Node]] = {}
+        for node in self.graph:
+            by_frame.setdefault(self.frames.get(node.name, ()), []).append(node)
+        lowered = self._lower_loops(by_frame)
+        regions: list[_Region] = []
+        for path, nodes in by_frame.items():
+            if path in lowered:
+                continue
+            inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
+            regions += self._regions_of(nodes, inner)
+        return self._rewrite(regions) if regions else Fused(self.graph, {})
+
+    # -- members ------------------------------------------------------------------------------------
+
+    def is_member(self, node: Node) -> bool:
+        """Whether a node can be part of a region: it never waits and is not worth a thread."""
+        op_def = node.op_def
+        if op_def is None or node.name in self.heavy or node.op in _CONTROL or node.op in _OUTSIDE:
+            return node.op == "LoopCond" and op_def is not None
+        if any(OutputPort(node.name, slot) in self.feeds for slot in range(len(node.output_types))):
+            return False
+        if node.op in MERGE_OPS:
+            back = any(self._is_back_edge(port) for port in node.inputs)
+            return not back and not self.used(OutputPort(node.name, 1))
+        if node.op == "Const" and not node.control_inputs:
+            return False  # a value that is simply there, for whoever wants it
+        if node.op in SWITCH_OPS or node.op in FORWARDING or node.op in ("Const", "NoOp"):
+            return True
+        if op_def.is_stateful and not node.inputs:
+            return False  # what makes a variable or a queue: the region takes the object
+        kernel = next((k for k in self.kernels.candidates(node.op) if k.serves(node)), None)
+        return kernel is not None and not kernel.is_async
+
+    def _is_back_edge(self, port: OutputPort) -> bool:
+        node = self.graph.nodes.get(port.node)
+        return node is not None and node.op in NEXT_ITERATION_OPS
+
+    def used(self, port: OutputPort) -> bool:
+        return port in self.consumers or port in self.fetches
+
+    # -- loops --------------------------------------------------------------------------------------
+
+    def _lower_loops(self, by_frame: Mapping[FramePath, list[Node]]) -> dict[FramePath, Unit]:
+        """{frame: its loop}, of the loops that can be lowered; inner ones first."""
+        lowered: dict[FramePath, Unit] = {}
+        enters: dict[FramePath, list[Node]] = {}
+        for node in self.graph:
+            if node.op in ENTER_OPS and node.name in self.frames:
+                enters.setdefault(output_frame(node, self.frames[node.name]), []).append(node)
+        for path in sorted((p for p in by_frame if p), key=len, reverse=True):
+            inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
+            exits = [n for n in by_frame[path] if n.op in EXIT_OPS]
+            if any(OutputPort(n.name, 0) in self.feeds for n in exits):
+                continue
+            try:
+                unit = lower_loop(
+                    path,
+                    enters.get(path, []),
+                    by_frame[path],
+                    inner,
+                    self.order,
+                    self.aliases,
+                    self.is_member,
+                    self.used,
+                )
+            except Malformed:
+                continue
+            lowered[path] = unit
+        return lowered
+
+    # -- regions ------------------------------------------------------------------------------------
+
+    def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> list[_Region]:
+        """The regions of one frame that stays with the state machine, or of the root."""
+        inside = {name for unit in inner for name in unit.names}
+        members = [
+            unit_of_node(node, self.order[node.name])
+            for node in nodes
+            if node.name not in inside and node.op != "LoopCond" and self.is_member(node)
+        ]
+        outsiders = [
+            unit_of_node(node, self.order[node.name])
+            for node in nodes
+            if node.name not in inside
+            and (node.op == "LoopCond" or not self.is_member(node))
+            and not (node.op == "Const" and not node.control_inputs)
+        ]
+        try:
+            return self._grown([*members, *inner], outsiders)
+        except Malformed:
+            return []
+
+    def _grown(self, members: list[Unit], outsiders: list[Unit]) -> list[_Region]:
+        """Take conditionals out until those left are whole, then cut the groups into regions."""
+        group_of: dict[str, int] = {}
+        while True:
+            everything = topological([*members, *map(self._forward, outsiders)])
+            inside = {unit.name for unit in members}
+            try:
+                of_port = assign_conditions(
+                    [unit for unit in everything if unit.name in inside], self.aliases, lambda port: ALWAYS
+                )
+                group_of = self._groups(everything, inside)
+                broken = self._broken(members, group_of, of_port)
+            except Malformed:
+                broken = {unit.name for unit in members if _is_control(unit)}
+                if not broken:
+                    raise
+            if not broken:
+                break
+            outsiders = [*outsiders, *(unit for unit in members if unit.name in broken)]
+            members = [unit for unit in members if unit.name not in broken]
+        groups: dict[int, list[Unit]] = {}
+        for unit in members:
+            groups.setdefault(group_of[unit.name], []).append(unit)
+        regions: list[_Region] = []
+        for units in groups.values():
+            regions += self._cut(arranged(units))
+        return regions
+
+    def _forward(self, unit: Unit) -> Unit:
+        """A unit that stays outside, with back edges cut."""
+        if any(self._is_back_edge(port) for port in unit.inputs):
+            forward = tuple(port for port in unit.inputs if not self._is_back_edge(port))
+            return replace(unit, inputs=forward)
+        return unit
+
+    def _groups(self, everything: Sequence[Unit], inside: set[str]) -> dict[str, int]:
+        """{member: number of its group}, a group being those with the same token sources."""
+        numbers: dict[frozenset[object], int] = {}
+        tokens_of: dict[str, frozenset[object]] = {}
+        groups: dict[str, int] = {}
+        empty: frozenset[object] = frozenset()
+        for unit in everything:
+            found = {tokens_of.get(name, self._foreign(name)) for name in unit.controls}
+            for port in unit.inputs:
+                if port in self.feeds:
+                    continue
+                tokens = tokens_of.get(port.node, self._foreign(port.node))
+                source = self.graph.nodes.get(port.node)
+                if source is not None and source.op in SWITCH_OPS and port.node not in inside:
+                    tokens = tokens | {port}
+                found.add(tokens)
+            tokens = next(iter(found)) if len(found) == 1 else empty.union(*found)
+            if unit.name in inside:
+                groups[unit.name] = numbers.setdefault(tokens, len(numbers))
+            elif unit.node is not None and (unit.node.op in MERGE_OPS or unit.node.op in EXIT_OPS):
+                tokens = frozenset({unit.name})
+            elif unit.inputs or unit.controls or self._waits(unit):
+                tokens = tokens | {unit.name}
+            for name in unit.names:
+                tokens_of[name] = tokens
+        return groups
+
+    def _foreign(self, name: str) -> frozenset[object]:
+        """The tokens of a node of another frame, an Enter or Exit: a source of its own; of a Const none."""
+        node = self.graph.nodes.get(name)
+        return frozenset() if node is None or node.op == "Const" else frozenset({name})
+
+    def _waits(self, unit: Unit) -> bool:
+        node = unit.node
+        return node is None or any(kernel.is_async for kernel in self.kernels.candidates(node.op))
+
+    def _broken(
+        self, members: Sequence[Unit], group_of: Mapping[str, int], of_port: Mapping[OutputPort, Conditions]
+    ) -> set[str]:
+        """Switches and Merges of conditionals from which a dead token would leave a region."""
+        unit_of = {name: unit for unit in members for name in unit.names}
+        predicates: set[OutputPort] = set()
+
+        def leaves(unit: Unit, consumer: str) -> bool:
+            other = unit_of.get(consumer)
+            return other is None or group_of[other.name] != group_of[unit.name]
+
+        for unit in members:
+            for port in unit.outputs:
+                conditions = of_port.get(port, ALWAYS)
+                if conditions and (
+                    port in self.fetches or any(leaves(unit, c) for c in self.consumers.get(port, ()))
+                ):
+                    predicates |= {pred for pred, _ in conditions}
+            if unit.conditions:
+                followers = (f for name in unit.names for f in self.followers.get(name, ()))
+                if any(leaves(unit, follower) for follower in followers):
+                    predicates |= {pred for pred, _ in unit.conditions}
+        if not predicates:
+            return set()
+        return {
+            unit.name for unit in members if _is_control(unit) and self._belongs(unit, predicates, of_port)
+        }
+
+    def _belongs(
+        self, unit: Unit, predicates: set[OutputPort], of_port: Mapping[OutputPort, Conditions]
+    ) -> bool:
+        node = unit.node
+        assert node is not None
+        if node.op in SWITCH_OPS:
+            return self.aliases.origin(node.inputs[1]) in predicates
+        closed = (of_port.get(port, ALWAYS) for port in node.inputs)
+        return any(pred in predicates for conditions in closed for pred, _ in conditions - unit.conditions)
+
+    def _cut(self, units: Sequence[Unit]) -> list[_Region]:
+        """Pieces of at most `members_max` units, none of which parts a conditional."""
+        remaining: dict[OutputPort, int] = {}
+        for unit in units:
+            for pred in _predicates(unit, self.aliases):
+                remaining[pred] = remaining.get(pred, 0) + 1
+        pieces: list[list[Unit]] = [[]]
+        open_predicates: set[OutputPort] = set()
+        for unit in units:
+            if len(pieces[-1]) >= self.members_max and not open_predicates:
+                pieces.append([])
+            pieces[-1].append(unit)
+            for pred in _predicates(unit, self.aliases):
+                remaining[pred] -= 1
+                if remaining[pred]:
+                    open_predicates.add(pred)
+                else:
+                    open_predicates.discard(pred)
+        return [_Region(piece) for piece in pieces if _is_worth_it(piece)]
+
+    # -- rewriting ----------------------------------------------------------------------------------
+
+    def _rewrite(self, regions: Sequence[_Region]) -> Fused:
+        moved: dict[OutputPort, OutputPort] = {}
+        renamed: dict[str, str] = {}
+        made: dict[str, tuple[_Region, Node]] = {}
+        for number, region in enumerate(regions):
+            name = self._name(number)
+            node = self._region_node(name, region)
+            for unit in region.units:
+                for member in unit.names:
+                    if member not in region.copied:
+                        renamed[member] = name
+                        made[member] = (region, node)
+            for slot, port in enumerate(region.outputs):
+                moved[port] = OutputPort(name, slot)
+        nodes: list[Node] = []
+        placed: set[str] = set()
+        for node in self.graph:
+            entry = made.get(node.name)
+            if entry is None:
+                nodes.append(_rewired(node, moved, renamed, self.feeds))
+            elif entry[1].name not in placed:
+                placed.add(entry[1].name)
+                nodes.append(_rewired(entry[1], moved, renamed, self.feeds))
+        return Fused(self.graph.rewritten(nodes), moved)
+
+    def _name(self, number: int) -> str:
+        name = f"_region/{number}"
+        while name in self.graph:
+            name += "_"
+        return name
+
+    def _region_node(self, name: str, region: _Region) -> Node:
+        """The node of a region: what it takes from outside, what others take from it."""
+        units = region.units
+        own = {member for unit in units for member in unit.names}
+        # A Const costs nothing: it is copied into each region, and kept where others need it.
+        consts = {u.name for u in units if u.node is not None and u.node.op == "Const"}
+        region.copied = frozenset(consts)
+        produced = own - consts
+        program = Program(tuple(units), self.aliases, self.graph.nodes, self.feeds)
+        inputs = program.inputs
+        outputs = [
+            port
+            for unit in units
+            if unit.name not in consts
+            for port in unit.outputs
+            if port not in self.feeds
+            and (port in self.fetches or any(c not in own for c in self.consumers.get(port, ())))
+        ]
+        program.outputs = tuple(outputs)
+        region.outputs = program.outputs
+        controls: dict[str, None] = {}
+        for unit in units:
+            for control in unit.controls:
+                if control not in own:
+                    controls[control] = None
+            # A Const's control inputs are waited for although the Const itself is only copied.
+        for control in tuple(controls):
+            if control in produced:
+                del controls[control]
+        # An Identity's source may lie outside although nobody reads it here: keep the order and deadness.
+        taken = {port.node for port in inputs}
+        for unit in units:
+            for port in unit.inputs:
+                source = self.graph.nodes.get(port.node)
+                if source is not None and source.op == "Const" and not source.control_inputs:
+                    continue
+                if port.node not in own and port.node not in taken and port not in self.feeds:
+                    inputs = inputs if port in inputs else (*inputs, port)
+                    taken.add(port.node)
+        program.inputs = inputs
+        types = {"Tin": self._types(inputs), "Tout": self._types(outputs)}
+        return Node(
+            name,
+            "_Region",
+            inputs=inputs,
+            control_inputs=tuple(controls),
+            attrs={**types, "program": program},
+            device=next((u.node.device for u in units if u.node is not None), ""),
+            op_def=REGION,
+            output_types=types["Tout"],
+        )
+
+    def _types(self, ports: Iterable[OutputPort]) -> tuple[DType, ...]:
+        result = []
+        for port in ports:
+            node = self.graph.nodes.get(port.node)
+            types = () if node is None else node.output_types
+            dtype = types[port.slot] if port.slot < len(types) else dtypes.variant
+            result.append(dtype.base if port in self.feeds else dtype)
+        return tuple(result)
+
+
+class _Region:
+    """Units that become one node. `copied` are members that may stay in the graph as well."""
+
+    __slots__ = ("copied", "outputs", "units")
+
+    def __init__(self, units: list[Unit]) -> None:
+        self.units = units
+        self.outputs: tuple[OutputPort, ...] = ()
+        self.copied: frozenset[str] = frozenset()
+
+
+def _is_control(unit: Unit) -> bool:
+    return unit.node is not None and (unit.node.op in SWITCH_OPS or unit.node.op in MERGE_OPS)
+
+
+def _predicates(unit: Unit, aliases: Aliases) -> set[OutputPort]:
+    found = {pred for pred, _ in unit.conditions}
+    if unit.node is not None and unit.node.op in SWITCH_OPS:
+        found.add(aliases.origin(unit.node.inputs[1]))
+    return found
+
+
+def _is_worth_it(units: Iterable[Unit]) -> bool:
+    calls = 0
+    for unit in units:
+        if unit.loop is not None:
+            return True
+        assert unit.node is not None
+        calls += unit.node.op not in FORWARDING and unit.node.op not in ("Const", "NoOp")
+    return calls >= _CALLS_MIN
+
+
+def _rewired(
+    node: Node,
+    moved: Mapping[OutputPort, OutputPort],
+    renamed: Mapping[str, str],
+    feeds: frozenset[OutputPort],
+) -> Node:
+    """The node with edges from members turned to their regions."""
+    inputs = tuple(port if port in feeds else moved.get(port, port) for port in node.inputs)
+    controls = tuple(dict.fromkeys(renamed.get(name, name) for name in node.control_inputs))
+    controls = tuple(name for name in controls if name != node.name)
+    if inputs == node.inputs and controls == node.control_inputs:
+        return node
+    return replace(node, inputs=inputs, control_inputs=controls)
+
+
+__all__ = ["MEMBERS_MAX", "fuse"]

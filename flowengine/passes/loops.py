@@ -1,0 +1,237 @@
+"""Lower a while loop whose body is all synchronous: from frames and tags to Python's `while`.
+
+    Enter_i -> Merge_i -> Switch_i(LoopCond) -> body -> NextIteration_i -> Merge_i,  Switch_i:0 -> Exit_i
+        ->  one unit: v_i = enter_i; while cond(v): v = body(v);  exit_i = v_i
+
+What is not of this form, or holds a node that may wait, is left to the state machine, which can do all.
+Iterations then run one after another: one of the orders that the graph allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    FramePath,
+)
+from flowengine.ir.graph import Node, OutputPort
+from flowengine.passes.units import (
+    ALWAYS,
+    Aliases,
+    Loop,
+    LoopVariable,
+    Malformed,
+    Unit,
+    arranged,
+    assign_conditions,
+    topological,
+    unit_of_node,
+)
+
+
+def lower_loop(
+    frame: FramePath,
+    enters: list[Node],
+    nodes: list[Node],
+    inner: list[Unit],
+    order: Mapping[str, int],
+    aliases: Aliases,
+    is_member: Callable[[Node], bool],
+    used: Callable[[OutputPort], bool],
+) -> Unit:
+    """The loop of one frame as a unit; Malformed if it is not of the form above.
+
+    enters   the Enters into the frame
+    nodes    what runs in it, lowered inner loops excepted
+    inner    those, as units
+    used     whether anything takes a port
+    """
+    return _Lowering(frame, enters, nodes, inner, order, aliases, is_member, used).run()
+
+
+class _Lowering:
+    def __init__(
+        self,
+        frame: FramePath,
+        enters: list[Node],
+        nodes: list[Node],
+        inner: list[Unit],
+        order: Mapping[str, int],
+        aliases: Aliases,
+        is_member: Callable[[Node], bool],
+        used: Callable[[OutputPort], bool],
+    ) -> None:
+        self.frame = frame
+        self.enters = {node.name: node for node in enters}
+        self.nodes = nodes
+        self.inner = inner
+        self.order = order
+        self.aliases = aliases
+        self.is_member = is_member
+        self.used = used
+        self.by_name = {node.name: node for node in nodes}
+
+    def run(self) -> Unit:
+        variables = self._variables()
+        conds = [node for node in self.nodes if node.op == "LoopCond"]
+        if len(conds) != 1 or not variables:
+            raise Malformed
+        cond = conds[0]
+        merges = {variable.merge: index for index, variable in enumerate(variables)}
+        switches = self._switches(cond, merges)
+        exits = self._exits(switches)
+        units = self._body_units(cond, switches)
+        top, body = self._split(units, switches)
+        loop = Loop(
+            frame=self.frame[-1],
+            variables=variables,
+            constants=[node for node in self.enters.values() if node.attrs["is_constant"]],
+            cond=self.aliases.origin(OutputPort(cond.name, 0)),
+            cond_switch=next(iter(switches.values()))[0],
+            top=top,
+            body=body,
+            exits=exits,
+        )
+        self._check_conditions(loop, top, body, switches)
+        self._alias(loop, switches)
+        names = {node.name for node in self.nodes} | set(self.enters)
+        for unit in self.inner:
+            names |= unit.names
+        entering = list(self.enters.values())
+        return Unit(
+            name=f"loop {'/'.join(self.frame)}",
+            order=min(self.order[node.name] for node in entering),
+            loop=loop,
+            names=frozenset(names),
+            inputs=tuple(port for node in entering for port in node.inputs),
+            controls=tuple(name for node in entering for name in node.control_inputs),
+            outputs=tuple(exits),
+        )
+
+    def _variables(self) -> list[LoopVariable]:
+        variables: list[LoopVariable] = []
+        returning: set[str] = set()
+        for merge in self.nodes:
+            if merge.op not in MERGE_OPS or not any(p.node in self.enters for p in merge.inputs):
+                continue
+            if merge.op != "Merge" or len(merge.inputs) != 2 or merge.control_inputs:
+                raise Malformed
+            enter = self.enters.get(merge.inputs[0].node)
+            back = self.by_name.get(merge.inputs[1].node)
+            if enter is None or back is None or back.op not in NEXT_ITERATION_OPS:
+                raise Malformed
+            if enter.op != "Enter" or enter.attrs["is_constant"] or back.op != "NextIteration":
+                raise Malformed
+            if back.control_inputs or self.used(OutputPort(merge.name, 1)):
+                raise Malformed
+            if self.aliases.is_reference(back.inputs[0]):
+                raise Malformed
+            returning.add(back.name)
+            variables.append(LoopVariable(OutputPort(merge.name, 0), enter, back.inputs[0]))
+        entered = {variable.enter.name for variable in variables}
+        for enter in self.enters.values():
+            if not enter.attrs["is_constant"] and enter.name not in entered:
+                raise Malformed
+        if any(n.op in NEXT_ITERATION_OPS and n.name not in returning for n in self.nodes):
+            raise Malformed
+        return variables
+
+    def _switches(self, cond: Node, merges: Mapping[OutputPort, int]) -> dict[str, tuple[Node, int]]:
+        """{Switch: (node, index of its variable)} of the Switches that end the loop."""
+        found: dict[str, tuple[Node, int]] = {}
+        verdict = self.aliases.origin(OutputPort(cond.name, 0))
+        for node in self.nodes:
+            if node.op not in SWITCH_OPS or self.aliases.origin(node.inputs[1]) != verdict:
+                continue
+            index = merges.get(node.inputs[0])
+            if node.op != "Switch" or index is None or node.control_inputs:
+                raise Malformed
+            found[node.name] = (node, index)
+        if not found:
+            raise Malformed
+        return found
+
+    def _exits(self, switches: Mapping[str, tuple[Node, int]]) -> dict[OutputPort, int]:
+        exits: dict[OutputPort, int] = {}
+        for node in self.nodes:
+            if node.op not in EXIT_OPS:
+                for port in node.inputs:
+                    if port.node in switches and port.slot == 0:
+                        raise Malformed
+                continue
+            source = node.inputs[0]
+            if node.op != "Exit" or node.control_inputs or source.node not in switches or source.slot != 0:
+                raise Malformed
+            exits[OutputPort(node.name, 0)] = switches[source.node][1]
+        return exits
+
+    def _body_units(self, cond: Node, switches: Mapping[str, tuple[Node, int]]) -> list[Unit]:
+        """The units of the frame but for the machinery of the loop itself."""
+        structural = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS
+        result = list(self.inner)
+        loop_merges = {node.name for node in self.nodes if node.op in MERGE_OPS and self._is_loop_merge(node)}
+        inner_enters = {name for unit in self.inner for name in unit.names}
+        for node in self.nodes:
+            if node.name in inner_enters:
+                continue
+            if node.op in structural or node.name in switches or node.name in loop_merges:
+                if node.op in ENTER_OPS:
+                    raise Malformed  # into a loop that was not lowered
+                continue
+            if node is cond and node.control_inputs:
+                raise Malformed
+            if not self.is_member(node):
+                raise Malformed
+            result.append(unit_of_node(node, self.order[node.name]))
+        return topological(result)
+
+    def _is_loop_merge(self, node: Node) -> bool:
+        return any(port.node in self.enters for port in node.inputs)
+
+    def _split(
+        self, units: Iterable[Unit], switches: Mapping[str, tuple[Node, int]]
+    ) -> tuple[list[Unit], list[Unit]]:
+        """Units that run in every round, and those that run only while the loop goes on."""
+        going_on: set[str] = set()
+        top: list[Unit] = []
+        body: list[Unit] = []
+        for unit in units:
+            inside = any(
+                (port.node in switches and port.slot == 1) or port.node in going_on for port in unit.inputs
+            ) or any(name in going_on for name in unit.controls)
+            if any(name in switches for name in unit.controls):
+                raise Malformed
+            if inside:
+                going_on |= unit.names
+            (body if inside else top).append(unit)
+        return top, body
+
+    def _check_conditions(
+        self, loop: Loop, top: list[Unit], body: list[Unit], switches: Mapping[str, tuple[Node, int]]
+    ) -> None:
+        """No conditional may reach out of an iteration, and what is carried is always computed."""
+        of_port = assign_conditions([*top, *body], self.aliases, lambda port: ALWAYS)
+        cond_port = OutputPort(next(n.name for n in self.nodes if n.op == "LoopCond"), 0)
+        for port in [cond_port, *(variable.following for variable in loop.variables)]:
+            if of_port.get(port, ALWAYS):
+                raise Malformed
+        body_names = {name for unit in body for name in unit.names}
+        for variable in loop.variables:
+            port = variable.following
+            if port.node not in body_names and not (port.node in switches and port.slot == 1):
+                raise Malformed  # the last round would carry it too
+        loop.top = arranged(top)
+        loop.body = arranged(body)
+
+    def _alias(self, loop: Loop, switches: Mapping[str, tuple[Node, int]]) -> None:
+        """Only now that it is certain: Switches hand on the variables, constant Enters their input."""
+        for name, (node, _) in switches.items():
+            self.aliases.add(OutputPort(name, 1), node.inputs[0])
+        for node in loop.constants:
+            if node.op == "RefEnter" or not self.aliases.is_reference(node.inputs[0]):
+                self.aliases.add(OutputPort(node.name, 0), node.inputs[0])

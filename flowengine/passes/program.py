@@ -1,0 +1,119 @@
+"""A region's program: units in order, what they take and what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from flowengine.ir.graph import Node, OutputPort
+from flowengine.passes.units import Aliases, Loop, Unit
+
+
+class Program:
+    """Units in an order that respects their edges.
+
+    inputs    ports that it takes from outside, origins of what its units name
+    outputs   ports that others take from it
+    feeds     ports that the caller supplies, whatever node they are named after
+    """
+
+    __slots__ = ("aliases", "feeds", "inputs", "nodes", "outputs", "units")
+
+    def __init__(
+        self,
+        units: tuple[Unit, ...],
+        aliases: Aliases,
+        nodes: Mapping[str, Node],
+        feeds: frozenset[OutputPort],
+    ) -> None:
+        self.units = units
+        self.aliases = aliases
+        self.nodes = nodes
+        self.feeds = feeds
+        self.outputs: tuple[OutputPort, ...] = ()
+        self._alias_switches(units)
+        made = {port for unit in units for port in self.defines(unit)}
+        self.inputs: tuple[OutputPort, ...] = tuple(
+            dict.fromkeys(port for unit in units for port in self.uses(unit) if port not in made)
+        )
+
+    def _alias_switches(self, units: Iterable[Unit]) -> None:
+        """A Switch inside a region hands its input to both sides; who runs is what conditions say."""
+        for unit in units:
+            if unit.loop is not None:
+                self._alias_switches((*unit.loop.top, *unit.loop.body))
+            elif unit.node is not None and unit.node.op == "Switch":
+                source = unit.node.inputs[0]
+                if self.aliases.is_reference(source) and source not in self.feeds:
+                    source = OutputPort(unit.name, 0)
+                else:
+                    self.aliases.add(OutputPort(unit.name, 0), source)
+                self.aliases.add(OutputPort(unit.name, 1), source)
+
+    def origin(self, port: OutputPort) -> OutputPort:
+        return port if port in self.feeds else self.aliases.origin(port)
+
+    def constant(self, port: OutputPort) -> Node | None:
+        """The Const that a port is of, if no feed takes its place."""
+        node = self.nodes.get(port.node)
+        return node if node is not None and node.op == "Const" and port not in self.feeds else None
+
+    def reads(self, port: OutputPort) -> bool:
+        """Whether what comes from a port is a reference."""
+        return port not in self.feeds and self.aliases.is_reference(port)
+
+    def is_silent(self, unit: Unit) -> bool:
+        """Whether no code is written for a unit: it only hands on, or only orders."""
+        node = unit.node
+        if node is None:
+            return False
+        if node.op in ("Const", "NoOp") or self.aliases.forwards(node):
+            return True
+        return node.op == "Switch" and not self.reads(node.inputs[0])
+
+    def defines(self, unit: Unit) -> Iterator[OutputPort]:
+        """The ports that a unit's code gives a value to."""
+        if self.is_silent(unit):
+            return
+        node = unit.node
+        if node is not None and node.op in ("Switch", "Merge"):
+            yield OutputPort(unit.name, 0)
+            return
+        yield from unit.outputs
+
+    def uses(self, unit: Unit) -> Iterator[OutputPort]:
+        """The origins of what a unit's code takes from outside of the unit, Consts left out."""
+        for port in self._all_uses(unit):
+            origin = self.origin(port)
+            if self.constant(origin) is None:
+                yield origin
+
+    def _all_uses(self, unit: Unit) -> Iterator[OutputPort]:
+        for pred, _ in unit.conditions:
+            yield pred
+        if unit.loop is not None:
+            yield from self._loop_uses(unit.loop)
+            return
+        node = unit.node
+        assert node is not None
+        if node.op == "Switch":
+            yield node.inputs[1]
+            if not self.is_silent(unit):
+                yield node.inputs[0]
+        elif not self.is_silent(unit):
+            yield from unit.inputs
+
+    def _loop_uses(self, loop: Loop) -> Iterator[OutputPort]:
+        inside = {variable.merge for variable in loop.variables}
+        units = (*loop.top, *loop.body)
+        for unit in units:
+            inside.update(self.defines(unit))
+        entered = {OutputPort(node.name, 0) for node in loop.constants}
+        for variable in loop.variables:
+            yield variable.enter.inputs[0]
+        for node in loop.constants:
+            yield node.inputs[0]
+        wanted = [port for unit in units for port in self.uses(unit)]
+        wanted += [self.origin(loop.cond), *(self.origin(v.following) for v in loop.variables)]
+        for port in wanted:
+            if port not in inside and port not in entered:
+                yield port

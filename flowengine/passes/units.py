@@ -1,0 +1,231 @@
+"""Units: what a region is made of. One unit is a node, or a whole while loop that was lowered.
+
+A region's program is a list of units in an order that respects every edge, each with the *conditions*
+under which it runs: pairs (predicate, side) of the Switches it depends on. Conditions of a well-formed
+conditional end at its Merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from flowengine.ir.graph import Node, OutputPort
+
+#: {(the predicate's port, which output of the Switch)}
+Conditions: TypeAlias = frozenset[tuple[OutputPort, int]]
+ALWAYS: Conditions = frozenset()
+
+#: Nodes whose output is their input: a region writes no code for them.
+FORWARDING = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """A member of a region.
+
+    name       of the node; of a loop, a name that no node has
+    names      every node that it stands for
+    inputs     ports that it needs, from outside of it
+    controls   nodes that must have run before it
+    outputs    ports that it gives
+    """
+
+    name: str
+    order: int
+    node: Node | None = None
+    loop: Loop | None = None
+    names: frozenset[str] = frozenset()
+    inputs: tuple[OutputPort, ...] = ()
+    controls: tuple[str, ...] = ()
+    outputs: tuple[OutputPort, ...] = ()
+    conditions: Conditions = ALWAYS
+    #: Of a Merge: (predicate, side on which its first input is the one that ran).
+    chooser: tuple[OutputPort, int] | None = None
+
+
+def unit_of_node(node: Node, order: int) -> Unit:
+    outputs = tuple(OutputPort(node.name, slot) for slot in range(len(node.output_types)))
+    return Unit(
+        node.name, order, node, None, frozenset({node.name}), node.inputs, node.control_inputs, outputs
+    )
+
+
+@dataclass(slots=True, eq=False)
+class LoopVariable:
+    """What a loop carries: a Merge, the Enter that starts it, and what NextIteration brings back."""
+
+    merge: OutputPort
+    enter: Node
+    following: OutputPort
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """A while loop as Python's `while`: `top` runs each round, `body` while `cond` holds.
+
+    constants   Enters whose value every iteration has
+    exits       {port of an Exit: index of its variable}
+    """
+
+    frame: str
+    variables: list[LoopVariable]
+    constants: list[Node]
+    cond: OutputPort
+    cond_switch: Node
+    top: list[Unit]
+    body: list[Unit]
+    exits: dict[OutputPort, int] = field(default_factory=dict)
+
+
+class Aliases:
+    """Where a value really comes from, through nodes that only hand it on."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self._nodes = nodes
+        self._extra: dict[OutputPort, OutputPort] = {}
+
+    def add(self, port: OutputPort, source: OutputPort) -> None:
+        self._extra[port] = source
+
+    def is_reference(self, port: OutputPort) -> bool:
+        node = self._nodes.get(port.node)
+        return node is not None and port.slot < len(node.output_types) and node.output_types[port.slot].is_ref
+
+    def forwards(self, node: Node) -> bool:
+        """Whether the node's output is its input as it is: no reference is followed."""
+        return node.op in FORWARDING and (node.op == "RefIdentity" or not self.is_reference(node.inputs[0]))
+
+    def origin(self, port: OutputPort) -> OutputPort:
+        while True:
+            source = self._extra.get(port)
+            if source is None:
+                node = self._nodes.get(port.node)
+                if node is None or not self.forwards(node):
+                    return port
+                source = node.inputs[0]
+            port = source
+
+
+class Malformed(Exception):
+    """Control flow that is left to the state machine. Never leaves the passes."""
+
+
+def assign_conditions(
+    units: Sequence[Unit],
+    aliases: Aliases,
+    given: Callable[[OutputPort], Conditions],
+) -> dict[OutputPort, Conditions]:
+    """Find each unit's conditions; returns those of the ports. `units` are in topological order.
+
+    Raises Malformed for a Merge that does not close a conditional.
+    """
+    of_port: dict[OutputPort, Conditions] = {}
+    of_name: dict[str, Conditions] = {}
+
+    def look(port: OutputPort) -> Conditions:
+        found = of_port.get(port)
+        return given(port) if found is None else found
+
+    for unit in units:
+        node = unit.node
+        if node is not None and node.op == "Merge":
+            conditions, unit.chooser = _merged([look(port) for port in unit.inputs])
+        else:
+            conditions = ALWAYS.union(*(look(port) for port in unit.inputs))
+            conditions = conditions.union(*(of_name.get(name, ALWAYS) for name in unit.controls))
+        unit.conditions = conditions
+        if any((pred, 1 - side) in conditions for pred, side in conditions):
+            raise Malformed
+        for name in unit.names:
+            of_name[name] = conditions
+        is_switch = node is not None and node.op == "Switch"
+        for port in unit.outputs:
+            extra = {(aliases.origin(unit.inputs[1]), port.slot)} if is_switch else ()
+            of_port[port] = conditions.union(extra)
+    return of_port
+
+
+def _merged(sides: Sequence[Conditions]) -> tuple[Conditions, tuple[OutputPort, int]]:
+    """A Merge's conditions, what its inputs share, if they differ in the side of one predicate."""
+    if len(sides) != 2:
+        raise Malformed
+    only_left, only_right = sides[0] - sides[1], sides[1] - sides[0]
+    if len(only_left) != 1 or len(only_right) != 1:
+        raise Malformed
+    (left,), (right,) = only_left, only_right
+    if left[0] != right[0] or left[1] == right[1]:
+        raise Malformed
+    return sides[0] & sides[1], left
+
+
+def topological(units: Iterable[Unit]) -> list[Unit]:
+    """Units after what they depend on, the one constructed first in front; Malformed for a cycle."""
+    waiting, consumers, ready = _dependencies(units)
+    result: list[Unit] = []
+    while ready:
+        _, _, unit = heappop(ready)
+        result.append(unit)
+        for consumer in consumers.get(unit.name, ()):
+            waiting[consumer.name] -= 1
+            if not waiting[consumer.name]:
+                heappush(ready, (consumer.order, consumer.name, consumer))
+    if len(result) != len(waiting):
+        raise Malformed
+    return result
+
+
+def arranged(units: Iterable[Unit]) -> list[Unit]:
+    """A topological order in which units of the same conditions stand together where they can."""
+    waiting, consumers, heap = _dependencies(units)
+    ready: dict[Conditions, list[tuple[int, str, Unit]]] = {}
+    for entry in heap:
+        heappush(ready.setdefault(entry[2].conditions, []), entry)
+    result: list[Unit] = []
+    current = ALWAYS
+    while ready:
+        if current not in ready:
+            current = min(ready, key=lambda conditions: ready[conditions][0][:2])
+        group = ready[current]
+        _, _, unit = heappop(group)
+        if not group:
+            del ready[current]
+        result.append(unit)
+        for consumer in consumers.get(unit.name, ()):
+            waiting[consumer.name] -= 1
+            if not waiting[consumer.name]:
+                entry = (consumer.order, consumer.name, consumer)
+                heappush(ready.setdefault(consumer.conditions, []), entry)
+    return result
+
+
+def _dependencies(
+    units: Iterable[Unit],
+) -> tuple[dict[str, int], dict[str, list[Unit]], list[tuple[int, str, Unit]]]:
+    """({unit: how many it waits for}, {unit: who waits for it}, a heap of those that wait for none)."""
+    members = list(units)
+    unit_of = {name: unit for unit in members for name in unit.names}
+    waiting: dict[str, int] = {}
+    consumers: dict[str, list[Unit]] = {}
+    ready: list[tuple[int, str, Unit]] = []
+    for unit in members:
+        before = {source.name for source in _sources(unit, unit_of)} - {unit.name}
+        waiting[unit.name] = len(before)
+        for name in before:
+            consumers.setdefault(name, []).append(unit)
+        if not before:
+            heappush(ready, (unit.order, unit.name, unit))
+    return waiting, consumers, ready
+
+
+def _sources(unit: Unit, unit_of: Mapping[str, Unit]) -> Iterator[Unit]:
+    for port in unit.inputs:
+        source = unit_of.get(port.node)
+        if source is not None:
+            yield source
+    for name in unit.controls:
+        source = unit_of.get(name)
+        if source is not None:
+            yield source
