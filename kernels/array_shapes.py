@@ -190,10 +190,7 @@ def squeeze(x: Value, *, squeeze_dims: tuple[int, ...]) -> Array:
 
 
 def _tile_cost(x: Value, multiples: Array) -> float:
-    if multiples.ndim != 1:
-        return 0.0
-    times = math.prod(multiples.tolist())
-    return float(times * getattr(x, "nbytes", 8)) / FILL_BYTES_PER_MICROSECOND
+    return float(math.prod(multiples.tolist()) * x.nbytes) / FILL_BYTES_PER_MICROSECOND
 
 
 @lru_cache(maxsize=1024)
@@ -262,8 +259,6 @@ def tile_grad(x: Value, multiples: Array) -> Array:
 
 
 def _broadcast_cost(x: Value, shape: Array) -> float:
-    if shape.ndim != 1:
-        return 0.0
     return float(math.prod(shape.tolist()) * dtype_of(x).itemsize) / FILL_BYTES_PER_MICROSECOND
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core import dtypes
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels import segment_sums
 from flowengine.kernels.identity import summarize_value
@@ -257,7 +257,7 @@ def test_rows_added_by_index_on_every_path(dtype: Any, width: tuple[int, ...], m
     rng = np.random.default_rng(seed)
     count = 40
     size = 4 * segment_sums._SPARSE_ELEMENTS // 8 if many else 50
-    positions = rng.integers(0, count, size).astype(rng.choice([np.int32, np.int64]))
+    positions = rng.integers(0, count, size).astype(np.int32 if seed % 2 else np.int64)
     rows = rng.integers(-3 if np.dtype(dtype).kind != "u" else 0, 4, (size, *width)).astype(dtype)
     out = np.ones((count, *width), dtype)
     expected = out.copy()
@@ -425,8 +425,28 @@ def test_reversing_sequences_twice_is_nothing(run_op: Run, seed: int) -> None:
     (twice,) = run_op("ReverseSequence", once, lengths, seq_dim=seq, batch_dim=batch)
     np.testing.assert_array_equal(twice, x)
     for b, length in enumerate(lengths):
-        row = x.take(b, batch)
+        row: Any = x.take(b, batch)
         axis = seq - (batch < seq)
         moved = np.moveaxis(row, axis, 0)
         expected = np.concatenate([moved[:length][::-1], moved[length:]])
-        np.testing.assert_array_equal(np.moveaxis(once.take(b, batch), axis, 0), expected)
+        np.testing.assert_array_equal(np.moveaxis(np.take(once, b, batch), axis, 0), expected)
+
+
+def test_patches_of_volumes(run_op: Run) -> None:
+    x = np.arange(2 * 3 * 4 * 4 * 2).reshape(2, 3, 4, 4, 2)
+    (result,) = run_op(
+        "ExtractVolumePatches", x, ksizes=(1, 2, 2, 3, 1), strides=(1, 1, 2, 1, 1), padding=b"VALID"
+    )
+    assert result.shape == (2, 2, 2, 2, 2 * 2 * 3 * 2)
+    np.testing.assert_array_equal(result[1, 1, 1, 0], x[1, 1:3, 2:4, 0:3].reshape(-1))
+
+
+def test_abort_ends_the_step_not_the_process(run_op: Run) -> None:
+    with pytest.raises(AbortedError, match="no more"):
+        run_op("Abort", error_msg=b"no more")
+
+
+def test_the_gradient_of_tile_sums_the_tiles(run_op: Run) -> None:
+    x = np.arange(24).reshape(4, 6)
+    (result,) = run_op("TileGrad", x, np.array([2, 3], np.int32))
+    np.testing.assert_array_equal(result, x.reshape(2, 2, 3, 2).sum(axis=(0, 2)))

@@ -186,3 +186,42 @@ def test_tensors_of_lists(run_op: Run) -> None:
     first, second = run_op("Unpack", pair, num=2, types={"T": "variant"})
     assert first is a
     assert second is b
+
+
+def test_joining_needs_lengths_for_what_was_never_set(run_op: Run) -> None:
+    tensors = TensorList(_FLOAT, TensorShape([None, 2]), [np.ones((1, 2), np.float32), None])
+    with pytest.raises(InvalidArgumentError, match="leading_dims has only 0 elements"):
+        run_op("TensorListConcat", tensors, element_dtype=_FLOAT)
+    joined, lengths = run_op(
+        "TensorListConcatV2", tensors, np.array([-1, 2], np.int32), np.array([1, 2]), element_dtype=_FLOAT
+    )
+    np.testing.assert_array_equal(joined, [[1, 1], [0, 0], [0, 0]])
+    assert lengths.tolist() == [1, 2]
+    scalars = TensorList(_FLOAT, TensorShape([]), [np.float32(1)])
+    with pytest.raises(InvalidArgumentError, match="scalars instead"):
+        run_op("TensorListConcat", scalars, element_dtype=_FLOAT)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [([1, 1], "must add up to 3"), ([4, -1], "Invalid value in lengths"), ([[3]], "must be a vector")],
+)
+def test_splitting_refuses_lengths_that_do_not_fit(run_op: Run, lengths: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        run_op("TensorListSplit", np.zeros((3, 2), np.float32), _UNKNOWN, np.array(lengths))
+
+
+def test_scattering_into_a_list(run_op: Run) -> None:
+    rows = np.arange(4, dtype=np.float32).reshape(2, 2)
+    (sized,) = run_op("TensorListScatterV2", rows, np.array([2, 0]), _PAIR, np.int32(4))
+    assert [t is None for t in sized.tensors()] == [False, True, False, True]
+    (changed,) = run_op("TensorListScatterIntoExistingList", sized, rows, np.array([1, 5]))
+    assert changed.length == 6
+    assert changed.get(1).tolist() == [0, 1]
+    assert sized.get(1) is None
+    with pytest.raises(InvalidArgumentError, match="index 2 in list with size 2"):
+        run_op("TensorListScatterV2", rows, np.array([2, 0]), _PAIR, np.int32(2))
+    with pytest.raises(InvalidArgumentError, match="non-negative, but there is -1"):
+        run_op("TensorListScatter", rows, np.array([-1, 0]), _PAIR)
+    with pytest.raises(InvalidArgumentError, match="Expected: 1 Actual: 2"):
+        run_op("TensorListScatter", rows, np.array([1]), _PAIR)
