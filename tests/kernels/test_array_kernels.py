@@ -257,7 +257,7 @@ def test_rows_added_by_index_on_every_path(dtype: Any, width: tuple[int, ...], m
     rng = np.random.default_rng(seed)
     count = 40
     size = 4 * segment_sums._SPARSE_ELEMENTS // 8 if many else 50
-    positions = rng.integers(0, count, size).astype(np.int32 if seed % 2 else np.int64)
+    positions: Any = rng.integers(0, count, size).astype(np.int32 if seed % 2 else np.int64)
     rows = rng.integers(-3 if np.dtype(dtype).kind != "u" else 0, 4, (size, *width)).astype(dtype)
     out = np.ones((count, *width), dtype)
     expected = out.copy()
