@@ -312,7 +312,7 @@ class _Writer:
     def _condition(self, conditions: Conditions) -> str:
         """Outer predicates first: an inner one is only computed where they hold."""
         order = {port: index for index, port in enumerate(self._truths)}
-        terms = {(self.program.origin(pred), side) for pred, side in conditions}
+        terms = {(self.program.predicate(pred), side) for pred, side in conditions}
         tests = sorted(terms, key=lambda term: order[term[0]])
         return " and ".join(self._truths[p] if side else f"not {self._truths[p]}" for p, side in tests)
 
@@ -361,7 +361,7 @@ class _Writer:
         """(predicate, side on which the first input is the one)."""
         assert unit.chooser is not None
         pred, side = unit.chooser
-        return self.program.origin(pred), side
+        return self.program.predicate(pred), side
 
     def _call(self, node: Node) -> tuple[str, list[str]]:
         kernel = self.kernels.find(node)

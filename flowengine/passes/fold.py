@@ -34,6 +34,13 @@ from flowengine.passes.purity import Purity
 #: long as the plan lives, than computing it again costs time.
 FOLDED_BYTES_MAX: Final = 10_000_000
 
+#: All results of one pass, those included that only lead to others: planning has a bounded cost too.
+FOLDED_BYTES_TOTAL_MAX: Final = 10 * FOLDED_BYTES_MAX
+
+#: A kernel that says that it takes longer is left to the step: planning holds up the host's event loop,
+#: where a step would use another thread.
+FOLDED_MICROSECONDS_MAX: Final = 10_000.0
+
 
 def fold_constants(graph: Graph, context: PassContext) -> Graph:
     """The graph with pure nodes of constant inputs replaced; the same graph if there is none."""
@@ -55,6 +62,7 @@ class _Folding:
         self._moved: dict[OutputPort, OutputPort] = {}
         #: {name: what stands in its place}.
         self._replaced: dict[str, list[Node]] = {}
+        self._bytes_left = FOLDED_BYTES_TOTAL_MAX
 
     def run(self) -> Graph:
         if not self._has_something_to_fold():
@@ -85,7 +93,7 @@ class _Folding:
         known: list[Node] = []
         for port in node.inputs:
             constant = self._constant(port)
-            if constant is None:
+            if constant is None or self._bytes_left < 0:
                 return
             known.append(constant)
         if not self._is_pure(node) or any(
@@ -94,7 +102,10 @@ class _Folding:
             return
         inputs = [constant.attrs["value"] for constant in known]
         values = _evaluate(node, inputs, self._kernels, self._graph.producer)
-        if values is not None:
+        if values is None:
+            return
+        self._bytes_left -= sum(map(_stored_bytes, values))
+        if self._bytes_left >= 0:
             self._replace(node, known, values)
 
     def _constant(self, port: OutputPort) -> Node | None:
@@ -161,6 +172,8 @@ def _evaluate(
         return None
     arguments = _grouped(node, values)
     try:
+        if callable(kernel.heavy) and kernel.heavy(*arguments) > FOLDED_MICROSECONDS_MAX:
+            return None
         with np.errstate(all="ignore"):
             returned = kernel.bind(node, np)(*arguments)
     except Exception:

@@ -298,25 +298,20 @@ class _Fusing:
                     predicates |= {pred for pred, _ in unit.conditions}
         if not predicates:
             return set()
-        return {
-            unit.name for unit in members if _is_control(unit) and self._belongs(unit, predicates, of_port)
-        }
+        return {unit.name for unit in members if _is_control(unit) and self._belongs(unit, predicates)}
 
-    def _belongs(
-        self, unit: Unit, predicates: set[OutputPort], of_port: Mapping[OutputPort, Conditions]
-    ) -> bool:
-        node = unit.node
-        assert node is not None
-        if node.op in SWITCH_OPS:
-            return self.aliases.origin(node.inputs[1]) in predicates
-        closed = (of_port.get(port, ALWAYS) for port in node.inputs)
-        return any(pred in predicates for conditions in closed for pred, _ in conditions - unit.conditions)
+    @staticmethod
+    def _belongs(unit: Unit, predicates: set[OutputPort]) -> bool:
+        """Whether a Switch opens, or a Merge closes, a conditional on one of the predicates."""
+        if unit.chooser is not None:
+            return unit.chooser[0] in predicates
+        return unit.predicate in predicates
 
     def _cut(self, units: Sequence[Unit]) -> list[_Region]:
         """Pieces of at most `members_max` units, none of which parts a conditional."""
         remaining: dict[OutputPort, int] = {}
         for unit in units:
-            for pred in _predicates(unit, self.aliases):
+            for pred in _predicates(unit):
                 remaining[pred] = remaining.get(pred, 0) + 1
         pieces: list[list[Unit]] = [[]]
         open_predicates: set[OutputPort] = set()
@@ -324,7 +319,7 @@ class _Fusing:
             if len(pieces[-1]) >= self.members_max and not open_predicates:
                 pieces.append([])
             pieces[-1].append(unit)
-            for pred in _predicates(unit, self.aliases):
+            for pred in _predicates(unit):
                 remaining[pred] -= 1
                 if remaining[pred]:
                     open_predicates.add(pred)
@@ -442,10 +437,13 @@ def _is_control(unit: Unit) -> bool:
     return unit.node is not None and (unit.node.op in SWITCH_OPS or unit.node.op in MERGE_OPS)
 
 
-def _predicates(unit: Unit, aliases: Aliases) -> set[OutputPort]:
+def _predicates(unit: Unit) -> set[OutputPort]:
+    """The predicates that a unit has to do with: those of its conditions, and the one it opens or closes."""
     found = {pred for pred, _ in unit.conditions}
-    if unit.node is not None and unit.node.op in SWITCH_OPS:
-        found.add(aliases.origin(unit.node.inputs[1]))
+    if unit.predicate is not None:
+        found.add(unit.predicate)
+    if unit.chooser is not None:
+        found.add(unit.chooser[0])
     return found
 
 

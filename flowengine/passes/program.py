@@ -16,7 +16,7 @@ class Program:
     feeds     ports that the caller supplies, whatever node they are named after
     """
 
-    __slots__ = ("aliases", "feeds", "inputs", "nodes", "outputs", "units")
+    __slots__ = ("_own", "_predicates", "aliases", "feeds", "inputs", "nodes", "outputs", "units")
 
     def __init__(
         self,
@@ -30,6 +30,10 @@ class Program:
         self.nodes = nodes
         self.feeds = feeds
         self.outputs: tuple[OutputPort, ...] = ()
+        #: The nodes that the units stand for: only through these is a value followed back.
+        self._own = frozenset(name for unit in units for name in unit.names)
+        #: {a predicate as conditions name it: where this program has it from}
+        self._predicates: dict[OutputPort, OutputPort] = {}
         self._alias_switches(units)
         made = {port for unit in units for port in self.defines(unit)}
         self.inputs: tuple[OutputPort, ...] = tuple(
@@ -42,6 +46,8 @@ class Program:
             if unit.loop is not None:
                 self._alias_switches((*unit.loop.top, *unit.loop.body))
             elif unit.node is not None and unit.node.op == "Switch":
+                assert unit.predicate is not None
+                self._predicates[unit.predicate] = unit.node.inputs[1]
                 source = unit.node.inputs[0]
                 if self.aliases.is_reference(source) and source not in self.feeds:
                     source = OutputPort(unit.name, 0)
@@ -50,7 +56,17 @@ class Program:
                 self.aliases.add(OutputPort(unit.name, 1), source)
 
     def origin(self, port: OutputPort) -> OutputPort:
-        return port if port in self.feeds else self.aliases.origin(port)
+        """Where a value was made, or where it enters the program."""
+        while port not in self.feeds and port.node in self._own:
+            source = self.aliases.source(port)
+            if source is None:
+                break
+            port = source
+        return port
+
+    def predicate(self, port: OutputPort) -> OutputPort:
+        """The origin of a predicate that a condition names."""
+        return self.origin(self._predicates.get(port, port))
 
     def constant(self, port: OutputPort) -> Node | None:
         """The Const that a port is of, if no feed takes its place."""
@@ -89,7 +105,9 @@ class Program:
 
     def _all_uses(self, unit: Unit) -> Iterator[OutputPort]:
         for pred, _ in unit.conditions:
-            yield pred
+            yield self.predicate(pred)
+        if unit.chooser is not None:
+            yield self.predicate(unit.chooser[0])
         if unit.loop is not None:
             yield from self._loop_uses(unit.loop)
             return

@@ -44,6 +44,8 @@ class Unit:
     conditions: Conditions = ALWAYS
     #: Of a Merge: (predicate, side on which its first input is the one that ran).
     chooser: tuple[OutputPort, int] | None = None
+    #: Of a Switch: its predicate as conditions name it.
+    predicate: OutputPort | None = None
 
 
 def unit_of_node(node: Node, order: int) -> Unit:
@@ -98,15 +100,19 @@ class Aliases:
         """Whether the node's output is its input as it is: no reference is followed."""
         return node.op in FORWARDING and (node.op == "RefIdentity" or not self.is_reference(node.inputs[0]))
 
+    def source(self, port: OutputPort) -> OutputPort | None:
+        """Where the value was one node before, if that only handed it on."""
+        known = self._extra.get(port)
+        if known is not None:
+            return known
+        node = self._nodes.get(port.node)
+        return node.inputs[0] if node is not None and self.forwards(node) else None
+
     def origin(self, port: OutputPort) -> OutputPort:
-        while True:
-            source = self._extra.get(port)
-            if source is None:
-                node = self._nodes.get(port.node)
-                if node is None or not self.forwards(node):
-                    return port
-                source = node.inputs[0]
+        """Where the value was made."""
+        while (source := self.source(port)) is not None:
             port = source
+        return port
 
 
 class Malformed(Exception):
@@ -141,9 +147,10 @@ def assign_conditions(
             raise Malformed
         for name in unit.names:
             of_name[name] = conditions
-        is_switch = node is not None and node.op == "Switch"
+        if node is not None and node.op == "Switch":
+            unit.predicate = aliases.origin(unit.inputs[1])
         for port in unit.outputs:
-            extra = {(aliases.origin(unit.inputs[1]), port.slot)} if is_switch else ()
+            extra = () if unit.predicate is None else {(unit.predicate, port.slot)}
             of_port[port] = conditions.union(extra)
     return of_port
 

@@ -17,7 +17,7 @@ from flowengine.ir.validate import check_graph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
-from flowengine.passes.fold import FOLDED_BYTES_MAX, fold_constants
+from flowengine.passes.fold import FOLDED_BYTES_MAX, FOLDED_BYTES_TOTAL_MAX, fold_constants
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.prune import prune
 
@@ -147,6 +147,23 @@ def test_a_large_input_is_not_read() -> None:
     big = g.constant(0.0, shape=[FOLDED_BYTES_MAX // 4 + 1])
     y = g.ops.Sum(big, g.constant([0]), name="y")
     assert folded(g, y)["y"].op == "Sum"
+
+
+def test_what_takes_long_is_left_to_the_threads_of_the_step() -> None:
+    g = Graph()
+    a = g.constant(0.0, shape=[1500, 1500])
+    y = g.ops.MatMul(a, a, name="y")
+    assert folded(g, y)["y"].op == "MatMul"
+
+
+def test_all_results_together_are_bounded() -> None:
+    g = Graph()
+    tensor = g.constant(0.0, shape=[FOLDED_BYTES_MAX // 4])
+    count = FOLDED_BYTES_TOTAL_MAX // FOLDED_BYTES_MAX
+    for _ in range(count + 3):
+        tensor = g.ops.Neg(tensor)
+    result = folded(g, tensor)
+    assert sum(node.op == "Neg" for node in result) == 3
 
 
 def test_the_result_cannot_be_written_to() -> None:
