@@ -163,6 +163,11 @@ class FrameReader(Generic[T]):
         self._incoming = None
         self.incoming_bytes = 0
 
+    def drop_streams(self) -> None:
+        """Forget the streams that are open; a chunk of theirs is a fault from now on."""
+        self._streams.clear()
+        self.incoming_bytes = 0
+
     @property
     def is_between_frames(self) -> bool:
         """Whether the bytes so far end with a whole frame and no stream is open."""

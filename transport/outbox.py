@@ -142,6 +142,13 @@ class Outbox:
         if count:
             current[0] = memoryview(current[0])[count:]
 
+    def drop_streams(self) -> None:
+        """Send nothing more of large messages but the chunk under way."""
+        self.queued_bytes -= sum(large.remaining for large in (*self._waiting, *self._streams))
+        self._waiting.clear()
+        self._streams.clear()
+        self.open_bytes = 0
+
     def clear(self, *, keep_current: bool = False) -> None:
         """Forget everything; with `keep_current`, but the frames under way, which are never cut."""
         self._small.clear()

@@ -21,10 +21,11 @@ import trio
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
 from flowengine.transport import events as e
-from flowengine.transport.connection import Connection, Payload
+from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
+from flowengine.transport.payload import Payload
 from flowengine.transport.service import Handler, Reply, Request, Service, TensorSink, as_reply
 from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics

@@ -1,0 +1,399 @@
+"""The rendezvous that reaches other tasks: pushes under a credit, announcements and pulls above it.
+
+    exchange = Exchange("/job:worker/task:0")
+    peer = await connect(..., tensors=exchange)           and serve(..., tensors=exchange)
+    rendezvous = exchange.begin_step(7)
+    rendezvous.send(key, value, False)                    to whichever task the key's target is on
+    value, is_dead = await rendezvous.wait_received(key)
+    exchange.end_step(7)                                  when the step is over everywhere
+
+Send never waits. A tensor is pushed as soon as it exists if the credit reaches; if not, its key is announced
+and it is sent when somebody waits for it, so that nothing unawaited stands before what is awaited. Where even
+announcements find no credit the other side is told once, and asks for whatever it waits for from then on.
+
+What arrives for a step that has not begun here is kept, for one that has ended dropped, and from or for
+another incarnation of a task than the step knows never delivered. A peer that is lost fails the steps that it
+takes part in, at the keys that come from it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import (
+    AbortedError,
+    CancelledError,
+    FailedPreconditionError,
+    OpError,
+    UnavailableError,
+)
+from flowengine.core.names import DeviceName
+from flowengine.core.rendezvous import RendezvousKey
+from flowengine.transport import events as e
+from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.payload import Payload
+from flowengine.transport.peer import Peer
+from flowengine.transport.steps import EndedSteps, Step
+
+logger = logging.getLogger("flowengine.transport")
+
+#: Steps that failed elsewhere before they began here; more are forgotten, oldest first.
+_FAILED_EARLY_MAX: Final = 4096
+
+
+def task_of_device(device: str) -> str:
+    """The task part of a device's name: "/job:worker/task:1"."""
+    name = DeviceName.parse(device)
+    return str(replace(name, replica=None, type=None, index=None))
+
+
+class ExchangeStatistics(NamedTuple):
+    """What an exchange holds at one moment."""
+
+    steps: int
+    steps_not_begun: int
+    values_waiting: int
+    values_held_for_pull: int
+    values_dropped: int
+    ranges_ended: int
+
+
+class StepRendezvous:
+    """One step's rendezvous over all tasks. Keeps `flowengine.core.rendezvous.Rendezvous`."""
+
+    def __init__(self, exchange: Exchange, step: Step) -> None:
+        self._exchange = exchange
+        self._step = step
+
+    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        """Leave a value for its target; never waits.
+
+        Raises AlreadyExistsError if the key holds one here, UnavailableError if there is no connection to the
+        target's task, AbortedError if that task has restarted, InvalidArgumentError for a value that cannot
+        travel, ResourceExhaustedError for one larger than the target takes.
+        """
+        self._exchange.send(self._step, key, value, is_dead)
+
+    def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
+        """The value, if it is here already."""
+        return self._step.table.take(key)
+
+    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
+        """Take the value and its dead bit, waiting for it; cancelled, it leaves the value there.
+
+        Raises the error of `abort`, here or on another task, and ConnectionLostError or AbortedError if the
+        task that it comes from is gone.
+        """
+        return await self._step.table.wait_received(key)
+
+    def abort(self, error: Exception) -> None:
+        """Fail every waiter of the step, present and to come, on this task and on all that take part."""
+        self._exchange.abort(self._step, error)
+
+
+class Exchange:
+    """The tensors of one task: its steps, and the peers that it shares them with."""
+
+    def __init__(self, task: str, *, task_of: Callable[[str], str] = task_of_device) -> None:
+        """`task` as `task_of` gives it for devices of this process."""
+        self.task = task
+        self._task_of = task_of
+        self._peers: dict[str, Peer] = {}
+        self._steps: dict[int, Step] = {}
+        self._ended = EndedSteps()
+        self._failed_early: OrderedDict[int, OpError] = OrderedDict()
+        self._overflowing_here: set[Peer] = set()
+        self._overflowing_there: set[Peer] = set()
+        self._tasks: dict[str, str] = {}
+        self._values_dropped = 0
+
+    def begin_step(self, number: int, incarnations: Mapping[str, int] | None = None) -> StepRendezvous:
+        """The rendezvous of a step, with what has arrived for it.
+
+        incarnations    {task: incarnation} of those who take part; without it every peer may
+        FailedPreconditionError if the step has ended or has begun.
+        """
+        if number in self._ended:
+            raise FailedPreconditionError(f"step {number} has ended: step ids never return")
+        step = self._step(number)
+        if step.is_begun:
+            raise FailedPreconditionError(f"step {number} has begun already")
+        step.is_begun = True
+        step.incarnations = incarnations
+        error = self._failed_early.pop(number, None)
+        if error is not None:
+            step.table.abort(error)
+        return StepRendezvous(self, step)
+
+    def end_step(self, number: int, error: Exception | None = None) -> None:
+        """Drop all that is left of a step, and whatever comes for it later. May be repeated.
+
+        For the end of the step as a whole: what is still on its way to another task is dropped too.
+        """
+        self._ended.add(number)
+        self._failed_early.pop(number, None)
+        step = self._steps.pop(number, None)
+        reason = error if error is not None else CancelledError(f"step {number} has ended")
+        if step is not None:
+            step.table.abort(reason)
+            for peer, cost in step.announced.values():
+                peer.connection.give_back(cost)
+            step.announced.clear()
+            step.held.clear()
+        for peer in self._peers.values():
+            peer.connection.end_step(number, reason)
+            peer.flush()
+
+    def peer(self, task: str) -> Peer | None:
+        """The peer that is this task, if it is connected."""
+        return self._peers.get(task)
+
+    def statistics(self) -> ExchangeStatistics:
+        steps = self._steps.values()
+        return ExchangeStatistics(
+            steps=sum(step.is_begun for step in steps),
+            steps_not_begun=sum(not step.is_begun for step in steps),
+            values_waiting=sum(len(step.table) for step in steps),
+            values_held_for_pull=sum(len(step.held) for step in steps),
+            values_dropped=self._values_dropped,
+            ranges_ended=self._ended.ranges,
+        )
+
+    # What a step does.
+
+    def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        """See `StepRendezvous.send`."""
+        task = self._task(key.target_device)
+        if task == self.task:
+            step.table.send(key, value, is_dead)
+            return
+        if step.table.error is not None:
+            return
+        peer = self._peer_for(step, task)
+        connection = peer.connection
+        payload = Payload(() if is_dead else (value,))
+        if connection.is_pulled(key):
+            connection.answer_pull(key, payload, is_dead)
+        elif connection.may_push(payload):
+            connection.push(key, payload, is_dead)
+        else:
+            step.held[key] = (peer, payload, is_dead)
+            if connection.may_announce():
+                connection.announce(key, payload.size)
+            elif peer not in self._overflowing_here:
+                self._overflowing_here.add(peer)
+                connection.overflow()
+        peer.flush()
+
+    def abort(self, step: Step, error: Exception) -> None:
+        """See `StepRendezvous.abort`."""
+        if step.table.error is not None:
+            return
+        step.table.abort(error)
+        step.held.clear()
+        for task, peer in list(self._peers.items()):
+            if step.has_part(task):
+                peer.connection.end_step(step.number, error, tell=True)
+                peer.flush()
+
+    def _peer_for(self, step: Step, task: str) -> Peer:
+        error = step.lost.get(task)
+        if error is not None:
+            raise ConnectionLostError(f"nothing can be sent to {task} in step {step.number}: {error.message}")
+        peer = self._peers.get(task)
+        if peer is None or not peer.is_open:
+            raise UnavailableError(f"there is no connection to {task}")
+        error = self._restarted(step, task, peer)
+        if error is not None:
+            raise error
+        return peer
+
+    def _restarted(self, step: Step, task: str, peer: Peer) -> AbortedError | None:
+        expected = step.incarnations.get(task, 0) if step.incarnations is not None else 0
+        found = peer.identity.incarnation
+        if expected in (0, found):
+            return None
+        return AbortedError(
+            f"{task} has restarted: step {step.number} began with incarnation {expected}, it is {found} now"
+        )
+
+    def _about_to_wait(self, step: Step, key: RendezvousKey) -> Exception | None:
+        task = self._task(key.source_device)
+        if task == self.task:
+            return None
+        lost = step.lost.get(task)
+        if lost is not None:
+            return ConnectionLostError(f"{key.edge} will not come from {task}: {lost.message}")
+        announced = step.announced.pop(key, None)
+        peer = self._peers.get(task)
+        if announced is not None:
+            peer, cost = announced
+            peer.connection.give_back(cost)
+        elif peer is not None:
+            if key.source_incarnation not in (0, peer.identity.incarnation):
+                return AbortedError(
+                    f"{key.edge} will not come: {task} has restarted, incarnation {key.source_incarnation} "
+                    f"was expected and it is {peer.identity.incarnation} now"
+                )
+            if peer not in self._overflowing_there:
+                return None
+        if peer is not None and peer.is_open:
+            try:
+                peer.connection.pull(key)
+            except OpError as error:
+                return error
+            peer.flush()
+        return None
+
+    # What peers do. Keeps `flowengine.transport.service.TensorSink`.
+
+    def peer_opened(self, peer: Peer) -> None:
+        self._peers[peer.identity.task] = peer
+
+    def peer_lost(self, peer: Peer, error: OpError) -> None:
+        task = peer.identity.task
+        if self._peers.get(task) is peer:
+            del self._peers[task]
+        self._overflowing_here.discard(peer)
+        self._overflowing_there.discard(peer)
+
+        def is_from_there(key: RendezvousKey) -> bool:
+            return self._task(key.source_device) == task
+
+        for step in list(self._steps.values()):
+            step.announced = {key: where for key, where in step.announced.items() if where[0] is not peer}
+            step.held = {key: held for key, held in step.held.items() if held[0] is not peer}
+            if not step.is_begun:
+                # What a step finds when it begins later is meant for the next life.
+                step.table.drop(is_from_there)
+            elif step.has_part(task):
+                step.lost[task] = error
+                step.table.fail_waiters(
+                    is_from_there, ConnectionLostError(f"step {step.number} lost {task}: {error.message}")
+                )
+
+    def peer_event(self, peer: Peer, event: e.Event) -> None:
+        if isinstance(event, e.Pushed):
+            self._pushed(peer, event)
+        elif isinstance(event, e.Announced):
+            self._announced(peer, event)
+        elif isinstance(event, e.Pulled):
+            self._pulled(peer, event.key)
+        elif isinstance(event, e.StepFailed):
+            self._step_failed(event.step, event.error)
+        elif isinstance(event, e.CreditGrew):
+            self._credit_grew(peer)
+        elif isinstance(event, e.Overflowed):
+            self._overflowed(peer)
+
+    def _pushed(self, peer: Peer, event: e.Pushed) -> None:
+        connection, key, cost = peer.connection, event.key, event.cost
+
+        def release() -> None:
+            if cost:
+                connection.give_back(cost)
+
+        if not self._is_meant_for_us(peer, key):
+            release()
+            return
+        step = self._step(key.step)
+        announced = step.announced.pop(key, None)
+        if announced is not None:
+            connection.give_back(announced[1])
+        try:
+            step.table.deliver(key, event.value, event.is_dead, release)
+        except OpError as error:
+            self.abort(step, error)
+
+    def _announced(self, peer: Peer, event: e.Announced) -> None:
+        key = event.key
+        if not self._is_meant_for_us(peer, key):
+            peer.connection.give_back(event.cost)
+            return
+        step = self._step(key.step)
+        if step.table.error is not None:
+            peer.connection.give_back(event.cost)
+        elif step.table.is_awaited(key):
+            peer.connection.give_back(event.cost)
+            peer.connection.pull(key)
+        else:
+            step.announced[key] = (peer, event.cost)
+
+    def _pulled(self, peer: Peer, key: RendezvousKey) -> None:
+        if key.step in self._ended:
+            ended = CancelledError(f"step {key.step} has ended at {self.task}")
+            peer.connection.end_step(key.step, ended, tell=True)
+            return
+        step = self._steps.get(key.step)
+        held = step.held.pop(key, None) if step is not None else None
+        # If it is not here yet, the connection remembers the pull until it is, or until the step ends.
+        if held is not None:
+            peer.connection.answer_pull(key, held[1], held[2])
+
+    def _step_failed(self, number: int, error: OpError) -> None:
+        if number in self._ended:
+            return
+        step = self._steps.get(number)
+        if step is not None and step.is_begun:
+            step.table.abort(error)
+            step.held.clear()
+            return
+        self._failed_early[number] = error
+        if len(self._failed_early) > _FAILED_EARLY_MAX:
+            self._failed_early.popitem(last=False)
+
+    def _credit_grew(self, peer: Peer) -> None:
+        if peer not in self._overflowing_here:
+            return
+        for step in self._steps.values():
+            for key, (target, payload, is_dead) in list(step.held.items()):
+                if target is not peer:
+                    continue
+                if not peer.connection.may_push(payload):
+                    return
+                del step.held[key]
+                peer.connection.push(key, payload, is_dead)
+
+    def _overflowed(self, peer: Peer) -> None:
+        self._overflowing_there.add(peer)
+        task = peer.identity.task
+        for step in self._steps.values():
+            for key in step.table.waiting_keys():
+                if self._task(key.source_device) == task and peer.is_open:
+                    peer.connection.pull(key)
+
+    def _is_meant_for_us(self, peer: Peer, key: RendezvousKey) -> bool:
+        """Whether the key is of a living step, from this peer in this life, to this task."""
+        who = peer.identity
+        if (
+            key.step not in self._ended
+            and self._task(key.target_device) == self.task
+            and self._task(key.source_device) == who.task
+            and key.source_incarnation in (0, who.incarnation)
+        ):
+            return True
+        self._values_dropped += 1
+        return False
+
+    def _step(self, number: int) -> Step:
+        step = self._steps.get(number)
+        if step is None:
+            step = self._steps[number] = Step(number, self._about_to_wait)
+        return step
+
+    def _task(self, device: str) -> str:
+        task = self._tasks.get(device)
+        if task is None:
+            if len(self._tasks) > 4096:
+                # Names come from peers too: what they make up must not pile up.
+                self._tasks.clear()
+            task = self._tasks[device] = self._task_of(device)
+        return task
+
+
+__all__ = ["Exchange", "ExchangeStatistics", "StepRendezvous", "task_of_device"]

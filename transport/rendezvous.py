@@ -1,0 +1,157 @@
+"""Where Send leaves a value and Recv finds it, within one process: the table of one step.
+
+A producer never waits. A consumer may come before or after the value. A value is taken once; several
+consumers of one key are served in the order in which they came. `abort` reaches everybody, present and to
+come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import AlreadyExistsError, CancelledError
+from flowengine.core.rendezvous import RendezvousKey
+
+
+class _Held(NamedTuple):
+    value: Value
+    is_dead: bool
+    #: Called once, when the value is taken or dropped.
+    release: Callable[[], object] | None
+
+
+class _Waiter:
+    __slots__ = ("error", "held", "task")
+
+    def __init__(self, task: trio.lowlevel.Task) -> None:
+        self.task: Final = task
+        self.held: _Held | None = None
+        self.error: Exception | None = None
+
+
+class LocalRendezvous:
+    """One step's values in flight. Keeps `flowengine.core.rendezvous.Rendezvous`."""
+
+    def __init__(self, on_wait: Callable[[RendezvousKey], Exception | None] | None = None) -> None:
+        """`on_wait(key)` is told when somebody is about to wait; an error that it returns is raised there."""
+        self._on_wait = on_wait
+        self._held: dict[RendezvousKey, _Held] = {}
+        self._waiters: dict[RendezvousKey, deque[_Waiter]] = {}
+        self.error: Exception | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        """Leave a value; AlreadyExistsError if the key holds one. After `abort` it is dropped."""
+        self.deliver(key, value, is_dead, None)
+
+    def deliver(
+        self, key: RendezvousKey, value: Value, is_dead: bool, release: Callable[[], object] | None
+    ) -> None:
+        """As `send`; `release()` is called once, when the value is taken or dropped."""
+        held = _Held(value, is_dead, release)
+        if self.error is not None:
+            _release(held)
+            return
+        waiters = self._waiters.get(key)
+        if waiters:
+            waiter = waiters.popleft()
+            if not waiters:
+                del self._waiters[key]
+            waiter.held = held
+            trio.lowlevel.reschedule(waiter.task)
+            _release(held)
+            return
+        if key in self._held:
+            _release(held)
+            raise AlreadyExistsError(
+                f"{key.edge} was sent twice from {key.source_device} to {key.target_device} "
+                f"in step {key.step}, path {key.path}"
+            )
+        self._held[key] = held
+
+    def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
+        """The value, if it is there. Raises the error of `abort`."""
+        held = self._held.pop(key, None)
+        if held is not None:
+            _release(held)
+            return held.value, held.is_dead
+        if self.error is not None:
+            raise self.error
+        return None
+
+    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
+        """Take the value and its dead bit, waiting for it.
+
+        A value that is there is returned without a checkpoint. Cancelled, it leaves the value there.
+        """
+        found = self.take(key)
+        if found is not None:
+            return found
+        if self._on_wait is not None:
+            error = self._on_wait(key)
+            if error is not None:
+                raise error
+        waiter = _Waiter(trio.lowlevel.current_task())
+        self._waiters.setdefault(key, deque()).append(waiter)
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            waiters = self._waiters[key]
+            waiters.remove(waiter)
+            if not waiters:
+                del self._waiters[key]
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(give_up)
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.held is not None, "a receiver was woken without a value"
+        return waiter.held.value, waiter.held.is_dead
+
+    def abort(self, error: Exception) -> None:
+        """Fail every waiter, present and to come, with this error (the first one counts)."""
+        if self.error is not None:
+            return
+        self.error = error
+        held, self._held = self._held, {}
+        for each in held.values():
+            _release(each)
+        self.fail_waiters(lambda _: True, error)
+
+    def close(self) -> None:
+        """The step is over."""
+        self.abort(CancelledError("the step has ended"))
+
+    def waiting_keys(self) -> list[RendezvousKey]:
+        """Keys that somebody waits for."""
+        return list(self._waiters)
+
+    def is_awaited(self, key: RendezvousKey) -> bool:
+        """Whether somebody waits for this key."""
+        return key in self._waiters
+
+    def fail_waiters(self, concerned: Callable[[RendezvousKey], bool], error: Exception) -> None:
+        """Fail those who wait for the keys concerned."""
+        for key in [key for key in self._waiters if concerned(key)]:
+            for waiter in self._waiters.pop(key):
+                waiter.error = error
+                trio.lowlevel.reschedule(waiter.task)
+
+    def drop(self, concerned: Callable[[RendezvousKey], bool]) -> None:
+        """Drop the values of the keys concerned."""
+        for key in [key for key in self._held if concerned(key)]:
+            _release(self._held.pop(key))
+
+
+def _release(held: _Held) -> None:
+    if held.release is not None:
+        held.release()
+
+
+__all__ = ["LocalRendezvous"]
