@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
+    VECTOR,
     attr_shape,
     axis_of,
     each_unchanged,
     ranked,
-    ranked_at_least,
+    ranked_at_most,
     replace_dim,
     scalars,
     shape_from_input,
     unchanged,
     vector,
-    vectors,
 )
 
 
@@ -37,12 +36,22 @@ define(
     shape=attr_shape,
 )
 define("PlaceholderV2", outputs=["output: dtype"], attrs=["dtype: type", "shape: shape"], shape=attr_shape)
+
+
+def placeholder_with_default(c: ShapeContext) -> Sequence[TensorShape]:
+    """The attribute, whatever the default's shape: what is fed may be another."""
+    shape: TensorShape = c.attrs["shape"]
+    if not shape.is_compatible_with(c.input(0)):
+        raise InvalidArgumentError(f"the default has shape {c.input(0)}, which is not of shape {shape}")
+    return [shape]
+
+
 define(
     "PlaceholderWithDefault",
     inputs=["input: dtype"],
     outputs=["output: dtype"],
     attrs=["dtype: type", "shape: shape"],
-    shape=attr_shape,
+    shape=placeholder_with_default,
 )
 
 
@@ -171,12 +180,20 @@ define(
     attrs=["T: type", "out_type: {int32, int64} = int32"],
     shape=scalars,
 )
+
+
+def fill(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 1)
+    ranked(c, 1, 0)
+    return [c.input_as_shape(0)]
+
+
 define(
     "Fill",
     inputs=["dims: index_type", "value: T"],
     outputs=["output: T"],
     attrs=["T: type", "index_type: {int32, int64} = int32"],
-    shape=shape_from_input(0),
+    shape=fill,
 )
 define(
     "Empty",
@@ -191,6 +208,7 @@ define(
 def reshape(c: ShapeContext) -> Sequence[TensorShape]:
     """(...), target -> target, with the one dimension given as -1 found from the number of elements."""
     source = c.input(0)
+    ranked_at_most(c, 1, 1)
     target = c.input_as_shape(1)
     if target.dims is None:
         return [UNKNOWN_SHAPE]
@@ -285,12 +303,21 @@ define(
     attrs=["T: {int32, int64} = int32"],
     shape=broadcast_args,
 )
+
+
+def broadcast_gradient_args(c: ShapeContext) -> Sequence[TensorShape]:
+    """The axes to sum over, as many as differ."""
+    ranked(c, 0, 1)
+    ranked(c, 1, 1)
+    return [VECTOR, VECTOR]
+
+
 define(
     "BroadcastGradientArgs",
     inputs=["s0: T", "s1: T"],
     outputs=["r0: T", "r1: T"],
     attrs=["T: {int32, int64} = int32"],
-    shape=vectors,
+    shape=broadcast_gradient_args,
 )
 
 
@@ -329,47 +356,4 @@ define(
         ),
     ],
     shape=bitcast,
-)
-
-
-def edit_distance(c: ShapeContext) -> Sequence[TensorShape]:
-    """All dimensions of the dense shapes but the last, the larger of both."""
-    a, b = c.input_as_shape(2), c.input_as_shape(5)
-    if a.dims is None or b.dims is None:
-        return [UNKNOWN_SHAPE]
-    if len(a.dims) != len(b.dims):
-        raise InvalidArgumentError(f"hypothesis and truth differ in rank: {a} and {b}")
-    pairs = zip(a.dims[:-1], b.dims[:-1], strict=True)
-    return [TensorShape([None if x is None or y is None else max(x, y) for x, y in pairs])]
-
-
-define(
-    "EditDistance",
-    inputs=[
-        "hypothesis_indices: int64",
-        "hypothesis_values: T",
-        "hypothesis_shape: int64",
-        "truth_indices: int64",
-        "truth_values: T",
-        "truth_shape: int64",
-    ],
-    outputs=["output: float"],
-    attrs=["normalize: bool = true", "T: type"],
-    shape=edit_distance,
-)
-
-
-def fingerprint(c: ShapeContext) -> Sequence[TensorShape]:
-    shape = ranked_at_least(c, 0, 1)
-    method = c.input_value(1)
-    width = 8 if method is not None and to_array(method).item() == b"farmhash64" else None
-    return [TensorShape([shape[0], width])]
-
-
-define(
-    "Fingerprint",
-    inputs=["data: T", "method: string"],
-    outputs=["fingerprint: uint8"],
-    attrs=["T: type"],
-    shape=fingerprint,
 )

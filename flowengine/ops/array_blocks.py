@@ -11,7 +11,14 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import dims_of, divide_dim, multiply_dims, ranked, windowed
+from flowengine.ops.shape_functions import (
+    dims_of,
+    divide_dim,
+    multiply_dims,
+    pairs_value,
+    ranked,
+    windowed,
+)
 
 
 def space_to_depth(c: ShapeContext) -> Sequence[TensorShape]:
@@ -71,10 +78,12 @@ define(
 
 def space_to_batch(c: ShapeContext) -> Sequence[TensorShape]:
     block: int = c.attrs["block_size"]
-    return [_to_batch(ranked(c, 0, 4), [block, block], c.input_value(1), 2)]
+    return [_to_batch(ranked(c, 0, 4), [block, block], pairs_value(c, 1, 2), 2)]
 
 
-def _to_batch(shape: TensorShape, blocks: Sequence[int], paddings: Any, count: int) -> TensorShape:
+def _to_batch(
+    shape: TensorShape, blocks: Sequence[int], paddings: Sequence[tuple[int, int]] | None, count: int
+) -> TensorShape:
     """(N, s..., rest) -> (N * blocks, (s + padding) / block ..., rest)"""
     if shape.dims is None:
         return UNKNOWN_SHAPE
@@ -86,9 +95,9 @@ def _to_batch(shape: TensorShape, blocks: Sequence[int], paddings: Any, count: i
         if paddings is None or d is None:
             dims.append(None)
             continue
-        before, after = (int(p) for p in to_array(paddings)[axis])
+        before, after = paddings[axis]
         if before < 0 or after < 0:
-            raise InvalidArgumentError(f"paddings cannot be negative: {to_array(paddings).tolist()}")
+            raise InvalidArgumentError(f"paddings cannot be negative: {list(paddings)}")
         dims.append(divide_dim(d + before + after, blocks[axis], "A padded dimension"))
     return TensorShape([*dims, *shape.dims[count + 1 :]])
 
@@ -108,7 +117,7 @@ def space_to_batch_nd(c: ShapeContext) -> Sequence[TensorShape]:
     if blocks is None:
         return [UNKNOWN_SHAPE if shape.dims is None else _open_blocks(c, shape)]
     sizes = _block_sizes(blocks)
-    return [_to_batch(shape, sizes, c.input_value(2), len(sizes))]
+    return [_to_batch(shape, sizes, pairs_value(c, 2, len(sizes)), len(sizes))]
 
 
 def _block_sizes(blocks: Any) -> list[int]:
@@ -138,10 +147,12 @@ define(
 
 def batch_to_space(c: ShapeContext) -> Sequence[TensorShape]:
     block: int = c.attrs["block_size"]
-    return [_to_space(ranked(c, 0, 4), [block, block], c.input_value(1), 2)]
+    return [_to_space(ranked(c, 0, 4), [block, block], pairs_value(c, 1, 2), 2)]
 
 
-def _to_space(shape: TensorShape, blocks: Sequence[int], crops: Any, count: int) -> TensorShape:
+def _to_space(
+    shape: TensorShape, blocks: Sequence[int], crops: Sequence[tuple[int, int]] | None, count: int
+) -> TensorShape:
     """(N, s..., rest) -> (N / blocks, s * block - crops ..., rest)"""
     if shape.dims is None:
         return UNKNOWN_SHAPE
@@ -153,10 +164,10 @@ def _to_space(shape: TensorShape, blocks: Sequence[int], crops: Any, count: int)
         if crops is None or d is None:
             dims.append(None)
             continue
-        before, after = (int(p) for p in to_array(crops)[axis])
+        before, after = crops[axis]
         size = d * blocks[axis] - before - after
         if before < 0 or after < 0 or size < 0:
-            raise InvalidArgumentError(f"crops {to_array(crops).tolist()} do not fit shape {shape}")
+            raise InvalidArgumentError(f"crops {list(crops)} do not fit shape {shape}")
         dims.append(size)
     return TensorShape([*dims, *shape.dims[count + 1 :]])
 
@@ -176,7 +187,7 @@ def batch_to_space_nd(c: ShapeContext) -> Sequence[TensorShape]:
     if blocks is None:
         return [UNKNOWN_SHAPE if shape.dims is None else _open_blocks(c, shape)]
     sizes = _block_sizes(blocks)
-    return [_to_space(shape, sizes, c.input_value(2), len(sizes))]
+    return [_to_space(shape, sizes, pairs_value(c, 2, len(sizes)), len(sizes))]
 
 
 define(

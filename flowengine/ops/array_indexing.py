@@ -24,7 +24,6 @@ from flowengine.ops.shape_functions import (
     suffix,
     unchanged,
     vector,
-    vectors,
 )
 
 
@@ -99,6 +98,7 @@ define(
 
 def scatter_nd(c: ShapeContext) -> Sequence[TensorShape]:
     """(outer..., k), (outer..., rest...), shape -> shape"""
+    ranked(c, 2, 1)
     shape = c.input_as_shape(2)
     check_scatter_nd(shape, c.input(0), c.input(1))
     return [shape]
@@ -280,12 +280,20 @@ define(
     attrs=["T: type", "Taxis: {int32, int64} = int64", "out_idx: {int32, int64} = int32"],
     shape=unique_along,
 )
+
+
+def list_diff(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 0, 1)
+    ranked(c, 1, 1)
+    return [VECTOR, VECTOR]
+
+
 define(
     "ListDiff",
     inputs=["x: T", "y: T"],
     outputs=["out: T", "idx: out_idx"],
     attrs=["T: type", "out_idx: {int32, int64} = int32"],
-    shape=vectors,
+    shape=list_diff,
 )
 
 

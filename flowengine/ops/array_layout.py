@@ -12,6 +12,7 @@ from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
     axis_of,
+    axis_value,
     dims_of,
     divide_dim,
     merge,
@@ -171,7 +172,7 @@ define(
 
 def split(c: ShapeContext) -> Sequence[TensorShape]:
     """Equal parts along one axis."""
-    axis = scalar_value(c, 0)
+    axis = axis_value(c, 0)
     shape = ranked_at_least(c, 1, 1)
     count: int = c.attrs["num_split"]
     if axis is None or shape.dims is None:
@@ -194,8 +195,9 @@ define(
 def split_sizes(c: ShapeContext) -> Sequence[TensorShape]:
     """Parts of given sizes along one axis; -1 takes what is left."""
     shape = ranked_at_least(c, 0, 1)
+    ranked(c, 1, 1)
     sizes = c.input_value(1)
-    axis = scalar_value(c, 2)
+    axis = axis_value(c, 2)
     count = c.num_outputs
     if shape.dims is None:
         return [UNKNOWN_SHAPE] * count
@@ -250,6 +252,7 @@ define("TileGrad", inputs=["input: T", "multiples: int32"], outputs=["output: T"
 
 
 def broadcast_to(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 1, 1)
     shape, target = c.input(0), c.input_as_shape(1)
     if shape.dims is not None and target.dims is not None:
         if len(shape.dims) > len(target.dims):
@@ -328,9 +331,11 @@ define(
 )
 
 
-def reverse(c: ShapeContext) -> Sequence[TensorShape]:
-    ranked(c, 1, 1)
-    return [c.input(0)]
+def reverse_flags(c: ShapeContext) -> Sequence[TensorShape]:
+    """One flag for every axis."""
+    shape, flags = c.input(0), ranked(c, 1, 1)
+    rank = merge_dims(shape.rank, flags[0], "The rank and the number of flags")
+    return [shape if shape.dims is not None or rank is None else unknown_of_rank(rank)]
 
 
 define(
@@ -343,8 +348,15 @@ define(
             "complex128, string}"
         )
     ],
-    shape=reverse,
+    shape=reverse_flags,
 )
+
+
+def reverse(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 1, 1)
+    return [c.input(0)]
+
+
 define(
     "ReverseV2",
     inputs=["tensor: T", "axis: Tidx"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
@@ -14,6 +15,8 @@ def spectrogram(c: ShapeContext) -> Sequence[TensorShape]:
     """(samples, channels) -> (channels, windows, frequencies)"""
     samples, channels = dims_of(ranked(c, 0, 2), 2)
     window, stride = c.attrs["window_size"], c.attrs["stride"]
+    if window < 2 or stride < 1:
+        raise InvalidArgumentError(f"window_size {window} must be at least 2, stride {stride} at least 1")
     count = None
     if samples is not None:
         count = 0 if samples < window else 1 + (samples - window) // stride

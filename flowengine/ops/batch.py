@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked_at_least, replace_dim
@@ -47,12 +47,19 @@ define(
     attrs=["timeout_micros: int", 'container: string = ""', 'shared_name: string = ""', "T: type"],
     shape=unbatch,
 )
+
+
+def unbatch_grad(c: ShapeContext) -> Sequence[TensorShape]:
+    """The gradients of a batch: as many rows as it had, for one of its steps; none for the others."""
+    return [UNKNOWN_SHAPE]
+
+
 define(
     "UnbatchGrad",
     inputs=["original_input: T", "batch_index: int64", "grad: T", "id: int64"],
     outputs=["batched_grad: T"],
     attrs=['container: string = ""', 'shared_name: string = ""', "T: type"],
-    shape=unbatch,
+    shape=unbatch_grad,
 )
 define(
     "BatchFunction",

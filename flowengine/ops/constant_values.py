@@ -125,7 +125,9 @@ class ConstantValues:
                 if int(array) == -1:
                     return UNKNOWN_SHAPE
                 raise Unknown
-            return TensorShape([None if d < 0 else int(d) for d in array.reshape(-1)])
+            if array.ndim > 1:
+                raise Unknown
+            return TensorShape([None if d < 0 else int(d) for d in array])
         node = self._inference.graph.nodes[port.node]
         op, inputs = node.op, node.inputs
         if op in ("Shape", "ShapeN"):

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import at_least, dims_of, like_input, merge_dims, ranked, ranked_at_least
+from flowengine.ops.shape_functions import (
+    at_least,
+    dims_of,
+    like_input,
+    merge_dims,
+    ranked,
+    ranked_at_least,
+    replace_dim,
+)
 
 
 def resize(c: ShapeContext) -> Sequence[TensorShape]:
@@ -114,9 +122,7 @@ define(
 
 def colours(c: ShapeContext) -> Sequence[TensorShape]:
     shape = ranked_at_least(c, 0, 1)
-    if shape.dims is not None:
-        merge_dims(shape.dims[-1], 3, "The channels and 3")
-    return [shape]
+    return [replace_dim(shape, -1, merge_dims(shape[-1], 3, "The channels and 3"))]
 
 
 define("HSVToRGB", inputs=["images: T"], outputs=["output: T"], attrs=["T: floattype = float"], shape=colours)

@@ -8,7 +8,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import ranked, scalars, vector
+from flowengine.ops.shape_functions import merge_dims, ranked, scalars, vector
 
 
 def decode_image(c: ShapeContext) -> Sequence[TensorShape]:
@@ -50,7 +50,8 @@ define(
 def decode_and_crop(c: ShapeContext) -> Sequence[TensorShape]:
     ranked(c, 0, 0)
     window = c.input_value(1)
-    height, width = (None, None) if window is None else (int(v) for v in to_array(window)[2:4])
+    merge_dims(ranked(c, 1, 1)[0], 4, "The length of crop_window and 4")
+    height, width = (None, None) if window is None else to_array(window).tolist()[2:]
     return [TensorShape([height, width, c.attrs["channels"] or None])]
 
 

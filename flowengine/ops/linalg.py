@@ -214,11 +214,14 @@ define(
 
 
 def eigen(c: ShapeContext) -> Sequence[TensorShape]:
-    """(..., M, M) -> eigenvalues (..., M), eigenvectors (..., M, M) or, if not wanted, nothing"""
+    """(..., M, M) -> eigenvalues (..., M), eigenvectors (..., M, M)
+
+    What is not wanted is no empty tensor but has a shape that nobody should rely on.
+    """
     shape = _square(c, 0)
     if shape.dims is None:
         return [UNKNOWN_SHAPE, UNKNOWN_SHAPE]
-    return [prefix(shape, -1), shape if c.attrs["compute_v"] else vector(0)]
+    return [prefix(shape, -1), shape if c.attrs["compute_v"] else UNKNOWN_SHAPE]
 
 
 define(
@@ -268,7 +271,7 @@ def svd(c: ShapeContext) -> Sequence[TensorShape]:
     least = smaller(rows, columns)
     values = batch.concatenate(vector(least))
     if not c.attrs["compute_uv"]:
-        return [values, vector(0), vector(0)]
+        return [values, UNKNOWN_SHAPE, UNKNOWN_SHAPE]
     full = c.attrs["full_matrices"]
     return [
         values,

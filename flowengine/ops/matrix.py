@@ -112,6 +112,7 @@ define(
 
 def cross(c: ShapeContext) -> Sequence[TensorShape]:
     ranked_at_least(c, 0, 1)
+    ranked_at_least(c, 1, 1)
     shape = merge(c, (0, 1))
     if shape.dims is not None:
         merge_dims(shape.dims[-1], 3, "The last dimension and 3")

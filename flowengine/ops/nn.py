@@ -9,6 +9,7 @@ from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, broadc
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
+    MATRIX,
     VECTOR,
     at_least,
     dimension_value,
@@ -107,7 +108,8 @@ define(
 
 def softmax_cross_entropy(c: ShapeContext) -> Sequence[TensorShape]:
     """logits, labels (batch, classes), broadcast -> loss (batch), gradient (batch, classes)"""
-    shape = broadcast_shapes(c.input(0), c.input(1)).with_rank(2)
+    known = [s if s.dims is not None else MATRIX for s in (c.input(0), c.input(1))]
+    shape = broadcast_shapes(*known).with_rank(2)
     return [vector(shape[0]), shape]
 
 
@@ -172,7 +174,7 @@ define(
 
 
 def bias_add_grad(c: ShapeContext) -> Sequence[TensorShape]:
-    shape = ranked_at_least(c, 0, 2)
+    shape = ranked_at_least(c, 0, 3 if c.attrs["data_format"] == b"NCHW" else 2)
     if shape.dims is None:
         return [VECTOR]
     return [vector(shape.dims[1 if c.attrs["data_format"] == b"NCHW" else -1])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext
@@ -16,6 +15,7 @@ from flowengine.ops.shape_functions import (
     merge_dims,
     multiply_dims,
     of_rank,
+    pairs_value,
     ranked,
     windowed,
 )
@@ -354,10 +354,10 @@ def _fused_conv(c: ShapeContext, image: TensorShape, paddings_index: int, filter
     n, h, w, depth = dims_of(image, 4)
     window = dims_of(ranked(c, filter_index, 4), 4)
     merge_dims(depth, window[2], "The channels of input and filter")
-    paddings = c.input_value(paddings_index)
+    paddings = pairs_value(c, paddings_index, 4)
     if paddings is None:
         return TensorShape([None, None, None, window[3]])
-    amounts = to_array(paddings).reshape(4, 2).sum(axis=1).tolist()
+    amounts = [before + after for before, after in paddings]
     spatial = [add_dims(h, amounts[1]), add_dims(w, amounts[2])]
     return join_layout(add_dims(n, amounts[0]), windows(c, spatial, window[:2], b"NHWC"), window[3], b"NHWC")
 

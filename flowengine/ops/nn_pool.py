@@ -301,8 +301,8 @@ def fractional_pool(c: ShapeContext) -> Sequence[TensorShape]:
     """Each dimension divided by its ratio, rounded down; and where the rows and columns were cut."""
     dims = dims_of(ranked(c, 0, 4), 4)
     ratios = c.attrs["pooling_ratio"]
-    if len(ratios) != 4:
-        raise InvalidArgumentError(f"pooling_ratio must have 4 elements, not {list(ratios)}")
+    if len(ratios) != 4 or any(ratio < 1 for ratio in ratios):
+        raise InvalidArgumentError(f"pooling_ratio must have 4 elements of at least 1, not {list(ratios)}")
     sizes = [None if d is None else int(d / ratio) for d, ratio in zip(dims, ratios, strict=True)]
     return [TensorShape(sizes), vector(add_dims(sizes[1], 1)), vector(add_dims(sizes[2], 1))]
 

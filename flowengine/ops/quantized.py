@@ -112,7 +112,9 @@ define(
 
 def fake_quant_channel_grad(c: ShapeContext) -> Sequence[TensorShape]:
     """Gradients of the inputs and of the bounds, one bound for each channel."""
-    shape = ranked_at_least(c, 0, 1).merge_with(c.input(1))
+    ranked_at_least(c, 0, 1)
+    ranked_at_least(c, 1, 1)
+    shape = merge(c, (0, 1))
     channels = vector(merge_dims(shape[-1], ranked(c, 2, 1)[0], "The channels and the bounds"))
     return [shape, channels, channels]
 

@@ -8,12 +8,13 @@ from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import axis_of, scalar_value, unchanged
+from flowengine.ops.shape_functions import axis_of, ranked_at_most, scalar_value, unchanged
 
 
 def reduction(c: ShapeContext) -> Sequence[TensorShape]:
     """The axes of the second input become 1 (keep_dims) or go."""
     shape = c.input(0)
+    ranked_at_most(c, 1, 1)
     axes = c.input_value(1)
     keep = c.attrs["keep_dims"]
     if shape.dims is None:

@@ -179,7 +179,10 @@ def merge_dims(a: Dimension, b: Dimension, what: str = "Dimensions") -> Dimensio
 
 def axis_of(value: Any, rank: int, what: str = "axis") -> int:
     """A constant axis, counted from the front, checked against a rank."""
-    axis = int(to_array(value).reshape(()))
+    array = to_array(value)
+    if array.size != 1:
+        raise InvalidArgumentError(f"{what} must be one number, but has shape {list(array.shape)}")
+    axis = int(array.reshape(()))
     if not -rank <= axis < rank:
         raise InvalidArgumentError(f"{what} must be in the range [{-rank}, {rank}), but is {axis}")
     return axis + rank if axis < 0 else axis
@@ -192,12 +195,34 @@ def scalar_value(c: ShapeContext, index: int) -> int | None:
     return None if value is None else int(to_array(value).reshape(()))
 
 
+def axis_value(c: ShapeContext, index: int) -> int | None:
+    """The axis that a constant input of one element holds; None if it is not constant."""
+    value = c.input_value(index)
+    if value is None:
+        return None
+    array = to_array(value)
+    if array.size != 1:
+        raise InvalidArgumentError(
+            f"an axis must be one number, but input {index} has shape {list(array.shape)}"
+        )
+    return int(array.reshape(()))
+
+
 def dimension_value(c: ShapeContext, index: int) -> Dimension:
     """The dimension that a scalar input gives; InvalidArgumentError if it is constant and negative."""
     value = scalar_value(c, index)
     if value is not None and value < 0:
         raise InvalidArgumentError(f"a size must not be negative, but input {index} is {value}")
     return value
+
+
+def pairs_value(c: ShapeContext, index: int, count: int) -> list[tuple[int, int]] | None:
+    """The rows (before, after) of a constant (count, 2) input; None if it is not constant."""
+    shape = ranked(c, index, 2)
+    if not shape.is_compatible_with(TensorShape([count, 2])):
+        raise InvalidArgumentError(f"input {index} must have shape [{count},2], but has {shape}")
+    value = c.input_value(index)
+    return None if value is None else [(int(a), int(b)) for a, b in to_array(value)]
 
 
 # --------------------------------------------------------------------------- arithmetic of dimensions
@@ -262,6 +287,8 @@ def replace_dim(shape: TensorShape, axis: int, dimension: Dimension) -> TensorSh
     """The shape with one dimension replaced."""
     if shape.dims is None:
         return UNKNOWN_SHAPE
+    if not -len(shape.dims) <= axis < len(shape.dims):
+        raise InvalidArgumentError(f"a shape of rank {len(shape.dims)} has no dimension {axis}: {shape}")
     axis %= len(shape.dims)
     return TensorShape((*shape.dims[:axis], dimension, *shape.dims[axis + 1 :]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowengine.core.arrays import to_array
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
@@ -350,4 +351,31 @@ define(
         "adjoint_b: bool = false",
     ],
     shape=sparse_mat_mul,
+)
+
+
+def edit_distance(c: ShapeContext) -> Sequence[TensorShape]:
+    """All dimensions of the dense shapes but the last, the larger of both."""
+    a, b = c.input_as_shape(2), c.input_as_shape(5)
+    if a.dims is None or b.dims is None:
+        return [UNKNOWN_SHAPE]
+    if len(a.dims) != len(b.dims):
+        raise InvalidArgumentError(f"hypothesis and truth differ in rank: {a} and {b}")
+    pairs = zip(a.dims[:-1], b.dims[:-1], strict=True)
+    return [TensorShape([None if x is None or y is None else max(x, y) for x, y in pairs])]
+
+
+define(
+    "EditDistance",
+    inputs=[
+        "hypothesis_indices: int64",
+        "hypothesis_values: T",
+        "hypothesis_shape: int64",
+        "truth_indices: int64",
+        "truth_values: T",
+        "truth_shape: int64",
+    ],
+    outputs=["output: float"],
+    attrs=["normalize: bool = true", "T: type"],
+    shape=edit_distance,
 )

@@ -14,6 +14,7 @@ from flowengine.ops.shape_functions import (
     axis_of,
     dimension_value,
     ranked,
+    ranked_at_least,
     scalars,
     suffix,
     unchanged,
@@ -233,6 +234,13 @@ define(
     ],
     shape=vectors,
 )
+
+
+def unicode_decode(c: ShapeContext) -> Sequence[TensorShape]:
+    """Where each string's characters end, and the characters of all (and where they began)."""
+    return [vector(add_dims(c.input(0).num_elements(), 1)), *[VECTOR] * (c.num_outputs - 1)]
+
+
 define(
     "UnicodeDecode",
     inputs=["input: string"],
@@ -244,7 +252,7 @@ define(
         "replace_control_characters: bool = false",
         "Tsplits: {int32, int64} = int64",
     ],
-    shape=vectors,
+    shape=unicode_decode,
 )
 define(
     "UnicodeDecodeWithOffsets",
@@ -257,7 +265,7 @@ define(
         "replace_control_characters: bool = false",
         "Tsplits: {int32, int64} = int64",
     ],
-    shape=vectors,
+    shape=unicode_decode,
 )
 
 
@@ -295,4 +303,20 @@ define(
     outputs=["output: string"],
     attrs=['separator: string = ""', "Tindices: {int32, int64}", "Tnumsegments: {int32, int64} = int32"],
     shape=segment_join,
+)
+
+
+def fingerprint(c: ShapeContext) -> Sequence[TensorShape]:
+    shape = ranked_at_least(c, 0, 1)
+    method = c.input_value(1)
+    width = 8 if method is not None and to_array(method).item() == b"farmhash64" else None
+    return [TensorShape([shape[0], width])]
+
+
+define(
+    "Fingerprint",
+    inputs=["data: T", "method: string"],
+    outputs=["fingerprint: uint8"],
+    attrs=["T: type"],
+    shape=fingerprint,
 )

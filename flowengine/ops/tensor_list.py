@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import VECTOR, of_rank, ranked, scalars, suffix, vector
+from flowengine.ops.shape_functions import VECTOR, of_rank, scalars, suffix, vector
 
 define(
     "EmptyTensorList",
@@ -153,7 +153,7 @@ define(
 
 def gather(c: ShapeContext) -> Sequence[TensorShape]:
     """(indices, element...)"""
-    return [ranked(c, 1, 1).concatenate(c.input_as_shape(2))]
+    return [vector(c.input(1).num_elements()).concatenate(c.input_as_shape(2))]
 
 
 define(
