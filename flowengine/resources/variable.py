@@ -175,7 +175,9 @@ class Variable:
 
 
 def _boxed(value: object) -> Array:
-    """A rank-0 array that holds one object, whatever NumPy would make of it."""
+    """One variant as a rank-0 array, whatever NumPy would make of it; an array of variants as it is."""
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return value
     array = np.empty((), dtype=object)
     array[()] = value
     return array
