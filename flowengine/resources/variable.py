@@ -108,7 +108,7 @@ class Variable:
         With `validate_shape` the shape must be that of the present value, or fit the declared one;
         InvalidArgumentError otherwise. Without, any shape is taken.
         """
-        array = to_array(value) if self.dtype is not dtypes.variant else _boxed(value)
+        array = to_array(value) if self.dtype is not dtypes.variant else _of_objects(value)
         if validate_shape:
             self._check_shape(array.shape)
         if self._array is None or self._array.shape != array.shape or getrefcount(self._array) > _ALONE:
@@ -174,9 +174,9 @@ class Variable:
         return f"<Variable '{self.name}' {self.dtype.name} {self.shape}{state}>"
 
 
-def _boxed(value: object) -> Array:
-    """One variant as a rank-0 array, whatever NumPy would make of it; an array of variants as it is."""
-    if isinstance(value, np.ndarray) and value.dtype == object:
+def _of_objects(value: object) -> Array:
+    """A tensor of variants: an object array as it is, anything else as the one object of rank 0."""
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
         return value
     array = np.empty((), dtype=object)
     array[()] = value

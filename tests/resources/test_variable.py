@@ -112,6 +112,10 @@ def test_variant_holds_any_object() -> None:
     value = [np.zeros(2), np.zeros(3)]
     variable.assign(value, validate_shape=False)
     assert variable.read() is value
+    several = np.empty(2, dtype=object)
+    several[:] = [value, None]
+    variable.assign(several, validate_shape=False)
+    assert variable.read().tolist() == [value, None]
 
 
 def test_shapes_of_assign() -> None:
