@@ -27,6 +27,7 @@ MODULES: Final = (
     "string_format",
     "constants",
     "identity",
+    "printing",
     "array_shapes",
     "transpose",
     "joining",
