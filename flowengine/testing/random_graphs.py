@@ -241,11 +241,7 @@ class GraphWriter:
         had_effects = any(side.last_effect not in (None, side.anchor) for side in sides)
         for number in range(self._draw(st.integers(1, 2))):
             kind = self._draw(st.sampled_from(kinds))
-            results = []
-            for side in sides:
-                chosen = self._pick_kind(side, kind)
-                with side.in_order():
-                    results.append(ops.Identity(chosen))
+            results = [self._handed_over(side, self._pick_kind(side, kind)) for side in sides]
             merged = ops.Merge(results)
             block.add(merged.output, kind)
             if number == 0:
@@ -286,14 +282,28 @@ class GraphWriter:
         next_values += [self._pick_kind(body, kind) for kind in kinds[1:]]
         had_effects = body.last_effect not in (None, body.anchor)
         for merge, value in zip(merges, next_values, strict=True):
-            with body.in_order():
-                value = ops.Identity(value)
-            self.graph.set_back_edge(merge, 1, ops.NextIteration(value))
+            self.graph.set_back_edge(
+                merge, 1, ops.NextIteration(self._handed_over(body, value, not invariant))
+            )
         for switch, kind in zip(switches, kinds, strict=True):
             block.add(ops.Exit(switch.output_false), kind)
         if had_effects:
             block.last_effect = block.values[-len(kinds)][0].node_name
         return None
+
+    def _handed_over(self, block: _Block, value: Tensor, anchored: bool = True) -> Tensor:
+        """What a block gives to its surroundings: after its effects, else in one of several forms.
+
+        anchored    whether every value of the block is live only when the block runs. A loop's invariants
+                    are live in its last iteration too: handed on as they are, they would never let it end.
+        """
+        form = self._draw(st.sampled_from(("after", "plain", "forwarded")))
+        if form == "after" or not anchored or block.last_effect not in (None, block.anchor):
+            with block.in_order():
+                value = self.graph.ops.Identity(value)
+        elif form == "forwarded":
+            value = self.graph.ops.Identity(value)
+        return value
 
     def _constant_int(self, block: _Block, value: int) -> Tensor:
         with block.anchored():

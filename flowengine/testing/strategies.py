@@ -78,6 +78,10 @@ class GraphCase:
     def __repr__(self) -> str:
         return f"{as_text(self.graph)}\nsetup {self.setup}, targets {self.targets}, runs {self.runs}"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Hypothesis would print the fields."""
+        printer.text(repr(self))
+
 
 @st.composite
 def graphs(
