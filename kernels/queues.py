@@ -23,6 +23,13 @@ from flowengine.resources.queue import UNBOUNDED, Queue
 from flowengine.resources.queue_kinds import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 
 
+def _verified(ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> Queue | None:
+    """The queue of the node's container and name, if it was found before to be what the node declares."""
+    where, name = resource_name(container, shared_name, node.name)
+    found = ctx.resources.find(where, name, Queue)
+    return found if found is not None and found.verified is node else None
+
+
 def _shared(
     ctx: KernelContext,
     node: Node,
@@ -33,11 +40,10 @@ def _shared(
 ) -> Queue:
     """The queue of this container and name, checked by `matches` where it was there already."""
     where, name = resource_name(container, shared_name, node.name)
-    found = ctx.resources.find(where, name, Queue)
-    if found is None:
-        return ctx.resources.lookup_or_create(where, name, Queue, lambda: make(name, where))
-    matches(found)
-    return found
+    queue = ctx.resources.lookup_or_create(where, name, Queue, lambda: make(name, where))
+    matches(queue)
+    queue.verified = node
+    return queue
 
 
 def _require_same(queue: Queue, what: str, has: object, asked: object) -> None:
@@ -78,6 +84,9 @@ def fifo_queue(
     shared_name: bytes,
 ) -> Queue:
     """A queue that is first in, first out."""
+    found = _verified(ctx, node, container, shared_name)
+    if found is not None:
+        return found
     return _shared(
         ctx,
         node,
@@ -100,6 +109,9 @@ def padding_fifo_queue(
     shared_name: bytes,
 ) -> Queue:
     """First in, first out; batches are padded to the largest element."""
+    found = _verified(ctx, node, container, shared_name)
+    if found is not None:
+        return found
     return _shared(
         ctx,
         node,
@@ -127,6 +139,9 @@ def random_shuffle_queue(
     shared_name: bytes,
 ) -> Queue:
     """Random order, with `min_after_dequeue` elements held back while it is open."""
+    found = _verified(ctx, node, container, shared_name)
+    if found is not None:
+        return found
 
     def matches(queue: Queue) -> None:
         _match(queue, RandomShuffleQueue, component_types, shapes, capacity)
@@ -165,6 +180,9 @@ def priority_queue(
     shared_name: bytes,
 ) -> Queue:
     """Smallest priority (the first component of an element, int64) first."""
+    found = _verified(ctx, node, container, shared_name)
+    if found is not None:
+        return found
 
     def make(name: str, where: str) -> PriorityQueue:
         return PriorityQueue(name, component_types, shapes or None, capacity=capacity, container=where)

@@ -58,6 +58,7 @@ class Queue:
         "container",
         "name",
         "shapes",
+        "verified",
     )
 
     def __init__(
@@ -82,6 +83,8 @@ class Queue:
         self._check_shapes()
         #: The shapes as tuples, where they are complete: what most elements are checked against.
         self._exact = None if self.shapes is None else tuple(shape.dims for shape in self.shapes)
+        #: Whatever declared the queue last and was found to agree with it: it need not be checked again.
+        self.verified: object = None
         self._closed = False
         self._enqueues = Line()
         self._dequeues = Line()
@@ -317,12 +320,16 @@ class Queue:
         """InvalidArgumentError where a component has not its shape."""
         assert self._exact is not None
         assert self.shapes is not None
-        for index, (value, dims) in enumerate(zip(element, self._exact, strict=True)):
+        for value, dims in zip(element, self._exact, strict=True):
+            if getattr(value, "shape", ()) != dims:
+                break
+        else:
+            return
+        for index, (value, expected) in enumerate(zip(element, self.shapes, strict=True)):
             shape = getattr(value, "shape", ())
-            if shape != dims and not self.shapes[index].is_compatible_with(TensorShape(shape)):
+            if not expected.is_compatible_with(TensorShape(shape)):
                 raise InvalidArgumentError(
-                    f"Shape mismatch in tuple component {index}. Expected {self.shapes[index]}, "
-                    f"got {list(shape)}"
+                    f"Shape mismatch in tuple component {index}. Expected {expected}, got {list(shape)}"
                 )
 
     def _check_batch(self, batch: Element) -> int:
