@@ -62,7 +62,7 @@ def test_recorded_cases_do_not_fall_below_the_floor(
     ]
     say("\n".join([summary(results), *scopes]))
 
-    hanging = [r.id for r in results if r.status == "error" and ("stall" in r.why.lower() or "died" in r.why)]
+    hanging = [r.id for r in results if floor.hangs(r)]
     assert not hanging, f"these hang or kill their process: {hanging}"
     assert not floor.below(counts, floor.read_floor()["cases"])
 
