@@ -22,7 +22,14 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir import traverse
 from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
 from flowengine.ir.attrvalue import UnreadableAttr
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, FramePath, describe_frame
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    FramePath,
+    describe_frame,
+)
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import AttrDef, OpDef
 from flowengine.ir.signature import PORTS_MAX, Signatures, Types
@@ -134,8 +141,10 @@ def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
         fault = _attr_fault(definition, value)
         if fault is not None:
             faults.append(fault)
-    if op_def.name == "Const" and not faults and attrs["value"].dtype is not attrs["dtype"]:
-        faults.append(f"attribute 'value' is {attrs['value'].dtype}, attribute 'dtype' {attrs['dtype']}")
+    if op_def.name == "Const" and not faults:
+        value, dtype = attrs.get("value"), attrs.get("dtype")
+        if isinstance(value, TensorAttr) and value.dtype is not dtype:
+            faults.append(f"attribute 'value' is {value.dtype}, attribute 'dtype' {dtype}")
     return faults
 
 
@@ -279,3 +288,24 @@ def _frame_faults(
             if not frame and data:
                 yield f"{_label(node)} is not inside a loop: no Enter leads to it"
             delivered[name] = delivered[name][:-1]
+    yield from _back_edge_faults(nodes, delivered, data)
+
+
+def _back_edge_faults(
+    nodes: Mapping[str, Node], delivered: Mapping[str, FramePath], data: bool
+) -> Iterable[str]:
+    for node in nodes.values():
+        if node.op not in MERGE_OPS or node.name not in delivered:
+            continue
+        frame = delivered[node.name]
+        for port in node.inputs:
+            source = nodes.get(port.node)
+            if source is None or source.op not in NEXT_ITERATION_OPS or source.name not in delivered:
+                continue
+            if not delivered[source.name]:
+                yield f"{_label(source)} leads back to '{node.name}' in the root frame: no Enter leads to it"
+            elif data and delivered[source.name] != frame:
+                yield (
+                    f"{_label(node)} is in {describe_frame(frame)}, its back edge comes from "
+                    f"'{source.name}' in {describe_frame(delivered[source.name])}"
+                )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from flowengine.ir.graph import Graph, Node
 
 
@@ -26,9 +28,22 @@ def difference(before: Graph, after: Graph) -> str:
 
 def to_dot(graph: Graph) -> str:
     """The graph for Graphviz; control edges are dashed."""
+    return _dot([(node, "") for node in graph])
+
+
+def difference_to_dot(before: Graph, after: Graph) -> str:
+    """Both graphs in one drawing for Graphviz: what went is grey, what came green, what changed blue."""
+    nodes = [(node, ", color=gray, fontcolor=gray") for node in before if node.name not in after]
+    for node in after:
+        old = before.nodes.get(node.name)
+        nodes.append((node, ", color=green" if old is None else "" if old is node else ", color=blue"))
+    return _dot(nodes)
+
+
+def _dot(nodes: Iterable[tuple[Node, str]]) -> str:
     lines = ["digraph {", "  node [shape=box];"]
-    for node in graph:
-        lines.append(f"  {_quoted(node.name)} [label={_quoted(f'{node.name}: {node.op}')}];")
+    for node, style in nodes:
+        lines.append(f"  {_quoted(node.name)} [label={_quoted(f'{node.name}: {node.op}')}{style}];")
         for slot, port in enumerate(node.inputs):
             lines.append(
                 f"  {_quoted(port.node)} -> {_quoted(node.name)} [label={_quoted(f'{port.slot}:{slot}')}];"

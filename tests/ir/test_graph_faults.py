@@ -183,6 +183,12 @@ FAULTY = {
     ),
     "a node that feeds itself": (node("a", "Unary", "a"), "a cycle that is not a loop"),
     "a cycle of control edges": (node("a", "NoOp", "^b") + node("b", "NoOp", "^a"), "'a' -> 'b' -> 'a'"),
+    "a loop that nothing enters": (
+        SOURCE
+        + node("m", "Merge", "s", "n", attrs=FLOAT + attr("N", "i: 2"))
+        + node("n", "NextIteration", "m"),
+        "NextIteration 'n' leads back to 'm' in the root frame",
+    ),
     "control edge into a loop": (
         LOOP + SOURCE.replace('"s"', '"t"') + node("u", "Unary", "merge", "^t"),
         "'merge' delivers into frame 'loop', 't' into the root frame; pass the value through Enter or Exit",
@@ -257,6 +263,13 @@ def test_data_inputs_from_two_frames_are_left_to_the_step_that_meets_them() -> N
         check_graph(graph)
     with pytest.raises(InvalidArgumentError, match="inputs from two frames"):
         assign_frames(graph)
+
+
+def test_a_back_edge_into_another_loop() -> None:
+    text = LOOP + enter("e", "s", "other") + node("m", "Merge", "e", "n", attrs=FLOAT + attr("N", "i: 2"))
+    text += node("n", "NextIteration", "merge") + enter("f", "s", "loop")
+    assert faults_of(text) == ()
+    assert "its back edge comes from 'n' in frame 'loop'" in faults_of(text, strict=True)[0]
 
 
 def test_an_exit_outside_any_loop() -> None:

@@ -94,5 +94,10 @@ def test_explain_tells_what_changed_and_draws_hostile_names() -> None:
     dot = explain.to_dot(after)
     assert dot.startswith("digraph {")
     assert '"a" -> "b"' in dot
+    both = explain.difference_to_dot(g, after)
+    assert '"one" [label="one: Const", color=gray' in both
+    assert '"a" [label="a: Const", color=blue]' in both
+    assert '"b" [label="b: Add"];' in both
+    assert "color=green" in explain.difference_to_dot(after, g)
     hostile = Graph([replace(g["one"], name='"];\n\\ evil')])
     assert explain.to_dot(hostile).count("\n") == 3
