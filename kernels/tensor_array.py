@@ -47,12 +47,6 @@ def _array(handle: Any, ctx: KernelContext) -> TensorArray:
     raise InvalidArgumentError(f"the handle of a TensorArray is wanted, not a {type(handle).__name__}")
 
 
-def _string_handle(array: TensorArray) -> Array:
-    handle = np.empty(2, dtype=object)
-    handle[:] = [b"_tensor_arrays", array.name.encode()]
-    return handle
-
-
 def _create(ctx: KernelContext, node: Node, size: Any) -> TensorArray:
     attrs = node.attrs
     hint = attrs["tensor_array_name"].decode("utf-8", "replace") or node.name
@@ -76,7 +70,7 @@ def tensor_array_v3(size: Any, *, ctx: KernelContext, node: Node) -> tuple[Tenso
 @kernel("TensorArrayV2", heavy=False)
 def tensor_array_v2(size: Any, *, ctx: KernelContext, node: Node) -> Array:
     """The string handle of a new array of `size` elements."""
-    return _string_handle(_create(ctx, node, size))
+    return _create(ctx, node, size).read()
 
 
 @kernel("TensorArray", heavy=False)
@@ -115,7 +109,7 @@ def tensor_array_grad_with_shape(
 @kernel("TensorArrayGradV2", heavy=False)
 def tensor_array_grad_v2(handle: Any, flow_in: Any, *, ctx: KernelContext, source: bytes) -> Array:
     """The string handle of the gradient array for `source`."""
-    return _string_handle(_gradient(handle, ctx, source))
+    return _gradient(handle, ctx, source).read()
 
 
 @kernel("TensorArrayGrad", heavy=False)
@@ -142,7 +136,7 @@ def tensor_array_read(handle: Any, index: Any, flow_in: Any, *, ctx: KernelConte
     array = _array(handle, ctx)
     if dtype is not array.dtype:
         array.check_dtype(dtype, "requested")
-    return array.read(_scalar(index, "index"))
+    return array.get(_scalar(index, "index"))
 
 
 def _gather_cost(handle: Any, *_: Any) -> float:

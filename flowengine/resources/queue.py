@@ -47,6 +47,8 @@ class Queue:
     """
 
     kind: ClassVar[str] = "Queue"
+    #: Whether a dequeue of many takes elements as they come, or all at once when there are enough.
+    takes_as_they_come: ClassVar[bool] = True
     __slots__ = (
         "__weakref__",
         "_closed",
@@ -462,7 +464,7 @@ class _Dequeue(Attempt):
 
 
 class _DequeueMany(Attempt):
-    """Several elements wanted: taken as they come, so that more than the capacity can be."""
+    """Several elements wanted: usually taken as they come, so that more than the capacity can be."""
 
     __slots__ = ("_count", "_queue", "_taken", "_up_to")
 
@@ -482,7 +484,7 @@ class _DequeueMany(Attempt):
                 return self.fail(queue._insufficient(self._count))
             self._count = wanted = len(queue)
         ready = min(wanted, queue._available())
-        if ready <= 0:
+        if ready <= 0 or (ready < wanted and not queue.takes_as_they_come):
             return False
         self._taken.extend(queue._take() for _ in range(ready))
         return self.finish(queue.batch(self._taken)) if ready == wanted else True

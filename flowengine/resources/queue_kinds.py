@@ -155,9 +155,11 @@ class PriorityQueue(Queue):
     """The element with the smallest priority first, equal ones in order of arrival.
 
     An element's first component is its priority (int64, rank 0); types and shapes are given without it.
+    A dequeue of many takes all at once, so that they are in order; more than the capacity never come.
     """
 
     kind = "PriorityQueue"
+    takes_as_they_come = False
     __slots__ = ("_first", "_heap", "_last")
 
     def __init__(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
@@ -46,6 +48,12 @@ class Stack:
     def destroy(self) -> None:
         """`close`, when the step ends."""
         self.close()
+
+    def read(self) -> Value:
+        """What a reference handle to a stack holds: container and name (string vector)."""
+        handle = np.empty(2, dtype=object)
+        handle[:] = [b"_stacks", self.name.encode()]
+        return handle
 
     def __len__(self) -> int:
         return len(self._values)

@@ -8,7 +8,7 @@ them.
     >>> from flowengine.core import dtypes
     >>> array = TensorArray(dtypes.float32, 2)
     >>> array.write(0, np.float32(3))
-    >>> array.read(0)
+    >>> array.get(0)
     np.float32(3.0)
 """
 
@@ -215,7 +215,7 @@ class TensorArray:
         if self.identical_element_shapes:
             self.element_shape = shape
 
-    def read(self, index: int) -> Value:
+    def get(self, index: int) -> Value:
         """An element; zeros where none was written but its shape is known."""
         elements = self._elements
         if not 0 <= index < len(elements):
@@ -259,7 +259,7 @@ class TensorArray:
         if not len(indices):
             dims = self._shape_of_none(element_shape, "packing", "element shape")
             return np.empty((0, *dims), dtype=self.dtype.as_numpy_dtype)
-        values = [self.read(index) for index in indices]
+        values = [self.get(index) for index in indices]
         shape = _shape_of(values[0])
         if not element_shape.is_compatible_with(TensorShape(shape)):
             raise InvalidArgumentError(
@@ -283,7 +283,7 @@ class TensorArray:
             rest = UNKNOWN_SHAPE if known is None or not known else TensorShape(known[1:])
             dims = self._shape_of_none(element_shape_except0, "concatenating", "element_shape_except0", rest)
             return np.empty((0, *dims), dtype=self.dtype.as_numpy_dtype), np.empty(0, dtype=np.int64)
-        values = [to_array(self.read(index)) for index in range(size)]
+        values = [to_array(self.get(index)) for index in range(size)]
         for index, value in enumerate(values):
             if not value.ndim:
                 raise InvalidArgumentError(
@@ -382,6 +382,12 @@ class TensorArray:
     def check_dtype(self, dtype: DType, doing: str) -> None:
         if dtype is not self.dtype:
             raise InvalidArgumentError(f"TensorArray dtype is {self.dtype} but Op {doing} dtype {dtype}.")
+
+    def read(self) -> Array:
+        """What a reference handle to a TensorArray holds: container and name (string vector)."""
+        handle = np.empty(2, dtype=object)
+        handle[:] = [b"_tensor_arrays", self.name.encode()]
+        return handle
 
     def _check_open(self) -> None:
         if self._closed:

@@ -26,26 +26,26 @@ def test_written_once_and_read_once() -> None:
     array.write(0, _floats(1, 2))
     with pytest.raises(InvalidArgumentError, match="already been written to"):
         array.write(0, _floats(1, 2))
-    assert array.read(0).tolist() == [1, 2]
+    assert array.get(0).tolist() == [1, 2]
     with pytest.raises(InvalidArgumentError, match="Could not read index 0 twice"):
-        array.read(0)
+        array.get(0)
     with pytest.raises(InvalidArgumentError, match="already been read"):
         array.write(0, _floats(1, 2))
     with pytest.raises(InvalidArgumentError, match="index 1: it was not written"):
-        array.read(1)
+        array.get(1)
 
 
 def test_reading_again_without_clearing() -> None:
     array = TensorArray(dtypes.float32, 1, clear_after_read=False)
     array.write(0, _floats(1))
-    assert array.read(0) is array.read(0)
+    assert array.get(0) is array.get(0)
 
 
 @pytest.mark.parametrize("index", [-1, 3])
 def test_bounds(index: int) -> None:
     array = TensorArray(dtypes.float32, 3)
     with pytest.raises(InvalidArgumentError, match=f"read from index {index} but array size is: 3"):
-        array.read(index)
+        array.get(index)
     with pytest.raises(InvalidArgumentError, match=f"write to index {index} but array is not resizeable"):
         array.write(index, _floats(1))
     with pytest.raises(InvalidArgumentError, match="Size should be >= 0"):
@@ -57,19 +57,19 @@ def test_dynamic_size_grows_to_the_largest_index() -> None:
     array.write(7, _floats(1))
     assert array.size == 8
     with pytest.raises(InvalidArgumentError, match="array size is: 8"):
-        array.read(8)
+        array.get(8)
 
 
 def test_element_shapes() -> None:
     array = TensorArray(dtypes.float32, 3, element_shape=TensorShape([2]))
     with pytest.raises(InvalidArgumentError, match=r"value shape is \[3\].*element shape: \[2\]"):
         array.write(0, _floats(1, 2, 3))
-    assert array.read(1).tolist() == [0, 0], "an element of known shape that nobody wrote is zeros"
+    assert array.get(1).tolist() == [0, 0], "an element of known shape that nobody wrote is zeros"
     same = TensorArray(dtypes.float32, 3, identical_element_shapes=True)
     same.write(0, _floats(1, 2))
     with pytest.raises(InvalidArgumentError, match=r"inferred element shape: \[2\]"):
         same.write(1, _floats(1))
-    assert same.read(2).tolist() == [0, 0]
+    assert same.get(2).tolist() == [0, 0]
 
 
 def test_gather_stacks_and_checks() -> None:
@@ -135,17 +135,17 @@ def test_gradients_add_up_and_default_to_zeros() -> None:
     forward = TensorArray(dtypes.float32, 3, name="f")
     forward.write(0, _floats(1, 2))
     forward.write(1, _floats(3, 4))
-    forward.read(1)
+    forward.get(1)
     gradient = forward.make_gradient("f@g")
     given_first = _floats(1, 1)
     gradient.write(0, given_first)
     gradient.write(0, _floats(5, 1))
     gradient.write(0, _floats(1, 0))
-    assert gradient.read(0).tolist() == [7, 2]
+    assert gradient.get(0).tolist() == [7, 2]
     assert given_first.tolist() == [1, 1], "what was written belongs to who wrote it"
-    assert gradient.read(1).tolist() == [0, 0], "its element was written and read: the shape is known"
+    assert gradient.get(1).tolist() == [0, 0], "its element was written and read: the shape is known"
     with pytest.raises(InvalidArgumentError, match="index 2"):
-        gradient.read(2)
+        gradient.get(2)
     gradient = forward.make_gradient("f@h")
     with pytest.raises(
         InvalidArgumentError, match=r"existing shape is \[2\] but the new input shape is \[3\]"
@@ -168,7 +168,7 @@ def test_gradient_with_leading_dimensions() -> None:
     forward = TensorArray(dtypes.float32, 2)
     forward.write(0, _floats(1, 2))
     gradient = forward.make_gradient("g", (3,))
-    assert gradient.read(0).shape == (3, 2)
+    assert gradient.get(0).shape == (3, 2)
 
 
 def test_closed() -> None:
@@ -188,7 +188,7 @@ def test_gradient_sums_equal_numpys(writes: list[tuple[int, int]], order: list[i
     for index, value in writes:
         gradient.write(index, np.int32(value))
         expected[index] += value
-    assert [int(gradient.read(index)) for index in order] == expected[list(order)].tolist()
+    assert [int(gradient.get(index)) for index in order] == expected[list(order)].tolist()
 
 
 def test_stack() -> None:
