@@ -11,11 +11,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch
+
+#: Adding rows back costs about as much as this many times the multiplications.
+_MIRROR_RATIO: Final = 1.5
 
 
 def _blocks(count: int, geometry: Windows, row_bytes: int) -> Iterator[tuple[slice, slice]]:
@@ -102,8 +106,14 @@ def input_gradient(filters: Array, gradient: Array, geometry: Windows) -> Array:
 
 
 def _mirrored(geometry: Windows) -> Windows | None:
-    """The windows by which a convolution of the gradient gives the input's; None for other strides."""
+    """The windows by which a convolution of the gradient gives the input's.
+
+    None for other strides, and where the input is so much larger than the output that most of what such a
+    convolution multiplied would be padding.
+    """
     if any(s != 1 for s in geometry.strides):
+        return None
+    if np.prod(geometry.sizes) > _MIRROR_RATIO * np.prod(geometry.out):
         return None
     reach = [(w - 1) * d for w, d in zip(geometry.window, geometry.dilations, strict=True)]
     before = tuple(r - b for r, b in zip(reach, geometry.before, strict=True))

@@ -5,7 +5,7 @@ A box is (y1, x1, y2, x2). For crops it is in units of the image, 0 to 1 from it
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
+
+#: Boxes compared with each other at a time: mostly the first few hundred of thousands decide.
+_BOXES_AT_A_TIME: Final = 128
 
 
 def _check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
@@ -123,21 +126,32 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
     high = np.maximum(corners[:, :2], corners[:, 2:])
     order = np.argsort(-scores.astype(np.float32), kind="stable")
     order = order[scores[order] > threshold]
-    kept: list[int] = []
-    while order.size and len(kept) < int(limit):
-        best, order = int(order[0]), order[1:]
-        kept.append(best)
-        overlap = _overlap(low[best], high[best], low[order], high[order])
-        order = order[overlap < np.float32(iou)]
-    return np.array(kept, np.int32)
+    chosen = np.empty(0, np.int64)
+    wanted = max(int(limit), 0)
+    for start in range(0, order.size, _BOXES_AT_A_TIME):
+        if chosen.size >= wanted:
+            break
+        block = order[start : start + _BOXES_AT_A_TIME]
+        if chosen.size:
+            close = _overlap(low[chosen], high[chosen], low[block], high[block]) >= np.float32(iou)
+            block = block[~close.any(axis=0)]
+        close = _overlap(low[block], high[block], low[block], high[block]) >= np.float32(iou)
+        free = np.ones(block.size, bool)
+        for place in range(block.size):
+            if free[place]:
+                free[place + 1 :] &= ~close[place, place + 1 :]
+        chosen = np.concatenate([chosen, block[free]])
+    return chosen[:wanted].astype(np.int32)
 
 
 def _overlap(low: Array, high: Array, lows: Array, highs: Array) -> Array:
-    """Intersection over union of one box with many; 0 where one has no area."""
-    area = np.prod(high - low)
-    areas = np.prod(highs - lows, axis=1)
-    common = np.maximum(np.minimum(high, highs) - np.maximum(low, lows), np.float32(0))
-    shared = np.prod(common, axis=1)
+    """Intersection over union of each of m boxes with each of n, (m, n); 0 where one has no area."""
+    area = ((high[:, 0] - low[:, 0]) * (high[:, 1] - low[:, 1]))[:, None]
+    areas = (highs[:, 0] - lows[:, 0]) * (highs[:, 1] - lows[:, 1])
+    shared = np.float32(1)
+    for side in (0, 1):
+        upper = np.minimum(high[:, None, side], highs[:, side])
+        shared = shared * np.maximum(upper - np.maximum(low[:, None, side], lows[:, side]), np.float32(0))
     ratio: Array = shared / (area + areas - shared)
     return np.where((areas <= 0) | (area <= 0), np.float32(0), ratio)
 

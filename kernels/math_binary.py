@@ -17,6 +17,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import (
     INTEGERS,
+    blend,
     float_kernel,
     incompatible_shapes,
     register_ufunc,
@@ -66,13 +67,19 @@ def minimum_integer(xp: Any, x: Array, y: Array) -> Any:
 @kernel("Maximum", fresh=True)
 def maximum(xp: Any, x: Array, y: Array) -> Any:
     """y where x < y, else x: a NaN in x stays, a NaN in y loses."""
-    return xp.where(xp.less(x, y), y, x)
+    return _mend(xp, xp.maximum(x, y), x, y)
 
 
 @kernel("Minimum", fresh=True)
 def minimum(xp: Any, x: Array, y: Array) -> Any:
     """y where y < x, else x: a NaN in x stays, a NaN in y loses."""
-    return xp.where(xp.less(y, x), y, x)
+    return _mend(xp, xp.minimum(x, y), x, y)
+
+
+def _mend(xp: Any, extreme: Any, x: Array, y: Array) -> Any:
+    """NumPy lets a NaN win on either side: take x back where only y has one."""
+    extreme_of_y = y if y.ndim == 0 else xp.maximum.reduce(y, axis=None, initial=y.dtype.type(-np.inf))
+    return extreme if extreme_of_y == extreme_of_y else xp.where(xp.isnan(y), x, extreme)
 
 
 @kernel("SquaredDifference", fresh=True)
@@ -155,7 +162,7 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
 @kernel("SelectV2", fresh=True)
 def select_v2(xp: Any, condition: Array, t: Any, e: Any) -> Any:
     """t where the condition holds, else e; all three broadcast."""
-    return xp.where(condition, to_array(t), to_array(e))
+    return blend(condition, to_array(t), to_array(e))
 
 
 @kernel("Select")
@@ -189,4 +196,4 @@ def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
                 f"{then.shape[0]} vs. {condition.shape[0]}"
             )
         condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
-    return xp.where(condition, then, other)
+    return blend(condition, then, other)

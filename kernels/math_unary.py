@@ -78,7 +78,9 @@ def sign_complex(xp: Any, x: Array) -> Any:
 @kernel("Sign", types={"T": FLOATS}, fresh=True)
 def sign_float(xp: Any, x: Array) -> Any:
     """-1, 0 or 1; NaN has the sign 0."""
-    return xp.nan_to_num(xp.sign(x), copy=False, nan=0.0) if x.ndim else x.dtype.type(x > 0) - (x < 0)
+    if x.ndim == 0:
+        return x.dtype.type(int(x > 0) - int(x < 0))
+    return ((x > 0).view(np.int8) - (x < 0).view(np.int8)).astype(x.dtype)
 
 
 register_ufunc("Sign", np.sign)

@@ -13,7 +13,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.ufuncs import float_kernel, shape_text
+from flowengine.kernels.ufuncs import blend, by_channel, float_kernel, shape_text
 from flowengine.kernels.windows import is_channels_first
 
 #: Scale and the product of scale and alpha of the self-normalising unit, to double precision.
@@ -21,72 +21,90 @@ _SELU_SCALE: Final = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA: Final = 1.7580993408473768599402175208123
 
 
+#: Elements from which `clip` pays: it has no vector loop for a scalar to hide, but a dearer call.
+_CLIP_MIN: Final = 2048
+
+
 @kernel("Relu", fresh=True)
 def relu(xp: Any, features: Array) -> Any:
     """max(x, 0); NaN stays."""
-    return xp.maximum(features, features.dtype.type(0))
+    dtype = features.dtype.type
+    if features.size >= _CLIP_MIN and features.dtype.kind == "f":
+        return xp.clip(features, dtype(0), dtype(np.inf))
+    return xp.maximum(features, dtype(0))
 
 
 @kernel("ReluGrad", fresh=True)
 def relu_grad(xp: Any, gradients: Array, features: Array) -> Any:
-    """The gradient where the feature (or the output) is positive, else 0."""
+    """The gradient times whether the feature (or the output) is positive."""
     _check_same(gradients, features)
-    return xp.where(features > 0, gradients, gradients.dtype.type(0))
+    return xp.multiply(gradients, xp.greater(features, 0), dtype=gradients.dtype)
 
 
 @kernel("Relu6", fresh=True)
 def relu6(xp: Any, features: Array) -> Any:
     """min(max(x, 0), 6)."""
     dtype = features.dtype.type
+    if features.size >= _CLIP_MIN:
+        return xp.clip(features, dtype(0), dtype(6))
     return xp.minimum(xp.maximum(features, dtype(0)), dtype(6))
 
 
 @kernel("Relu6Grad", fresh=True)
 def relu6_grad(xp: Any, gradients: Array, features: Array) -> Any:
-    """The gradient where 0 < feature < 6, else 0."""
+    """The gradient times whether 0 < feature < 6."""
     _check_same(gradients, features)
     inside = xp.logical_and(features > 0, features < 6)
-    return xp.where(inside, gradients, gradients.dtype.type(0))
+    return xp.multiply(gradients, inside, dtype=gradients.dtype)
+
+
+def _negative_part(xp: Any, x: Array) -> Any:
+    """min(x, 0); NaN stays."""
+    dtype = x.dtype.type
+    if x.size >= _CLIP_MIN:
+        return xp.clip(x, dtype(-np.inf), dtype(0))
+    return xp.minimum(x, dtype(0))
 
 
 @float_kernel("LeakyRelu", fresh=True)
 def leaky_relu(xp: Any, features: Array, *, alpha: float) -> Any:
     """x where it is positive, else alpha x."""
-    return xp.where(features > 0, features, features * features.dtype.type(alpha))
+    leak = xp.multiply(features, features.dtype.type(alpha))
+    return xp.maximum(features, leak) if alpha <= 1 else xp.minimum(features, leak)
 
 
 @float_kernel("LeakyReluGrad", fresh=True)
 def leaky_relu_grad(xp: Any, gradients: Array, features: Array, *, alpha: float) -> Any:
     _check_same(gradients, features)
-    return xp.where(features > 0, gradients, gradients * gradients.dtype.type(alpha))
+    return blend(features > 0, gradients, gradients * gradients.dtype.type(alpha))
 
 
 @float_kernel("Elu", fresh=True)
 def elu(xp: Any, features: Array) -> Any:
     """x where it is not negative, else exp(x) - 1."""
-    return xp.where(features < 0, xp.expm1(features), features)
+    return relu(xp, features) + xp.expm1(_negative_part(xp, features))
 
 
 @float_kernel("EluGrad", fresh=True)
 def elu_grad(xp: Any, gradients: Array, outputs: Array) -> Any:
     _check_same(gradients, outputs)
-    return xp.where(outputs < 0, gradients * (outputs + outputs.dtype.type(1)), gradients)
+    slope = _negative_part(xp, outputs) + outputs.dtype.type(1)
+    return blend(xp.isnan(outputs), gradients, gradients * slope)
 
 
 @float_kernel("Selu", fresh=True)
 def selu(xp: Any, features: Array) -> Any:
     """The self-normalising exponential unit."""
     dtype = features.dtype.type
-    return xp.where(
-        features < 0, dtype(_SELU_SCALE_ALPHA) * xp.expm1(features), dtype(_SELU_SCALE) * features
-    )
+    below = dtype(_SELU_SCALE_ALPHA) * xp.expm1(_negative_part(xp, features))
+    return dtype(_SELU_SCALE) * relu(xp, features) + below
 
 
 @float_kernel("SeluGrad", fresh=True)
 def selu_grad(xp: Any, gradients: Array, outputs: Array) -> Any:
     _check_same(gradients, outputs)
     dtype = outputs.dtype.type
-    return xp.where(
+    return blend(
         outputs < 0, gradients * (outputs + dtype(_SELU_SCALE_ALPHA)), gradients * dtype(_SELU_SCALE)
     )
 
@@ -139,6 +157,11 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
             "Must provide as many biases as the last dimension of the input tensor: "
             f"{shape_text(bias)} vs. {shape_text(value)}"
         )
+    if axis == value.ndim - 1 and value.size >= _CLIP_MIN and value.flags.c_contiguous:
+        result = xp.empty_like(value)
+        rows = value.reshape(-1, bias.size)
+        by_channel(xp.add, rows, bias, result.reshape(rows.shape))
+        return result
     return xp.add(value, bias.reshape((-1,) + (1,) * (value.ndim - 1 - axis)))
 
 

@@ -15,7 +15,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.ufuncs import float_kernel, shape_text
+from flowengine.kernels.ufuncs import by_channel, float_kernel, shape_text
 from flowengine.kernels.windows import from_channels_last, is_channels_first, to_channels_last
 
 #: Elements of a block of rows.
@@ -59,8 +59,10 @@ def _statistics(rows: Array) -> tuple[Array, Array]:
     mean = np.add.reduce(rows, axis=0) * share
     squares = np.zeros_like(mean)
     for part in _parts(rows):
-        centred = rows[part] - mean
-        squares += np.einsum("rc,rc->c", centred, centred)
+        block = rows[part]
+        centred = by_channel(np.subtract, block, mean, np.empty_like(block))
+        np.multiply(centred, centred, out=centred)
+        squares += np.add.reduce(centred, axis=0)
     return mean, squares * share
 
 
@@ -70,9 +72,9 @@ def _normalized(
     factor = scale / np.sqrt(variance + np.float32(epsilon))
     result = np.empty_like(rows)
     for part in _parts(rows):
-        block = np.subtract(rows[part], mean, out=result[part])
-        block *= factor
-        block += offset
+        block = by_channel(np.subtract, rows[part], mean, result[part])
+        by_channel(np.multiply, block, factor, block)
+        by_channel(np.add, block, offset, block)
     return result
 
 
@@ -125,7 +127,10 @@ def _batch_norm_grad(
     offset_backprop = np.add.reduce(upstream, axis=0)
     along = np.zeros_like(offset_backprop)
     for part in _parts(rows):
-        along += np.einsum("rc,rc->c", upstream[part], rows[part] - mean)
+        block = rows[part]
+        centred = by_channel(np.subtract, block, mean, np.empty_like(block))
+        np.multiply(centred, upstream[part], out=centred)
+        along += np.add.reduce(centred, axis=0)
     scale_backprop = along * inverse
     factor = scale * inverse
     result = np.empty_like(rows)
@@ -134,13 +139,13 @@ def _batch_norm_grad(
         mean_upstream = offset_backprop / count
         slope = along * inverse * inverse / count
         for part in _parts(rows):
-            block = np.subtract(mean, rows[part], out=result[part])
-            block *= slope
-            block += upstream[part]
-            block -= mean_upstream
-            block *= factor
+            block = by_channel(np.subtract, rows[part], mean, result[part])
+            by_channel(np.multiply, block, slope, block)
+            np.subtract(upstream[part], block, out=block)
+            by_channel(np.subtract, block, mean_upstream, block)
+            by_channel(np.multiply, block, factor, block)
     else:
-        np.multiply(upstream, factor, out=result)
+        by_channel(np.multiply, upstream, factor, result)
     reserved = np.zeros((), np.float32)
     return _restored(result, x, first), scale_backprop, offset_backprop, reserved, reserved.copy()
 

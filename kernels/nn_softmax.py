@@ -74,10 +74,9 @@ def softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any:
     total = xp.add.reduce(backprop, axis=-1, keepdims=True)
     xp.divide(backprop, total, out=backprop)
     xp.subtract(backprop, labels, out=backprop)
-    # A probability of 0 takes nothing, even from an infinite surprise.
     surprise = xp.subtract(xp.log(total), shifted, out=shifted)
-    terms = xp.where(xp.equal(labels, 0), surprise.dtype.type(0), xp.multiply(labels, surprise))
-    return xp.add.reduce(terms, axis=-1), backprop
+    surprise *= labels
+    return xp.add.reduce(surprise, axis=-1), backprop
 
 
 @float_kernel("SparseSoftmaxCrossEntropyWithLogits", fresh=True)
