@@ -23,6 +23,7 @@ from flowengine.cli.interrupt import Interrupt
 VERBS: Final = {
     "run": ("flowengine.cli.run", "Run steps of a graph and print what they fetch."),
     "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
+    "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
 }
 
 EXAMPLES: Final = """\

@@ -1,0 +1,134 @@
+"""`flowengine ops`: what can run here, by op, with its signature, dtypes, devices and provider."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import click
+
+from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.results import dumps
+from flowengine.core.dtypes import DType
+from flowengine.ir.opdef import ArgDef, AttrDef, OpDef
+from flowengine.kernels.registry import Kernel, KernelRegistry
+
+HELP: Final = """\
+Show the ops that can run here: inputs and outputs, the dtypes that kernels take, the device, the library.
+
+PATTERN is a part of an op's name, or a pattern with * and ?; capitals do not matter.
+"""
+
+MARKDOWN_HEAD: Final = """\
+# Ops
+
+The ops that have a kernel, with the dtypes that it takes, where it runs and the library behind it. This page is
+made from the registry, by `flowengine ops --markdown`. `flowengine ops PATTERN` shows signatures, and
+`flowengine inspect GRAPH` what a graph needs and is not here.
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """One op. `types`: {type attribute: names of the dtypes that some kernel takes}; empty list for any."""
+
+    name: str
+    signature: str
+    types: dict[str, list[str]]
+    devices: list[str]
+    providers: list[str]
+
+
+@click.command("ops", help=HELP)
+@click.argument("pattern", metavar="[PATTERN]", default="*")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--markdown", is_flag=True, help="Print a page of documentation.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def command(pattern: str, as_json: bool, markdown: bool, debug: bool) -> None:
+    found = list(matching(pattern))
+    if not found:
+        raise CommandError(f"no op that can run here matches {pattern!r}", USAGE)
+    if as_json:
+        click.echo(dumps({"ops": [asdict(each) for each in found]}), nl=False)
+    elif markdown:
+        click.echo(as_markdown(found), nl=False)
+    else:
+        for each in found:
+            place = f"{' and '.join(each.devices)}, {' and '.join(each.providers)}"
+            click.echo(f"{each.signature}\n    {_types(each)}{place}")
+
+
+def matching(pattern: str) -> Iterator[OpFacts]:
+    """The ops whose name the pattern fits, by name."""
+    from flowengine.kernels.load import load_all
+    from flowengine.ops.load import registry
+
+    kernels = load_all()
+    wanted = pattern.lower() if any(c in pattern for c in "*?[") else f"*{pattern.lower()}*"
+    by_op = _by_op(kernels)
+    for name in registry():
+        if name in by_op and fnmatch.fnmatchcase(name.lower(), wanted):
+            yield _facts(registry()[name], by_op[name])
+
+
+def _by_op(kernels: KernelRegistry) -> dict[str, list[Kernel]]:
+    found: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        found.setdefault(kernel.op, []).append(kernel)
+    return found
+
+
+def _facts(definition: OpDef, kernels: list[Kernel]) -> OpFacts:
+    return OpFacts(
+        definition.name,
+        signature(definition),
+        {
+            attr.name: _served(attr, kernels)
+            for attr in definition.attrs
+            if attr.type in ("type", "list(type)")
+        },
+        sorted({kernel.device for kernel in kernels}),
+        sorted({kernel.provider for kernel in kernels}),
+    )
+
+
+def _served(attr: AttrDef, kernels: list[Kernel]) -> list[str]:
+    """The dtypes that the definition allows and some kernel takes; empty where any will do."""
+    taken: set[DType] = set()
+    for kernel in kernels:
+        named = None if kernel.types is None else kernel.types.get(attr.name)
+        if named is None:
+            allowed: Iterable[Any] = attr.allowed or ()
+            return sorted(str(dtype) for dtype in allowed)
+        taken |= named
+    return sorted(str(dtype) for dtype in taken if not attr.allowed or dtype in attr.allowed)
+
+
+def signature(definition: OpDef) -> str:
+    """`MatMul(a: T, b: T) -> product: T`."""
+    inputs = ", ".join(map(_argument, definition.inputs))
+    outputs = ", ".join(map(_argument, definition.outputs)) or "nothing"
+    return f"{definition.name}({inputs}) -> {outputs}"
+
+
+def _argument(arg: ArgDef) -> str:
+    kind = arg.type_list_attr or arg.type_attr or str(arg.type)
+    kind = f"Ref({kind})" if arg.is_ref else kind
+    return f"{arg.name}: {arg.number_attr}*{kind}" if arg.number_attr else f"{arg.name}: {kind}"
+
+
+def _types(facts: OpFacts) -> str:
+    shown = [f"{name} in {', '.join(types)}; " for name, types in facts.types.items() if types]
+    return "".join(shown)
+
+
+def as_markdown(found: list[OpFacts]) -> str:
+    """A page with one row an op."""
+    rows = ["| op | dtypes | device | provider |", "|---|---|---|---|"]
+    for each in found:
+        types = "; ".join(f"{name}: {' '.join(types) or 'any'}" for name, types in each.types.items())
+        rows.append(f"| `{each.name}` | {types} | {' '.join(each.devices)} | {' '.join(each.providers)} |")
+    return MARKDOWN_HEAD + f"{len(found)} ops.\n\n" + "\n".join(rows) + "\n"
