@@ -24,8 +24,8 @@ PATTERN is a part of an op's name, or a pattern with * and ?; capitals do not ma
 MARKDOWN_HEAD: Final = """\
 # Ops
 
-The ops that have a kernel, with the dtypes that it takes, where it runs and the library behind it. This page is
-made from the registry, by `flowengine ops --markdown`. `flowengine ops PATTERN` shows signatures, and
+The ops that have a kernel, with the dtypes that it takes, where it runs and the library behind it. This page
+is made from the registry, by `flowengine ops --markdown`. `flowengine ops PATTERN` shows signatures, and
 `flowengine inspect GRAPH` what a graph needs and is not here.
 
 """
