@@ -112,6 +112,7 @@ define(
 
 
 def space_to_batch_nd(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 1, 1)
     blocks = c.input_value(1)
     shape = c.input(0)
     if blocks is None:
@@ -133,6 +134,8 @@ def _open_blocks(c: ShapeContext, shape: TensorShape) -> TensorShape:
     count = ranked(c, 1, 1)[0]
     if count is None:
         return unknown_of_rank(len(shape.dims))
+    if len(shape.dims) < count + 1:
+        raise InvalidArgumentError(f"shape {shape} has fewer than {count + 1} dimensions")
     return TensorShape([*[None] * (count + 1), *shape.dims[count + 1 :]])
 
 
@@ -182,6 +185,7 @@ define(
 
 
 def batch_to_space_nd(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 1, 1)
     blocks = c.input_value(1)
     shape = c.input(0)
     if blocks is None:

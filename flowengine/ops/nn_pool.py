@@ -22,6 +22,7 @@ def pooled(c: ShapeContext, rank: int, ksize: Sequence[int], strides: Sequence[i
     """The shape of a pooled input; windows may also go over batch and channels."""
     data_format: bytes = c.attrs.get("data_format", b"NHWC")
     if data_format == b"NCHW_VECT_C":
+        ranked(c, 0, 5)
         return unknown_of_rank(5)
     dims = dims_of(ranked(c, 0, rank), rank)
     if len(ksize) != rank or len(strides) != rank:
@@ -105,10 +106,13 @@ define(
 
 
 def pool_2d_inputs(c: ShapeContext) -> Sequence[TensorShape]:
+    ranked(c, 1, 1)
+    ranked(c, 2, 1)
     ksize, strides = c.input_value(1), c.input_value(2)
     if ksize is None or strides is None:
-        ranked(c, 0, 4)
-        return [unknown_of_rank(4)]
+        rank = 5 if c.attrs["data_format"] == b"NCHW_VECT_C" else 4
+        ranked(c, 0, rank)
+        return [unknown_of_rank(rank)]
     return [pooled(c, 4, to_array(ksize).tolist(), to_array(strides).tolist())]
 
 
