@@ -10,8 +10,11 @@ the same time; variables, queues and tables live in the session's resource manag
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
+
+import trio
 
 from flowengine.build.graph import Graph as BuildGraph
 from flowengine.core.config import Config, RunMetadata, RunOptions
@@ -35,8 +38,9 @@ from flowengine.passes.pipeline import prepare
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble, FetchPlan, port_of
 from flowengine.runtime.functions import FunctionTable
-from flowengine.runtime.plan import Plan, kernel_summary, make_plan
+from flowengine.runtime.plan import kernel_summary
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.values import FeedSpec, FetchSpec
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
@@ -53,7 +57,7 @@ class _Prepared:
     __slots__ = ("assemble", "feeds", "fetches", "plan")
 
     def __init__(
-        self, plan: Plan, feeds: list[FeedSpec], fetches: list[FetchSpec], assemble: Assemble
+        self, plan: TieredPlan, feeds: list[FeedSpec], fetches: list[FetchSpec], assemble: Assemble
     ) -> None:
         self.plan = plan
         self.feeds = feeds
@@ -175,10 +179,30 @@ class Session:
         self.resources.bind_to_current_run()
         feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         timeout = None if options is None else options.timeout_seconds
-        results = await self._runner.run(prepared.plan, feeds, timeout, run_metadata)
+        tiers = prepared.plan
+        if self._settings.compile_hot_plans:
+            plan = tiers.choose(feeds)
+            started = perf_counter()
+            results = await self._runner.run(plan, feeds, timeout, run_metadata)
+            if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
+                self._compile(tiers)
+        else:
+            results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata)
         del feeds
         owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
         return prepared.assemble(owned)
+
+    def _compile(self, plan: TieredPlan) -> None:
+        """Compile a hot plan: a small one at once, a large one beside the event loop."""
+        if plan.nodes <= INLINE_NODES or not self._settings.worker_threads:
+            plan.compile()
+            return
+        plan.begin_compiling()
+
+        async def compile_beside() -> None:
+            await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
+
+        trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
 
     # -- planning -----------------------------------------------------------------------------------
 
@@ -203,13 +227,7 @@ class Session:
         for port in request.ports:
             self._check_frame(port, "fetched")
         context = self._context(feed_ports, request)
-        plan = make_plan(
-            prepare(graph, context),
-            feeds=feed_ports,
-            fetches=request.ports,
-            registry=self._kernels,
-            functions=self._function_table(),
-        )
+        plan = TieredPlan(prepare(graph, context), context, self._kernels, self._function_table())
         return _Prepared(
             plan,
             [self._feed_spec(port) for port in feed_ports],
@@ -285,18 +303,28 @@ class Session:
             self.graph.add(node)
 
     def explain(
-        self, fetches: Any, feeds: Sequence[Any] = (), *, targets: Sequence[Any] = (), dot: bool = False
+        self,
+        fetches: Any,
+        feeds: Sequence[Any] = (),
+        *,
+        targets: Sequence[Any] = (),
+        dot: bool = False,
+        source: bool = False,
     ) -> str:
         """What a step would run: the nodes left after the passes, and what each pass removed.
 
-        `dot=True` gives the graph in DOT instead.
+        `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into.
         """
-        prepared = self._prepare(fetches, list(feeds), targets)
+        tiers = self._prepare(fetches, list(feeds), targets).plan
+        plan = tiers.interpreted
+        if source:
+            tiers.compile()
+            return "\n\n".join(tiers.sources()) or "nothing to compile"
         if dot:
-            return explain.to_dot(prepared.plan.graph)
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(kernel_summary(prepared.plan).items()))
-        difference = explain.difference(self.graph, prepared.plan.graph)
-        return f"{explain.listing(prepared.plan.graph)}\nitems: {kinds or 'none'}\n\n{difference}"
+            return explain.to_dot(plan.graph)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(kernel_summary(plan).items()))
+        difference = explain.difference(self.graph, plan.graph)
+        return f"{explain.listing(plan.graph)}\nitems: {kinds or 'none'}\n\n{difference}"
 
     async def close(self) -> None:
         """End the running steps with CancelledError and free the session's own resources.

@@ -7,6 +7,7 @@
 | worker_threads | FLOWENGINE_WORKER_THREADS | true |
 | fold_constants | FLOWENGINE_FOLD_CONSTANTS | true |
 | merge_common_subexpressions | FLOWENGINE_MERGE_COMMON_SUBEXPRESSIONS | true |
+| compile_hot_plans | FLOWENGINE_COMPILE_HOT_PLANS | true |
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Config:
                                   a simulation on a mock clock needs
     fold_constants                compute what depends on constants only once, when a plan is made
     merge_common_subexpressions   run equal nodes once
+    compile_hot_plans             turn what runs often into generated Python; False interprets every step
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -40,6 +42,7 @@ class Config:
     worker_threads: bool | None = None
     fold_constants: bool | None = None
     merge_common_subexpressions: bool | None = None
+    compile_hot_plans: bool | None = None
 
     def resolved(self) -> Settings:
         """Every field filled in."""
@@ -61,6 +64,7 @@ class Config:
             merge_common_subexpressions=_flag(
                 self.merge_common_subexpressions, "MERGE_COMMON_SUBEXPRESSIONS"
             ),
+            compile_hot_plans=_flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
         )
 
 
@@ -73,6 +77,7 @@ class Settings:
     worker_threads: bool
     fold_constants: bool
     merge_common_subexpressions: bool
+    compile_hot_plans: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,7 +369,6 @@ class _Fusing:
         region.copied = frozenset(consts)
         produced = own - consts
         program = Program(tuple(units), self.aliases, self.graph.nodes, self.feeds)
-        inputs = program.inputs
         outputs = [
             port
             for unit in units
@@ -378,8 +377,9 @@ class _Fusing:
             if port not in self.feeds
             and (port in self.fetches or any(c not in own for c in self.consumers.get(port, ())))
         ]
-        program.outputs = tuple(outputs)
+        program.give(outputs)
         region.outputs = program.outputs
+        inputs = program.inputs
         controls: dict[str, None] = {}
         for unit in units:
             for control in unit.controls:

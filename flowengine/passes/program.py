@@ -40,6 +40,14 @@ class Program:
             dict.fromkeys(port for unit in units for port in self.uses(unit) if port not in made)
         )
 
+    def give(self, ports: Iterable[OutputPort]) -> None:
+        """Say what others take. What a unit only hands on may have to be taken from outside for it."""
+        self.outputs = tuple(ports)
+        made = {port for unit in self.units for port in self.defines(unit)}
+        origins = (self.origin(port) for port in self.outputs)
+        more = (port for port in origins if port not in made and self.constant(port) is None)
+        self.inputs = tuple(dict.fromkeys((*self.inputs, *more)))
+
     def _alias_switches(self, units: Iterable[Unit]) -> None:
         """A Switch inside a region hands its input to both sides; who runs is what conditions say."""
         for unit in units:

@@ -10,7 +10,7 @@ Everything here happens on the event loop's thread; the worker threads only comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, Final
@@ -22,7 +22,7 @@ from flowengine.core.arrays import DEAD, WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
-from flowengine.runtime.failures import as_op_error, locate
+from flowengine.runtime.failures import as_op_error, locate, locate_at
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.functions import Done
 from flowengine.runtime.items import Item, Kind
@@ -59,6 +59,8 @@ class Executor:
         "_needs_nursery",
         "_nursery",
         "_parked",
+        "_paused",
+        "_slice_spent",
         "_task",
         "_use_threads",
         "_yielded_at",
@@ -104,6 +106,9 @@ class Executor:
         #: What takes back the parked items' wish to be woken.
         self._callbacks: dict[Callable[[], None], Variable] = {}
         self._yielded_at = 0.0
+        #: Loops of regions between two slices: {(order, serial of the iteration): (generator, mask)}
+        self._paused: dict[tuple[int, int], tuple[Generator[None, int | None, Any], int]] = {}
+        self._slice_spent = False
 
     # -- the step -----------------------------------------------------------------------------------
 
@@ -291,6 +296,9 @@ class Executor:
                     state.finish_merge(item, iteration)
                 else:
                     self._run_other(item, iteration)
+                    if self._slice_spent:
+                        self._slice_spent = False
+                        break
                 countdown -= 1
                 if not countdown:
                     countdown = ITEMS_PER_CLOCK
@@ -309,6 +317,11 @@ class Executor:
         if kind == Kind.TRIGGER:
             state.finish(item, iteration, ())
             return
+        if kind == Kind.REGION and self._paused:
+            paused = self._paused.pop((item.order, iteration.serial), None)
+            if paused is not None:
+                self._resume_region(item, iteration, *paused)
+                return
         entries = iteration.entries
         start, stop = item.start, item.stop
         args = entries[start:stop]
@@ -330,6 +343,8 @@ class Executor:
             state.finish_single(item, iteration, item.value)
         elif kind == Kind.ASYNC:
             self._begin_async(item, iteration, args)
+        elif kind == Kind.REGION:
+            self._run_region(item, iteration, args)
         elif kind == Kind.CALL:
             self._begin_call(item, iteration, args)
         elif item.inline_bytes < _SIZE_NEVER_MATTERS and _bytes_of(args) > item.inline_bytes:
@@ -393,6 +408,66 @@ class Executor:
         self._parked += 1
         self._callbacks[unpark] = variable
         variable.wait_free(unpark)
+
+    # -- regions ------------------------------------------------------------------------------------
+
+    def _run_region(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Many nodes at once. One without a loop runs through; one with a loop runs in slices."""
+        region = item.region
+        if region.is_generator:
+            self._resume_region(item, iteration, region.call(args, self._context), None)
+            return
+        started = perf_counter()
+        try:
+            outputs = region.call(args, self._context)
+        except Exception as error:
+            raise self._region_failure(error, item, iteration) from error
+        if perf_counter() - started > SLICE_SECONDS:
+            self.plan.slow_regions += 1
+        self._complete(item, iteration, outputs)
+
+    def _resume_region(
+        self,
+        item: Item,
+        iteration: IterationState,
+        generator: Generator[None, int | None, Any],
+        mask: int | None,
+    ) -> None:
+        """Go on with a region's loop until it is done or the slice is spent.
+
+        The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take.
+        """
+        now = perf_counter()
+        deadline = now + SLICE_SECONDS
+        try:
+            generator.send(mask)  # a fresh one takes None
+            mask = mask or 0
+            while True:
+                before, now = now, perf_counter()
+                if now - before < 0.0001:
+                    mask = min(2 * mask + 1, 4095)
+                elif now - before > 0.0005:
+                    mask >>= 1
+                if now > deadline or self.cancel_requested:
+                    break
+                generator.send(mask)
+        except StopIteration as stop:
+            self._complete(item, iteration, stop.value)
+            return
+        except Exception as error:
+            raise self._region_failure(error, item, iteration) from error
+        self._paused[item.order, iteration.serial] = (generator, mask)
+        heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
+        self._slice_spent = True
+
+    def _region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
+        """The error of a member, located as if that had run by itself."""
+        blame = item.region.blame(error.__traceback__)
+        if blame is None:
+            return self._failure(error, item, iteration, None)
+        return locate_at(
+            as_op_error(error), blame.node, iteration.tag() + blame.tag, blame.inputs, self.device
+        )
 
     # -- function calls -----------------------------------------------------------------------------
 
@@ -469,6 +544,7 @@ class Executor:
             current_inbox(),
         )
         self.heavy_items += 1
+        item.was_heavy = True
         self._jobs[job] = (item, iteration, held)
         POOL.submit(job)
 
@@ -489,6 +565,8 @@ class Executor:
                 if not isinstance(job.error, Exception):
                     raise job.error
                 raise self._failure(job.error, item, iteration, job.arguments) from job.error
+            # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
+            job.arguments = ()
             result, job.result = job.result, None
             if self._meter is not None:
                 try:

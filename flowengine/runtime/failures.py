@@ -12,6 +12,7 @@ from flowengine.core.errors import (
     OpError,
     ResourceExhaustedError,
 )
+from flowengine.ir.graph import Node
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.items import Item
 
@@ -39,15 +40,25 @@ def locate(
     error: OpError, item: Item, iteration: IterationState, inputs: Sequence[Any] | None, device: str
 ) -> OpError:
     """Say which node failed, with which inputs, in which frame and iteration."""
-    tag = iteration.tag()
+    return locate_at(error, item.node, iteration.tag(), inputs, device)
+
+
+def locate_at(
+    error: OpError,
+    node: Node,
+    tag: tuple[tuple[str, int], ...],
+    inputs: Sequence[Any] | None,
+    device: str,
+) -> OpError:
+    """The same for a node that is part of an item."""
     frame = "frame " + "/".join(f"'{name}' iteration {number}" for name, number in tag) if tag else None
     return error.locate(
-        node_name=item.name,
-        op_type=item.node.op,
+        node_name=node.name,
+        op_type=node.op,
         device=device,
         input_shapes=None if inputs is None else _describe_all(inputs),
         frame=frame,
-        creation_site=item.node.creation_site or None,
+        creation_site=node.creation_site or None,
     )
 
 

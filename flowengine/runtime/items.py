@@ -37,6 +37,8 @@ class Kind:
     CONSTANT: Final = 11
     #: A function call: its body runs as child items.
     CALL: Final = 12
+    #: Many nodes compiled into one function.
+    REGION: Final = 13
 
 
 KIND_NAMES: Final = {number: name.lower() for name, number in vars(Kind).items() if isinstance(number, int)}
@@ -86,6 +88,7 @@ class Item:
         "num_outputs",
         "order",
         "passing",
+        "region",
         "runs_dead",
         "single",
         "start",
@@ -93,6 +96,7 @@ class Item:
         "takes_context",
         "target_frame",
         "value",
+        "was_heavy",
     )
 
     def __init__(self, node: Node, order: int, frame: StaticFrame) -> None:
@@ -114,6 +118,10 @@ class Item:
         self.dereference: tuple[int, ...] = ()
         #: Of a CALL: what makes it, a `functions.Call`.
         self.call: Any = None
+        #: Of a REGION: its `codegen.CompiledRegion`.
+        self.region: Any = None
+        #: Whether it has run on a worker thread: such a node stays out of regions.
+        self.was_heavy = False
         #: A control flow item that must follow a reference first.
         self.follows = False
         self.num_outputs = 0

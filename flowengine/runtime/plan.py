@@ -29,6 +29,7 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.passes.codegen import compile_region
 from flowengine.runtime.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
 
 #: Inputs up to this many bytes are computed inline: NumPy needs about 0.1 ms for as much.
@@ -72,6 +73,8 @@ class Plan:
     fetches: list[tuple[int, int, OutputPort]]
     graph: Graph
     frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
+    #: How often a region without a loop took longer than a slice: it should have been smaller.
+    slow_regions: int = 0
 
 
 def make_plan(
@@ -81,15 +84,21 @@ def make_plan(
     fetches: Sequence[OutputPort] = (),
     registry: KernelRegistry,
     functions: Functions | None = None,
+    names: Sequence[OutputPort] | None = None,
     xp: Any = np,
     device_type: str = "CPU",
 ) -> Plan:
     """A plan for one device. `graph` is pruned: every node of it runs.
 
+    `names` are what errors call the fetches, where passes have moved them.
+
     Raises InvalidArgumentError for a feed or fetch inside a loop, NotFoundError with `missing_op` for an
     op that is unknown or has no kernel, each naming the node.
     """
-    return _Planner(graph, feeds, fetches, registry, functions, xp, device_type).make()
+    plan = _Planner(graph, feeds, fetches, registry, functions, xp, device_type).make()
+    if names is not None:
+        plan.fetches = [(*place[:2], name) for place, name in zip(plan.fetches, names, strict=True)]
+    return plan
 
 
 class _Planner:
@@ -253,6 +262,10 @@ class _Planner:
             item.value = self.baked[node.name]
         elif op in _FORWARDING:
             item.kind = Kind.FORWARD
+        elif op == "_Region":
+            item.kind = Kind.REGION
+            item.region = compile_region(node.attrs["program"], self.registry, self.xp)
+            item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
         elif self.functions is not None and self.functions.calls(node):
             item.kind = Kind.CALL
             item.call = self.functions.bind(node)
@@ -387,13 +400,14 @@ class _Planner:
         return False
 
     def _connect_merge(self, item: Item, slot: int, port: OutputPort) -> None:
+        from_enter = self.graph[port.node].op in ENTER_OPS
+        port = self._resolve(port)
         feed = self.feeds.get(port)
         if feed is not None:
             self.feed_edges[feed][1].append((item, slot, False))
         elif port.node in self.baked and port.node not in self.items:
             self.baked_merges.setdefault(port.node, []).append((item, slot, False))
         else:
-            from_enter = self.graph[port.node].op in ENTER_OPS
             if item.node.op == "Merge" and self._is_reference(port):
                 key = f"{port} (input {slot} of {item.name})"
                 self._follow(key, port, item.frame)

@@ -1,0 +1,128 @@
+"""Tiers of a plan: interpreted at first, compiled when it is hot.
+
+The interpreter learns meanwhile which nodes are heavy; they stay items of their own, so that worker
+threads go on serving them. A compiled plan is for inputs of the size that was seen: a step that is fed
+much more is interpreted, and so seen, again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.errors import OpError
+from flowengine.ir.graph import Graph, OutputPort
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.context import PassContext
+from flowengine.passes.fuse import MEMBERS_MAX, fuse
+from flowengine.runtime.plan import Functions, Plan, make_plan
+
+#: Compiling costs about 20 us a node, of which a run gives back 0.5: worth it from some 40 runs on, or
+#: at once for a loop. Few runs are waited for because who runs a plan eight times runs it eight hundred.
+#: At 0 every plan is compiled before its first run, which tests use.
+HOT_RUNS = 8
+#: Interpreting so many times what compiling costs makes hot, whatever the number of runs.
+_HOT_RATIO: Final = 4.0
+_COMPILE_SECONDS_A_NODE: Final = 20e-6
+#: Feeds may grow so much before a compiled plan is not trusted to know what is heavy.
+_GROWTH: Final = 2
+_SMALL_BYTES: Final = 64 * 1024
+#: A plan of more nodes than this is compiled on a thread: it would hold up the event loop.
+INLINE_NODES: Final = 400
+
+
+class TieredPlan:
+    """One request's plan in both forms.
+
+    interpreted   what the state machine runs node by node
+    compiled      the same in regions, once made; None before, and where there is nothing to fuse
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        context: PassContext,
+        kernels: KernelRegistry,
+        functions: Functions | None,
+    ) -> None:
+        self._graph = graph
+        self._context = context
+        self._kernels = kernels
+        self._functions = functions
+        self._members_max = MEMBERS_MAX
+        self._runs = 0
+        self._seconds = 0.0
+        self._fed_bytes = 0
+        self._settled = False
+        self.interpreted = self._plan(graph)
+        self.compiled: Plan | None = None
+        if HOT_RUNS == 0:
+            self.compile()
+            self._fed_bytes = 1 << 62
+
+    def _plan(self, graph: Graph, moved: Mapping[OutputPort, OutputPort] | None = None) -> Plan:
+        fetches = self._context.fetches
+        return make_plan(
+            graph,
+            feeds=self._context.feeds,
+            fetches=[port if moved is None else moved.get(port, port) for port in fetches],
+            registry=self._kernels,
+            functions=self._functions,
+            names=fetches,
+        )
+
+    def choose(self, feeds: Sequence[Any]) -> Plan:
+        """The plan to run with these values."""
+        compiled = self.compiled
+        if compiled is None or _bytes_of(feeds) > _GROWTH * self._fed_bytes + _SMALL_BYTES:
+            return self.interpreted
+        if compiled.slow_regions > 2 and self._members_max > 8:
+            # The members are slower than was thought: smaller regions give the host its turn.
+            self._members_max //= 2
+            self.compile()
+            return self.compiled or self.interpreted
+        return compiled
+
+    def ran(self, feeds: Sequence[Any], seconds: float) -> bool:
+        """Learn from an interpreted step; True when the plan has become hot and should be compiled."""
+        size = _bytes_of(feeds)
+        if size > _GROWTH * self._fed_bytes + _SMALL_BYTES and self._settled:
+            self._settled = False  # larger than before: look again at what is heavy
+            self._runs = 0
+        self._fed_bytes = max(self._fed_bytes, size)
+        self._runs += 1
+        self._seconds += seconds
+        if self._settled:
+            return False
+        cost = _COMPILE_SECONDS_A_NODE * self.nodes
+        return self._runs >= HOT_RUNS or self._seconds > _HOT_RATIO * cost + 0.002
+
+    def begin_compiling(self) -> None:
+        """Say that `compile` is under way, so that nobody starts it again."""
+        self._settled = True
+
+    def compile(self) -> None:
+        """Make the compiled form. May run on another thread; the swap is one assignment."""
+        self._settled = True
+        heavy = frozenset(item.name for item in self.interpreted.items if item.was_heavy)
+        try:
+            fused = fuse(self._graph, self._context, heavy=heavy, members_max=self._members_max)
+            self.compiled = self._plan(fused.graph, fused.moved) if fused.graph is not self._graph else None
+        except OpError:
+            # What cannot be planned as regions runs as it did, and says itself what is wrong.
+            self.compiled = None
+
+    def sources(self) -> list[str]:
+        """The generated source of each region, with the nodes' names."""
+        plan = self.compiled
+        return [] if plan is None else [item.region.source for item in plan.items if item.region is not None]
+
+    @property
+    def nodes(self) -> int:
+        return len(self.interpreted.items)
+
+
+def _bytes_of(feeds: Sequence[Any]) -> int:
+    return sum(value.nbytes for value in feeds if isinstance(value, np.ndarray))

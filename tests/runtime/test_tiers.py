@@ -1,0 +1,208 @@
+"""The compiled tier gives what the interpreter gives: values bit for bit, state, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+from hypothesis import given
+
+import flowengine as fe
+from flowengine.core.arrays import to_array
+from flowengine.ir.graph import OutputPort
+from flowengine.runtime import tiers
+from flowengine.testing.strategies import GraphCase, graphs
+
+
+@pytest.fixture(autouse=True)
+def _compiled_from_the_first_run() -> Iterator[None]:
+    before = tiers.HOT_RUNS
+    tiers.HOT_RUNS = 0
+    yield
+    tiers.HOT_RUNS = before
+
+
+async def play(case: GraphCase, *, compiled: bool) -> list[list[Any]]:
+    async with fe.Session(case.graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+        await session.run([], targets=case.setup)
+        results = []
+        for fetches, feeds in case.runs:
+            try:
+                got = list(await session.run(list(fetches), feeds, targets=case.targets))
+            except fe.errors.OpError as error:
+                got = [type(error).__name__]
+            results.append(got)
+        return results
+
+
+def bits(value: Any) -> tuple[Any, ...]:
+    array = to_array(value)
+    return (array.dtype, array.shape, array.tobytes() if array.dtype != object else array.tolist())
+
+
+@given(graphs())
+def test_random_graphs_give_the_same_bits_with_the_tier_on_and_off(case: GraphCase) -> None:
+    compiled = trio.run(lambda: play(case, compiled=True))
+    interpreted = trio.run(lambda: play(case, compiled=False))
+    for got, want in zip(compiled, interpreted, strict=True):
+        assert [v if isinstance(v, str) else bits(v) for v in got] == [
+            v if isinstance(v, str) else bits(v) for v in want
+        ]
+
+
+def power_loop(graph: fe.Graph) -> Any:
+    """`while i < n: x = x * x if i is even else x + 1`, with a conditional in the body."""
+    ops = graph.ops
+    n = graph.placeholder("int32", [], name="n")
+    x = graph.placeholder("float32", None, name="x")
+    enter_i = ops.Enter(graph.constant(0), frame_name="loop")
+    enter_x = ops.Enter(x, frame_name="loop")
+    bound = ops.Enter(n, frame_name="loop", is_constant=True)
+    i = ops.Merge([enter_i, enter_i])[0]
+    v = ops.Merge([enter_x, enter_x])[0]
+    cond = ops.LoopCond(ops.Less(i, bound))
+    i_in = ops.Switch(i, cond)[1]
+    v_out, v_in = ops.Switch(v, cond)
+    i_in, v_in = ops.Identity(i_in), ops.Identity(v_in)
+    with graph.control_dependencies([i_in]):
+        one, two, zero = graph.constant(1), graph.constant(2), graph.constant(0)
+        one_f = graph.constant(1.0)
+    even = ops.Equal(ops.FloorMod(i_in, two), zero, name="even")
+    off, on = ops.Switch(v_in, even)
+    plus = ops.Add(off, one_f, name="plus")
+    square = ops.Mul(on, on, name="square")
+    merged = ops.Merge([plus, square])[0]
+    back_i = ops.NextIteration(ops.Add(i_in, one))
+    back_v = ops.NextIteration(merged)
+    graph.set_back_edge(i.op.name, 1, OutputPort(back_i.op.name, 0))
+    graph.set_back_edge(v.op.name, 1, OutputPort(back_v.op.name, 0))
+    return ops.Exit(v_out, name="out")
+
+
+async def test_a_loop_with_a_conditional_becomes_one_region() -> None:
+    graph = fe.Graph()
+    out = power_loop(graph)
+    async with fe.Session(graph) as session:
+        source = session.explain(out, ["x:0", "n:0"], source=True)
+        assert source.count("while True:") == 1
+        assert "if not p" in source
+        x = np.array([0.5, 2.0], np.float32)
+        value = x
+        for i in range(5):
+            value = value * value if i % 2 == 0 else value + 1
+        assert np.array_equal(await session.run(out, {"x:0": x, "n:0": 5}), value)
+        assert np.array_equal(await session.run(out, {"x:0": x, "n:0": 0}), x)
+
+
+async def test_an_error_in_a_region_names_node_inputs_frame_and_iteration_as_interpreted() -> None:
+    graph = fe.Graph()
+    out = power_loop(graph)
+    y = graph.placeholder("float32", None, name="y")
+    total = graph.ops.Add(graph.ops.Neg(out), y, name="total")
+    messages = []
+    for compiled in (True, False):
+        async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+            with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+                await session.run(total, {"x:0": np.ones(2), "n:0": 3, "y:0": np.ones(3)})
+            messages.append(str(caught.value))
+            assert caught.value.node_name == "total"
+    assert messages[0] == messages[1]
+
+
+async def test_the_iteration_of_an_error_inside_a_compiled_loop() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    enter = ops.Enter(graph.constant(3), frame_name="down")
+    ten = ops.Enter(graph.constant(10), frame_name="down", is_constant=True)
+    one = ops.Enter(graph.constant(1), frame_name="down", is_constant=True)
+    least = ops.Enter(graph.constant(-5), frame_name="down", is_constant=True)
+    i = ops.Merge([enter, enter])[0]
+    i_out, i_in = ops.Switch(i, ops.LoopCond(ops.Greater(i, least)))
+    ops_div = ops.FloorDiv(ten, i_in, name="divide")
+    with graph.control_dependencies([ops_div]):
+        back = ops.NextIteration(ops.Sub(i_in, one, name="less"))
+    graph.set_back_edge(i.op.name, 1, OutputPort(back.op.name, 0))
+    out = ops.Exit(i_out)
+    with graph.control_dependencies([]):
+        pass
+    messages = []
+    for compiled in (True, False):
+        async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+            with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+                await session.run(out)
+            messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "frame 'down' iteration 3" in messages[0]
+
+
+async def test_a_long_compiled_loop_yields_and_can_be_cancelled() -> None:
+    graph = fe.Graph()
+    out = power_loop(graph)
+    turns = 0
+
+    async def host() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with fe.Session(graph) as session:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(host)
+            with pytest.raises(fe.errors.DeadlineExceededError):
+                await session.run(
+                    out,
+                    {"x:0": np.zeros(2), "n:0": 2**30},
+                    options=fe.RunOptions(timeout_seconds=0.1),
+                )
+            nursery.cancel_scope.cancel()
+        assert turns > 5
+        assert (await session.run(out, {"x:0": np.zeros(1), "n:0": 1})).tolist() == [0]
+
+
+async def test_a_region_leaves_room_for_what_waits() -> None:
+    """What an asynchronous node is waiting for may come from the same step."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [], name="x")
+    queue = graph.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+    got = graph.ops.QueueDequeueV2(queue, component_types=["float32"], name="got")
+    after = graph.ops.Add(graph.ops.Neg(got), x, name="after")
+    before = graph.ops.Square(graph.ops.Neg(x), name="before")
+    put = graph.ops.QueueEnqueueV2(queue, [before], name="put")
+    async with fe.Session(graph) as session:
+        result = await session.run([after], {"x:0": 3.0}, targets=[put])
+    assert result == [-6.0]
+
+
+async def test_names_and_constants_of_the_graph_never_enter_what_is_compiled() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("string", None, name="x")
+    hostile = b'"""); import os #\n'
+    y = graph.ops.StringJoin([x, graph.constant(hostile)], separator=hostile)
+    z = graph.ops.StringJoin([y, y], separator=hostile)
+    async with fe.Session(graph) as session:
+        got = await session.run(z, {x: b"a"})
+        source = session.explain(z, [x], source=True)
+    once = b"a" + hostile + hostile
+    assert got == once + hostile + once
+    assert "import os" not in source
+
+
+async def test_a_hot_plan_is_compiled_and_much_larger_feeds_are_interpreted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tiers, "HOT_RUNS", 3)
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None], name="x")
+    y = graph.ops.Neg(graph.ops.Square(graph.ops.Neg(x)))
+    async with fe.Session(graph) as session:
+        for _ in range(4):
+            await session.run(y, {x: np.ones(4)})
+        plan = next(iter(session._plans.values())).plan
+        assert plan.compiled is not None
+        metadata = fe.RunMetadata()
+        await session.run(y, {x: np.ones(1_000_000)}, run_metadata=metadata)
+        assert metadata.heavy_items == 3
