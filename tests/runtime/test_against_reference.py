@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,23 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime import tiers
 from flowengine.testing.reference import evaluate
 from flowengine.testing.strategies import GraphCase, graphs
+
+TIERS = pytest.mark.parametrize("tier", ["interpreted", "compiled"])
+
+
+@contextlib.asynccontextmanager
+async def opened(graph: fe.Graph, tier: str) -> AsyncIterator[fe.Session]:
+    """A session whose plans are compiled before their first run, or never."""
+    before = tiers.HOT_RUNS
+    tiers.HOT_RUNS = 0 if tier == "compiled" else before
+    try:
+        async with fe.Session(graph, config=fe.Config(compile_hot_plans=tier == "compiled")) as session:
+            yield session
+    finally:
+        tiers.HOT_RUNS = before
 
 
 def same_bits(got: Any, want: Any) -> bool:
@@ -51,37 +68,41 @@ async def play(case: GraphCase, session: fe.Session) -> list[list[Any]]:
     ]
 
 
+@TIERS
 @given(graphs())
-def test_random_graphs_give_what_the_reference_gives(case: GraphCase) -> None:
+def test_random_graphs_give_what_the_reference_gives(tier: str, case: GraphCase) -> None:
     async def main() -> list[list[Any]]:
-        async with fe.Session(case.graph) as session:
+        async with opened(case.graph, tier) as session:
             return await play(case, session)
 
     check(case, trio.run(main))
 
 
+@TIERS
 @given(graphs(max_statements=4, max_depth=3, runs=1))
-def test_deeply_nested_control_flow_gives_what_the_reference_gives(case: GraphCase) -> None:
+def test_deeply_nested_control_flow_gives_what_the_reference_gives(tier: str, case: GraphCase) -> None:
     async def main() -> list[list[Any]]:
-        async with fe.Session(case.graph) as session:
+        async with opened(case.graph, tier) as session:
             return await play(case, session)
 
     check(case, trio.run(main))
 
 
+@TIERS
 @given(graphs())
-def test_a_graph_that_was_written_and_read_again_gives_the_same(case: GraphCase) -> None:
+def test_a_graph_that_was_written_and_read_again_gives_the_same(tier: str, case: GraphCase) -> None:
     written = case.graph.to_graph_def().SerializeToString()
 
     async def main() -> list[list[Any]]:
-        async with fe.Session(fe.Graph.from_graph_def(written)) as session:
+        async with opened(fe.Graph.from_graph_def(written), tier) as session:
             return await play(case, session)
 
     check(case, trio.run(main))
 
 
+@TIERS
 @given(graphs(), st.integers(0, 255))
-def test_overwriting_feeds_and_fetches_changes_nothing_else(case: GraphCase, junk: int) -> None:
+def test_overwriting_feeds_and_fetches_changes_nothing_else(tier: str, case: GraphCase, junk: int) -> None:
     """A feed is the caller's again when the step ends, a fetch is the caller's own at once."""
 
     def scribble(value: Any) -> None:
@@ -90,7 +111,7 @@ def test_overwriting_feeds_and_fetches_changes_nothing_else(case: GraphCase, jun
 
     async def main() -> list[list[Any]]:
         results = []
-        async with fe.Session(case.graph) as session:
+        async with opened(case.graph, tier) as session:
             await session.run([], targets=case.setup)
             for fetches, feeds in case.runs:
                 own = {name: value.copy() for name, value in feeds.items()}
@@ -103,12 +124,13 @@ def test_overwriting_feeds_and_fetches_changes_nothing_else(case: GraphCase, jun
     check(case, trio.run(main))
 
 
+@TIERS
 @given(graphs())
-def test_results_that_stay_alive_do_not_change(case: GraphCase) -> None:
+def test_results_that_stay_alive_do_not_change(tier: str, case: GraphCase) -> None:
     """What one step returned is the same after later steps wrote the variables."""
 
     async def main() -> None:
-        async with fe.Session(case.graph) as session:
+        async with opened(case.graph, tier) as session:
             await session.run([], targets=case.setup)
             kept: list[tuple[Any, Any]] = []
             for fetches, feeds in (*case.runs, *case.runs):
@@ -120,8 +142,9 @@ def test_results_that_stay_alive_do_not_change(case: GraphCase) -> None:
     trio.run(main)
 
 
+@TIERS
 @given(graphs(variables=False, runs=2))
-def test_concurrent_steps_of_one_session_do_not_mix(case: GraphCase) -> None:
+def test_concurrent_steps_of_one_session_do_not_mix(tier: str, case: GraphCase) -> None:
     async def main() -> list[list[Any]]:
         results: list[list[Any]] = [[] for _ in case.runs]
 
@@ -130,7 +153,7 @@ def test_concurrent_steps_of_one_session_do_not_mix(case: GraphCase) -> None:
             for _ in range(2):
                 results[number] = list(await session.run(list(fetches), feeds, targets=case.targets))
 
-        async with fe.Session(case.graph) as session, trio.open_nursery() as nursery:
+        async with opened(case.graph, tier) as session, trio.open_nursery() as nursery:
             for number in range(len(case.runs)):
                 nursery.start_soon(step, number)
         return results
