@@ -163,8 +163,10 @@ class Executor:
     async def _drive(self) -> None:
         while True:
             waiting, self._needs_nursery = self._needs_nursery, []
-            for item, iteration, args in waiting:
-                self._start(item, iteration, args)
+            waiting.reverse()
+            while waiting:
+                # Popped, so that this frame, which sleeps next, keeps none of their inputs alive.
+                self._start(*waiting.pop())
             if self._run_slice() and not self._needs_nursery:
                 return
             if self._needs_nursery:
