@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch
@@ -98,6 +99,11 @@ def filter_gradient(x: Array, gradient: Array, geometry: Windows) -> Array:
 
 def input_gradient(filters: Array, gradient: Array, geometry: Windows) -> Array:
     """The gradient (N, *sizes, C_in) from filters and (N, *out, C_out)."""
+    if geometry.is_pointwise and all(s == 1 for s in geometry.strides) and gradient.size:
+        # BLAS reads the filter transposed: no mirrored copy of it is needed.
+        rows = np.ascontiguousarray(gradient).reshape(-1, gradient.shape[-1])
+        product: Array = np.dot(rows, filters.reshape(filters.shape[-2:]).T)
+        return product.reshape(*gradient.shape[:-1], -1)
     mirrored = _mirrored(geometry)
     if mirrored is not None:
         flipped = filters[tuple(slice(None, None, -1) for _ in geometry.window)]
@@ -123,6 +129,32 @@ def _mirrored(geometry: Windows) -> Windows | None:
     return replace(geometry, sizes=geometry.out, before=before, after=after, out=geometry.sizes)
 
 
+def _runs(geometry: Windows) -> Iterator[tuple[tuple[int, ...], int]]:
+    """(first offset, length) of the runs of window elements that are added back at once.
+
+    Along the last axis as many neighbours as the stride is long fall on places of their own.
+    """
+    last, step = geometry.window[-1], geometry.strides[-1] if geometry.dilations[-1] == 1 else 1
+    for lead in itertools.product(*(range(n) for n in geometry.window[:-1])):
+        for start in range(0, last, step):
+            yield (*lead, start), min(step, last - start)
+
+
+def _run_view(padded: Array, geometry: Windows, rows: int, first: tuple[int, ...], run: int) -> Array:
+    """Where a run of window elements lies for some rows of windows: (images, rows, ..., run C), writable.
+
+    first   padded row of the first window's element, then its offsets along the other axes
+    """
+    spread = (1, *geometry.dilations[1:])
+    start = padded[(slice(None), *(slice(f * d, None) for f, d in zip(first, spread, strict=True)))]
+    steps = (s * b for s, b in zip(geometry.strides, padded.strides[1:-1], strict=True))
+    return as_strided(
+        start,
+        (padded.shape[0], rows, *geometry.out[1:], run * padded.shape[-1]),
+        (padded.strides[0], *steps, padded.strides[-1]),
+    )
+
+
 def _scattered(filters: Array, gradient: Array, geometry: Windows) -> Array:
     count, channels = gradient.shape[0], filters.shape[-2]
     padded = np.zeros((count, *geometry.padded, channels), gradient.dtype)
@@ -138,9 +170,9 @@ def _scattered(filters: Array, gradient: Array, geometry: Windows) -> Array:
         columns = scratch(block.size // block.shape[-1] * depth, gradient.dtype).reshape(-1, depth)
         np.dot(block.reshape(-1, block.shape[-1]), matrix, out=columns)
         patches = columns.reshape(*block.shape[:-1], *window, channels)
-        for offset in itertools.product(*(range(n) for n in window)):
-            places = list(geometry.slices(offset))
-            first = offset[0] * geometry.dilations[0] + rows.start * lead
-            places[0] = slice(first, first + (rows.stop - rows.start - 1) * lead + 1, lead)
-            padded[(images, *places)] += patches[(slice(None),) * (1 + len(window)) + offset]
+        for offset, run in _runs(geometry):
+            first = (offset[0] * geometry.dilations[0] + rows.start * lead, *offset[1:])
+            target = _run_view(padded[images], geometry, block.shape[1], first, run)
+            index = (slice(None),) * (1 + len(window)) + offset[:-1]
+            target += patches[(*index, slice(offset[-1], offset[-1] + run))].reshape(target.shape)
     return np.ascontiguousarray(geometry.crop(padded))

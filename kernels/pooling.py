@@ -30,38 +30,59 @@ def _offsets(geometry: Windows) -> Iterator[tuple[int, ...]]:
     return itertools.product(*(range(n) for n in geometry.window))
 
 
-def _separable(image: Array, geometry: Windows, combine: Callable[..., Any], out: Array) -> None:
-    """Combine the windows of one padded image (*padded, C) into out (*out, C), axis by axis."""
-    last = len(geometry.window) - 1
-    current = image
-    for axis in range(last, -1, -1):
-        reach = geometry.dilations[axis]
-        step, count = geometry.strides[axis], geometry.out[axis]
-        lead = (slice(None),) * axis
-        views = [
-            current[(*lead, slice(o * reach, o * reach + (count - 1) * step + 1, step))]
-            for o in range(geometry.window[axis])
-        ]
-        target = out if axis == 0 else np.empty(views[0].shape, image.dtype)
-        if len(views) == 1:
-            np.copyto(target, views[0])
-        else:
-            combine(views[0], views[1], out=target)
-            for view in views[2:]:
-                combine(target, view, out=target)
-        current = target
+def _along(x: Array, axis: int, geometry: Windows, combine: Callable[..., Any], fill: Any) -> Array:
+    """Combine the windows along one axis of one unpadded image; what lies outside does not count.
+
+    axis counts the spatial axes from 0, which are the image's first; `fill` is for a window with nothing.
+    """
+    size, count = x.shape[axis], geometry.out[axis]
+    step, before = geometry.strides[axis], geometry.before[axis]
+    lead = (slice(None),) * axis
+    parts = []
+    for offset in range(geometry.window[axis]):
+        shift = offset * geometry.dilations[axis] - before
+        low = max(0, -(shift // step))
+        high = min(count, (size - 1 - shift) // step + 1)
+        if high > low:
+            source = x[(*lead, slice(low * step + shift, (high - 1) * step + shift + 1, step))]
+            parts.append((low, high, source))
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    whole = [source for low, high, source in parts if low == 0 and high == count]
+    edges = [part for part in parts if part[0] != 0 or part[1] != count]
+    result = np.empty(shape, x.dtype)
+    if len(whole) >= 2:
+        combine(whole[0], whole[1], out=result)
+    elif whole:
+        np.copyto(result, whole[0])
+    else:
+        result.fill(fill)
+    for source in whole[2:]:
+        combine(result, source, out=result)
+    for low, high, source in edges:
+        target = result[(*lead, slice(low, high))]
+        combine(target, source, out=target)
+    return result
+
+
+def _separable(x: Array, geometry: Windows, combine: Callable[..., Any], fill: Any) -> Array:
+    """Combine the windows of (N, *sizes, C), image by image and, within it, axis by axis: (N, *out, C)."""
+    out = np.empty((x.shape[0], *geometry.out, x.shape[-1]), x.dtype)
+    for image, target in zip(x, out, strict=True):
+        current = image
+        # The first axis first: its passes run along whole rows and leave less for the others.
+        for axis in range(len(geometry.window)):
+            current = _along(current, axis, geometry, combine, fill)
+        target[...] = current
+    return out
 
 
 def maximum(x: Array, geometry: Windows) -> Array:
     """The greatest of each window of (N, *sizes, C), NaN passed over; returns (N, *out, C)."""
     greater = np.maximum if x.dtype.kind in "iu" else np.fmax
-    out = np.empty((x.shape[0], *geometry.out, x.shape[-1]), x.dtype)
-    if out.size:
-        for image, target in zip(geometry.pad(x, lowest(x.dtype)), out, strict=True):
-            _separable(image, geometry, greater, target)
-        if greater is np.fmax:
-            # Of nothing but NaN the greatest is the lowest number.
-            np.copyto(out, _lowest_finite(x.dtype), where=np.isnan(out))
+    out = _separable(x, geometry, greater, lowest(x.dtype))
+    if greater is np.fmax and out.size and np.isnan(out.max()):
+        # Of nothing but NaN the greatest is the lowest number.
+        np.copyto(out, _lowest_finite(x.dtype), where=np.isnan(out))
     return out
 
 
@@ -127,10 +148,8 @@ def counts(geometry: Windows, dtype: Any) -> Array:
 
 def mean(x: Array, geometry: Windows) -> Array:
     """The mean of each window's real elements; (N, *out, C)."""
-    out = np.empty((x.shape[0], *geometry.out, x.shape[-1]), x.dtype)
+    out = _separable(x, geometry, np.add, 0)
     if out.size:
-        for image, target in zip(geometry.pad(x), out, strict=True):
-            _separable(image, geometry, np.add, target)
         np.divide(out, counts(geometry, x.dtype), out=out)
     return out
 
