@@ -123,7 +123,7 @@ def _nd_cost(params: Value, indices: Array) -> float:
     """As `_cost`, for slices named by the last axis of `indices`."""
     depth = indices.shape[-1]
     rows = indices.size / max(1, depth)
-    return rows * 0.02 + rows * params.nbytes / max(1, math.prod(params.shape[:depth])) * 0.0003
+    return float(rows * 0.02 + rows * params.nbytes / max(1, math.prod(params.shape[:depth])) * 0.0003)
 
 
 @kernel("GatherNd", heavy=_nd_cost)

@@ -60,6 +60,7 @@ def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array
     values = [to_array(d) for d in data]
     inner = values[0].shape[places[0].ndim :]
     size = 0
+    negative: str | None = None
     for m, (place, value) in enumerate(zip(places, values, strict=True)):
         if shape_of(value)[: place.ndim] != place.shape:
             raise InvalidArgumentError(
@@ -73,9 +74,13 @@ def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array
             )
         if place.size:
             low, high = _extremes(place)
-            if low < 0:
-                raise InvalidArgumentError(f"indices[{m}] holds {low}: an index must not be negative")
+            if low < 0 and negative is None:
+                negative = f"indices[{m}] holds {low}: an index must not be negative"
             size = max(size, high + 1)
+    if not size:
+        return blank((0, *inner), values[0].dtype)
+    if negative is not None:
+        raise InvalidArgumentError(negative)
     # Gaps are memory too: an index far beyond the data asks for as much.
     out = blank((size, *inner), values[0].dtype)
     for place, value in zip(places, values, strict=True):
