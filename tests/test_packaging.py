@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import flowengine
+
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Prints the value of 2 + 3 and the name of the folder that flowengine was imported from.
@@ -49,6 +51,11 @@ def test_every_package_on_disk_is_listed() -> None:
     }
     assert set(listed) == on_disk
     assert listed == sorted(listed)
+
+
+def test_the_version_is_told_once() -> None:
+    assert flowengine.__version__ == _version()
+    assert f"## {_version()}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_no_module_lies_outside_a_package() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.cli.failure import UNREADABLE_GRAPH, CommandError
 from flowengine.core.errors import InvalidArgumentError, OpError
@@ -19,15 +21,36 @@ if TYPE_CHECKING:
 _SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 
 
-def load_graph(path: str) -> Graph:
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A way to call an exported graph: {what the caller says: name of the tensor}."""
+
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A graph, and the signatures that a MetaGraphDef or SavedModel gives it."""
+
+    graph: Graph
+    signatures: dict[str, Signature]
+
+
+def load_graph(path: str) -> Loaded:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
 
     `-` is standard input. Raises CommandError (an unreadable graph) with the first fault of several.
     """
     from flowengine.build.graph import Graph
+    from flowengine.ir import graphfile
+    from flowengine.ir.graphdef import read_into
 
     try:
-        return Graph.from_graph_def(_read(path))
+        found = graphfile.load_graph(_read(path))
+        graph = Graph()
+        read_into(graph, found.graph_def, graph.registry)
+        return Loaded(graph, _signatures(found.signatures))
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}", UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:
@@ -36,6 +59,16 @@ def load_graph(path: str) -> Graph:
         raise CommandError(f"{path} is no graph that can be run: {text}{more}", UNREADABLE_GRAPH) from error
     except OpError as error:
         raise CommandError(f"cannot read {path}: {error}", UNREADABLE_GRAPH) from error
+
+
+def _signatures(found: Mapping[str, Any]) -> dict[str, Signature]:
+    return {
+        name: Signature(
+            {key: tensor.name for key, tensor in sorted(each.inputs.items())},
+            {key: tensor.name for key, tensor in sorted(each.outputs.items())},
+        )
+        for name, each in sorted(found.items())
+    }
 
 
 def _read(path: str) -> bytes:

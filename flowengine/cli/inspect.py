@@ -28,12 +28,14 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(graph: str, as_json: bool, debug: bool) -> None:
-    document = examine(load_graph(graph))
+    loaded = load_graph(graph)
+    document = examine(loaded.graph)
+    document["signatures"] = {name: asdict(each) for name, each in loaded.signatures.items()}
     click.echo(dumps(document) if as_json else readable(graph, document), nl=False)
 
 
 def examine(graph: Graph) -> dict[str, Any]:
-    """Everything that the verb shows, as JSON can hold it."""
+    """What the verb shows of the graph itself, as JSON can hold it."""
     variables = overview.variables(graph)
     floats, constants = overview.constant_parameters(graph)
     in_variables = sum(each.elements or 0 for each in variables)
@@ -56,10 +58,12 @@ def examine(graph: Graph) -> dict[str, Any]:
 
 
 def readable(path: str, found: dict[str, Any]) -> str:
-    """The document of `examine` as text."""
+    """The document as text."""
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
     lines += _section("placeholders", [_tensor(each) for each in found["placeholders"]])
     lines += _section("likely outputs", [_tensor(each) for each in found["outputs"]])
+    if found["signatures"]:
+        lines += _section("signatures", [_call(*each) for each in found["signatures"].items()])
     lines += _section("variables", [_tensor(each) for each in found["variables"]])
     lines += _parameters(found["parameters"], len(found["variables"]))
     missing = found["ops_without_kernel"]
@@ -74,6 +78,14 @@ def _section(title: str, entries: list[str]) -> list[str]:
 
 def _tensor(facts: dict[str, Any]) -> str:
     return f"{printable(facts['name'])}  {facts['dtype']} {facts['shape']}"
+
+
+def _call(name: str, signature: dict[str, dict[str, str]]) -> str:
+    sides = [
+        ", ".join(f"{key}={tensor}" for key, tensor in signature[side].items()) or "nothing"
+        for side in ("inputs", "outputs")
+    ]
+    return printable(f"{name}: {sides[0]} -> {sides[1]}")
 
 
 def _count(op: str, count: int) -> str:

@@ -118,7 +118,7 @@ def command(
         raise CommandError("standard input can be fed to one tensor only", USAGE)
     if output is not None:
         results.check_output(output, len(finals or fetches))
-    loaded = load_graph(graph)
+    loaded = load_graph(graph).graph
     if not (fetches or targets or finals):
         click.echo(how_to_go_on(loaded, graph), nl=False)
         return

@@ -11,6 +11,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.cli.main import main
+from flowengine.ir.proto import MetaGraphDef, SavedModel
 
 Output = pytest.CaptureFixture[str]
 DIGITS = Path(__file__).resolve().parent.parent / "data" / "digits" / "digits.pb"
@@ -73,6 +74,35 @@ def test_the_text_says_the_same(capsys: Output) -> None:
     assert "341 nodes" in text
     assert "parameters: 28441 (27413 in 17 variables, 1028 in 10 float constants" in text
     assert "ops without a kernel here: none" in text
+
+
+def exported(graph: fe.Graph) -> MetaGraphDef:
+    meta = MetaGraphDef()
+    meta.meta_info_def.tags.append("serve")
+    meta.graph_def.CopyFrom(graph.to_graph_def())
+    signature = meta.signature_def["serving_default"]
+    signature.inputs["number"].name = "x:0"
+    signature.outputs["double"].name = "y:0"
+    return meta
+
+
+def test_a_meta_graph_and_a_saved_model_bring_signatures(capsys: Output, tmp_path: Path) -> None:
+    graph = fe.Graph()
+    graph.ops.Mul(graph.placeholder("float32", [], name="x"), 2.0, name="y")
+    meta = exported(graph)
+    (tmp_path / "model.meta").write_bytes(meta.SerializeToString())
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    saved = SavedModel(saved_model_schema_version=1, meta_graphs=[meta])
+    (folder / "saved_model.pb").write_bytes(saved.SerializeToString())
+    for path in (tmp_path / "model.meta", folder):
+        assert examine(capsys, path)["signatures"] == {
+            "serving_default": {"inputs": {"number": "x:0"}, "outputs": {"double": "y:0"}}
+        }
+        assert main(["inspect", str(path)]) == 0
+        assert "serving_default: number=x:0 -> double=y:0" in capsys.readouterr().out
+        assert main(["run", str(path), "--feed", "x=4", "--fetch", "y"]) == 0
+        assert capsys.readouterr().out == "y:0 = 8.0\n"
 
 
 def test_an_old_placeholder_without_shape_is_unknown(capsys: Output, tmp_path: Path) -> None:
