@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from flowengine.core import dtypes as dt
@@ -150,6 +154,21 @@ def test_loading_again_changes_nothing() -> None:
     load_all()
     assert list(registry()) == before
     assert len(set(load.FAMILIES)) == len(load.FAMILIES)
+
+
+def test_a_common_op_does_not_load_all_families(root: Path) -> None:
+    code = (
+        "import sys; from flowengine.ops.load import registry; r = registry(); "
+        "assert r.get('Const') and r.get('MatMul') and 'Add' in r; "
+        "rare = 'flowengine.ops.quantized_conv'; assert rare not in sys.modules; "
+        "assert r.get('NoSuchOp') is None and rare in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+def test_an_op_added_to_the_standard_registry_is_not_one_of_its_own() -> None:
+    with pytest.raises(InvalidArgumentError, match="'WriteSummary' is already defined"):
+        registry().register(OpDef.build("WriteSummary"))
 
 
 def test_every_op_is_consistent() -> None:

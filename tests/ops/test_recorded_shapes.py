@@ -52,7 +52,7 @@ def test_our_own_recorded_graphs(root: Path) -> None:
 @pytest.mark.conformance
 @pytest.mark.slow
 def test_shared_recorded_graphs(shared: Path, record_property: Callable[[str, object], None]) -> None:
-    addresses = list(find_cases(shared / "conformance" / "open"))
+    addresses = list(find_cases(shared / "conformance" / "open", shared / "zoo" / "open"))
     assert addresses
     found = [each for address in addresses for each in disagreements(open_case(address))]
     assert [why for _, why in found if why] == []
