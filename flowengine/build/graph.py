@@ -187,7 +187,8 @@ class Graph(ir.Graph):
 
         Give the Merge its Enter twice at first: `ops.Merge([enter, enter])`. `merge` is a Tensor, an
         Operation or a name, `source` a Tensor or a port. Raises InvalidArgumentError if types differ or a
-        node is of another op.
+        node is of another op. A constant made inside of the body runs in the loop's frame only if it waits
+        for something there: build bodies under `control_dependencies([switch.output_true])`.
         """
         name = merge if isinstance(merge, str) else next(iter(self._node_names([merge])))
         port = source.port if isinstance(source, Tensor) else source
