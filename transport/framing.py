@@ -13,9 +13,9 @@ A frame is a prefix of 20 bytes and what the prefix announces:
 A payload of up to 64 KiB follows its header at once. A larger one follows as DATA frames of the stream that
 the message names, between which other frames may come; ABANDON ends a stream that will not be finished.
 
-The reader asks for exactly the bytes that it can place, and no more: payload lands in the tensor it
-belongs to, never in a buffer between. While a payload arrives the next prefix is asked for in the same
-breath, so that a long stream costs one system call a chunk.
+The reader asks for exactly the bytes that it can place, and no more: payload lands in memory of its own that
+becomes the tensors', never in a buffer between. While a payload arrives the next prefix is asked for in the
+same breath, so that a long stream costs one system call a chunk, and a small message two.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def abandon_prefix(stream: int) -> bytes:
 class Incoming(Protocol):
     """A message whose header is known, and the room for its payload."""
 
-    #: Where the payload goes, in order; together exactly as long as the frame announced.
+    #: Where the chunks of a stream go, in order; together exactly as long as the frame announced.
     views: list[memoryview]
 
 
@@ -73,8 +73,11 @@ T = TypeVar("T", bound=Incoming)
 class FrameOwner(Protocol[T]):
     """Who reads the headers. Each method may raise RemoteProtocolError, which breaks the reader."""
 
-    def message_started(self, header: memoryview, payload_bytes: int) -> T:
-        """A header has arrived: make room for its payload. The header's memory is used again."""
+    def message_started(self, header: memoryview, payload_bytes: int, inline: bytearray | None) -> T:
+        """A header has arrived, and with it its payload if that is `inline`; otherwise make room for it.
+
+        The header's memory is used again, the payload's is the owner's.
+        """
 
     def message_finished(self, incoming: T) -> None:
         """The payload has arrived too."""
@@ -131,7 +134,7 @@ class FrameReader(Generic[T]):
         self._phase = _IN_PREFIX
         self._payload_bytes = 0
         self._stream_number = 0
-        self._incoming: T | None = None
+        self._inline: bytearray | None = None
         self._streams: dict[int, _Stream[T]] = {}
         self._last_stream = 0
         #: Room held by open streams.
@@ -160,7 +163,7 @@ class FrameReader(Generic[T]):
         self._phase = _BROKEN
         self._views = []
         self._streams.clear()
-        self._incoming = None
+        self._inline = None
         self.incoming_bytes = 0
 
     def drop_streams(self) -> None:
@@ -261,10 +264,13 @@ class FrameReader(Generic[T]):
         else:
             self._header = memoryview(bytearray(header_bytes))
         self._phase = _IN_HEADER
-        self._wanted = 1
-        # With an inline payload nobody knows yet where the bytes behind the header go.
-        is_followed_by_prefix = not payload_bytes or stream != 0
-        self._views = [self._header, self._prefix] if is_followed_by_prefix else [self._header]
+        if payload_bytes and not stream:
+            self._inline = bytearray(payload_bytes)
+            self._wanted = 2
+            self._views = [self._header, memoryview(self._inline), self._prefix]
+        else:
+            self._wanted = 1
+            self._views = [self._header, self._prefix]
 
     def _chunk_announced(self, header_bytes: int, number: int, payload_bytes: int) -> None:
         stream = self._streams.get(number)
@@ -291,32 +297,20 @@ class FrameReader(Generic[T]):
 
     def _read_header(self) -> None:
         payload_bytes, number = self._payload_bytes, self._stream_number
-        incoming = self._owner.message_started(self._header, payload_bytes)
-        if len(self._header) > _SCRATCH_BYTES:
-            self._header = self._scratch[:0]
-        if not payload_bytes:
-            self._next_frame()
+        inline, self._inline = self._inline, None
+        header, self._header = self._header, self._scratch
+        self._next_frame()
+        incoming = self._owner.message_started(header, payload_bytes, inline)
+        if not number:
             self._owner.message_finished(incoming)
             return
-        if number:
-            self.incoming_bytes += payload_bytes
-            self._last_stream = number
-            self._streams[number] = _Stream(incoming, payload_bytes, self._now)
-            self._next_frame()
-            return
-        self._incoming = incoming
-        self._phase = _IN_PAYLOAD
-        self._wanted = len(incoming.views)
-        self._views = [*incoming.views, self._prefix]
+        self.incoming_bytes += payload_bytes
+        self._last_stream = number
+        self._streams[number] = _Stream(incoming, payload_bytes, self._now)
 
     def _payload_complete(self) -> None:
         number = self._stream_number
         self._next_frame()
-        if not number:
-            incoming, self._incoming = self._incoming, None
-            assert incoming is not None, "a payload was received for no message"
-            self._owner.message_finished(incoming)
-            return
         stream = self._streams[number]
         stream.moved_at = self._now
         if not stream.remaining:

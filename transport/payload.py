@@ -14,7 +14,7 @@ class Payload:
 
     __slots__ = ("buffers", "copied", "descriptions", "size")
 
-    def __init__(self, tensors: Iterable[Value]) -> None:
+    def __init__(self, tensors: Iterable[Value] = ()) -> None:
         self.descriptions: list[Any] = []
         self.buffers: list[memoryview] = []
         self.size = 0

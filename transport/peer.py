@@ -137,7 +137,8 @@ class Peer:
                 return
 
     def _room_may_have_grown(self) -> None:
-        self._room.unpark_all()
+        if self._room:
+            self._room.unpark_all()
 
     def _check_open(self, method: str) -> None:
         if self.failure is not None:

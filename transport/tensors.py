@@ -178,6 +178,23 @@ class IncomingTensor:
             ) from None
         return self._array.reshape(-1).view(np.uint8).data if self.size else None
 
+    def adopt(self, buffer: bytearray, offset: int) -> int:
+        """Live in memory that holds the bytes already; where the next tensor's bytes begin."""
+        if self._dtype is None:
+            self._array = np.frombuffer(buffer, np.uint8, self.size, offset)
+            return offset + self.size
+        try:
+            if self.size:
+                count = self.size // self._dtype.itemsize
+                array = np.frombuffer(buffer, self._dtype, count, offset).reshape(self._shape)
+                # Behind a tensor of odd length; the copy is of at most an inline payload.
+                self._array = array if array.flags.aligned else array.copy()
+            else:
+                self._array = np.empty(self._shape, self._dtype)
+        except (ValueError, OverflowError):
+            raise RemoteProtocolError(f"no tensor has the shape {_short(self._shape)}") from None
+        return offset + self.size
+
     def value(self) -> Value:
         """The tensor, once its room is filled; RemoteProtocolError if the bytes make no such tensor."""
         array = self._array

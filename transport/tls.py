@@ -72,6 +72,7 @@ class TlsStream:
         self.bytes_copied = 0
         #: Decrypted and not yet placed.
         self._rest = memoryview(b"")
+        self._has_spoken = False
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -85,6 +86,8 @@ class TlsStream:
                 self._rest = memoryview(await self._stream.receive_some(_RECEIVE_BYTES))
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 raise self._failed(error) from None
+            if not self._has_spoken:
+                self._first_bytes()
         count = place(buffers, self._rest)
         self._rest = self._rest[count:]
         self.bytes_copied += count
@@ -104,6 +107,16 @@ class TlsStream:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise self._failed(error) from None
         return len(data)
+
+    def _first_bytes(self) -> None:
+        # In TLS 1.3 a dialler's handshake is over before the listener has seen its certificate; a listener
+        # that does not like it hangs up, and that is all that the dialler learns.
+        self._has_spoken = True
+        if not self._rest and not self._stream.server_side:
+            raise UnauthenticatedError(
+                f"{self.address} hung up after the TLS handshake, before a word: "
+                "is this side's certificate signed by the cluster's authority?"
+            )
 
     def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
         return 0

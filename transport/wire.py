@@ -124,7 +124,9 @@ class Wire:
 
     # FrameReader's owner.
 
-    def message_started(self, header: memoryview, payload_bytes: int) -> IncomingMessage:
+    def message_started(
+        self, header: memoryview, payload_bytes: int, inline: bytearray | None
+    ) -> IncomingMessage:
         number, fields, descriptions = m.read_header(header)
         following = after_receiving(self.side, self.state, number)
         tensors = [IncomingTensor(each) for each in descriptions]
@@ -139,10 +141,15 @@ class Wire:
             return incoming
         # Everything that bounds memory is checked here, before there is any.
         self._started(incoming, payload_bytes)
-        for tensor in tensors:
-            view = tensor.allocate()
-            if view is not None:
-                incoming.views.append(view)
+        if inline is not None:
+            offset = 0
+            for tensor in tensors:
+                offset = tensor.adopt(inline, offset)
+        else:
+            for tensor in tensors:
+                view = tensor.allocate()
+                if view is not None:
+                    incoming.views.append(view)
         self.state = following
         return incoming
 
