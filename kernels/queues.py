@@ -196,6 +196,8 @@ def priority_queue(
 
 def _checked(handle: Any, types: tuple[DType, ...], timeout_ms: int) -> Queue:
     """The queue, its component types being those of the node."""
+    if isinstance(handle, Queue) and handle.component_types == types and timeout_ms == -1:
+        return handle
     if not isinstance(handle, Queue):
         raise InvalidArgumentError(f"the handle of a queue is wanted, not a {type(handle).__name__}")
     if handle.component_types != types:

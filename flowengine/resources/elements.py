@@ -15,13 +15,12 @@ Element: TypeAlias = tuple[Value, ...]
 
 def own(element: Element) -> Element:
     """The element with arrays of its own: what comes in may be a feed or a constant."""
-    return tuple([_own(value) for value in element])
-
-
-def _own(value: Value) -> Value:
-    if isinstance(value, np.ndarray):
-        return value.copy() if value.ndim else value[()]
-    return value
+    return tuple(
+        [
+            (value.copy() if value.ndim else value[()]) if isinstance(value, np.ndarray) else value
+            for value in element
+        ]
+    )
 
 
 def rows_of(batch: Element) -> list[Element]:

@@ -130,7 +130,10 @@ class Queue:
     @property
     def is_idle(self) -> bool:
         """Whether nobody waits on either side."""
-        return not self._enqueues and not self._dequeues
+        return not self._is_awaited()
+
+    def _is_awaited(self) -> bool:
+        return bool(self._enqueues.attempts or self._dequeues.attempts)
 
     def enqueue_nowait(self, element: Element) -> Any:
         """Add an element: None, or WOULD_WAIT with nothing changed. For errors see `enqueue`."""
@@ -138,10 +141,10 @@ class Queue:
             self._check(element)
         if self._closed:
             raise self._closed_error()
-        if self._enqueues or len(self) >= self.capacity:
+        if self._enqueues.attempts or len(self) >= self.capacity:
             return WOULD_WAIT
         self._put(own(element))
-        if self._dequeues:
+        if self._dequeues.attempts:
             self._advance()
         return None
 
@@ -152,21 +155,21 @@ class Queue:
             return None
         if self._closed:
             raise self._closed_error()
-        if self._enqueues or len(self) + count > self.capacity:
+        if self._enqueues.attempts or len(self) + count > self.capacity:
             return WOULD_WAIT
         for element in rows_of(batch):
             self._put(element)
-        if self._dequeues:
+        if self._dequeues.attempts:
             self._advance()
         return None
 
     def dequeue_nowait(self) -> Any:
         """The next element, or WOULD_WAIT with nothing changed. For errors see `dequeue`."""
-        if self._dequeues:
+        if self._dequeues.attempts:
             return WOULD_WAIT
         if self._available() > 0:
             element = self._take()
-            if self._enqueues:
+            if self._enqueues.attempts:
                 self._advance()
             return element
         if self._closed:
@@ -178,7 +181,7 @@ class Queue:
         self._check_count(count)
         if count == 0:
             return self.batch([])
-        if self._dequeues:
+        if self._dequeues.attempts:
             return WOULD_WAIT
         if self._available() < count:
             if not self._closed:
@@ -187,7 +190,7 @@ class Queue:
                 raise self._insufficient(count)
             count = len(self)
         taken = [self._take() for _ in range(count)]
-        if self._enqueues:
+        if self._enqueues.attempts:
             self._advance()
         return self.batch(taken)
 
@@ -201,7 +204,7 @@ class Queue:
             self._enqueues.fail_all(self._cancelled_error)
             self._advance()
             return None
-        if self._enqueues:
+        if self._enqueues.attempts:
             return WOULD_WAIT
         if self._closed:
             raise CancelledError(f"Queue '{self.name}' is already closed.")

@@ -6,6 +6,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType, int64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, TensorShape
-from flowengine.resources.elements import Element, stack
+from flowengine.resources.elements import Element, own, stack
 from flowengine.resources.queue import Queue
 
 
@@ -34,6 +35,21 @@ class FIFOQueue(Queue):
     ) -> None:
         super().__init__(name, component_types, shapes, capacity=capacity, container=container)
         self._store: deque[Element] = deque()
+
+    def enqueue_nowait(self, element: Element) -> Any:
+        """See `Queue.enqueue_nowait`; here is the way of an element for which there is room."""
+        if self._closed or self._is_awaited() or len(self._store) >= self.capacity:
+            return super().enqueue_nowait(element)
+        if self._exact is not None:
+            self._check(element)
+        self._store.append(own(element))
+        return None
+
+    def dequeue_nowait(self) -> Any:
+        """See `Queue.dequeue_nowait`; here is the way of an element that is there."""
+        if self._store and not self._is_awaited():
+            return self._store.popleft()
+        return super().dequeue_nowait()
 
     def __len__(self) -> int:
         return len(self._store)

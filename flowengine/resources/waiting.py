@@ -56,39 +56,40 @@ class Attempt:
 class Line:
     """Attempts in order of arrival."""
 
-    __slots__ = ("_attempts",)
+    __slots__ = ("attempts",)
 
     def __init__(self) -> None:
-        self._attempts: deque[Attempt] = deque()
+        #: The front is served next. Read it to see whether anybody waits; change it by methods only.
+        self.attempts: deque[Attempt] = deque()
 
     def __len__(self) -> int:
-        return len(self._attempts)
+        return len(self.attempts)
 
     def join(self, attempt: Attempt) -> None:
-        self._attempts.append(attempt)
+        self.attempts.append(attempt)
 
     def advance(self) -> bool:
         """Advance from the front until one cannot finish; whether anything was done."""
         moved = False
-        while self._attempts:
-            first = self._attempts[0]
+        while self.attempts:
+            first = self.attempts[0]
             if first.advance():
                 moved = True
             if not first.finished:
                 break
-            self._attempts.popleft()
+            self.attempts.popleft()
             if first.wake is not None:
                 first.wake()
         return moved
 
     def leave(self, attempt: Attempt) -> None:
         """Take an unfinished attempt out and have it give back what it holds."""
-        self._attempts.remove(attempt)
+        self.attempts.remove(attempt)
         attempt.undo()
 
     def fail_all(self, error: Callable[[Attempt], Exception]) -> None:
         """Finish every attempt with an error of its own."""
-        attempts, self._attempts = self._attempts, deque()
+        attempts, self.attempts = self.attempts, deque()
         for attempt in attempts:
             attempt.fail(error(attempt))
             if attempt.wake is not None:
