@@ -89,6 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `argv` is `sys.argv[1:]` unless given."""
     if argv is not None:
         return _main(list(argv), ends_process=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal has not
     code = _main(sys.argv[1:], ends_process=True)
     if threading.active_count() > 1:
         # A kernel that a cancelled step has left behind may still be inside a library whose own clean-up
@@ -101,9 +104,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str], *, ends_process: bool) -> int:
     debug = "--debug" in arguments
     interrupt = Interrupt(ends_process=ends_process)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal has not
     with interrupt:
         try:
             # Not cli.main: it has ways of its own with closed pipes and Ctrl-C.
