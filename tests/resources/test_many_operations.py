@@ -127,7 +127,7 @@ async def test_barrier(autojump_clock: trio.testing.MockClock) -> None:
     async def take() -> None:
         while len(taken) < total:
             count = min(chance.randrange(1, 5), total - len(taken))
-            found = await _or_cancelled(chance, lambda count=count: barrier.take_many(count))  # type: ignore[misc]
+            found = await _or_cancelled(chance, partial(barrier.take_many, count))
             if found is not None:
                 _, keys, first, second = found
                 assert (second - first == 1).all()
