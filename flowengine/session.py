@@ -243,6 +243,11 @@ class Session:
             fold_constants=self._settings.fold_constants,
             merge_common_subexpressions=self._settings.merge_common_subexpressions,
             kernels=self._kernels,
+            declared=tuple(
+                node
+                for port in feeds
+                if (node := self.graph[port.node]).op in ("Placeholder", "PlaceholderV2")
+            ),
         )
 
     def _function_table(self) -> FunctionTable | None:

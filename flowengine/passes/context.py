@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flowengine.ir.graph import OutputPort
+    from flowengine.ir.graph import Node, OutputPort
     from flowengine.kernels.registry import KernelRegistry
 
 
@@ -18,6 +18,7 @@ class PassContext:
     fetches    ports whose value the caller wants
     targets    names of nodes to run
     kernels    what constant folding computes with; None leaves folding out
+    declared   the placeholders among the fed nodes: what is fed there has the shape that they declare
     """
 
     feeds: tuple[OutputPort, ...] = ()
@@ -26,3 +27,4 @@ class PassContext:
     fold_constants: bool = True
     merge_common_subexpressions: bool = True
     kernels: KernelRegistry | None = None
+    declared: tuple[Node, ...] = ()

@@ -33,6 +33,7 @@ from flowengine.ir.frames import (
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import REGION
+from flowengine.ops.shape_inference import infer_shapes
 from flowengine.passes.context import PassContext
 from flowengine.passes.loops import lower_loop
 from flowengine.passes.program import Program
@@ -101,6 +102,7 @@ class _Fusing:
         self.order = {name: index for index, name in enumerate(graph.nodes)}
         self.aliases = Aliases(graph.nodes)
         self.frames = assign_frames(graph, self.feeds)
+        self.scalars = _scalars(graph, context)
         #: {port: the nodes that take it}; {node: the nodes that wait for it}
         self.consumers: dict[OutputPort, list[str]] = {}
         self.followers: dict[str, list[str]] = {}
@@ -368,7 +370,7 @@ class _Fusing:
         consts = {u.name for u in units if u.node is not None and u.node.op == "Const"}
         region.copied = frozenset(consts)
         produced = own - consts
-        program = Program(tuple(units), self.aliases, self.graph.nodes, self.feeds)
+        program = Program(tuple(units), self.aliases, self.graph.nodes, self.feeds, self.scalars)
         outputs = [
             port
             for unit in units
@@ -431,6 +433,21 @@ class _Region:
         self.units = units
         self.outputs: tuple[OutputPort, ...] = ()
         self.copied: frozenset[str] = frozenset()
+
+
+def _scalars(graph: Graph, context: PassContext) -> frozenset[OutputPort]:
+    """The ports of numbers whose shape is known to be that of a scalar, whatever is fed."""
+    if any(port.node in graph for port in context.feeds):
+        return frozenset()  # what is fed in place of a node's output may have another shape
+    whole = graph.rewritten([*context.declared, *graph])
+    shapes = infer_shapes(whole)
+    found = set()
+    for node in whole:
+        for slot, dtype in enumerate(node.output_types):
+            port = OutputPort(node.name, slot)
+            if dtype.size and shapes.shape(port).dims == ():
+                found.add(port)
+    return frozenset(found)
 
 
 def _is_control(unit: Unit) -> bool:

@@ -85,7 +85,7 @@ class _Lowering:
         merges = {variable.merge: index for index, variable in enumerate(variables)}
         switches = self._switches(cond, merges)
         exits = self._exits(switches)
-        units = self._body_units(cond, switches)
+        units = self._body_units(switches)
         top, body = self._split(units, switches)
         loop = Loop(
             frame=self.frame[-1],
@@ -170,7 +170,7 @@ class _Lowering:
             exits[OutputPort(node.name, 0)] = switches[source.node][1]
         return exits
 
-    def _body_units(self, cond: Node, switches: Mapping[str, tuple[Node, int]]) -> list[Unit]:
+    def _body_units(self, switches: Mapping[str, tuple[Node, int]]) -> list[Unit]:
         """The units of the frame but for the machinery of the loop itself."""
         structural = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS
         result = list(self.inner)
@@ -183,8 +183,6 @@ class _Lowering:
                 if node.op in ENTER_OPS:
                     raise Malformed  # into a loop that was not lowered
                 continue
-            if node is cond and node.control_inputs:
-                raise Malformed
             if not self.is_member(node):
                 raise Malformed
             result.append(unit_of_node(node, self.order[node.name]))
@@ -205,6 +203,8 @@ class _Lowering:
                 (port.node in switches and port.slot == 1) or port.node in going_on for port in unit.inputs
             ) or any(name in going_on for name in unit.controls)
             if any(name in switches for name in unit.controls):
+                raise Malformed
+            if inside and unit.node is not None and unit.node.op == "LoopCond":
                 raise Malformed
             if inside:
                 going_on |= unit.names

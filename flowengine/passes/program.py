@@ -14,9 +14,10 @@ class Program:
     inputs    ports that it takes from outside, origins of what its units name
     outputs   ports that others take from it
     feeds     ports that the caller supplies, whatever node they are named after
+    scalars   ports of numbers that are known to be of rank 0
     """
 
-    __slots__ = ("_own", "_predicates", "aliases", "feeds", "inputs", "nodes", "outputs", "units")
+    __slots__ = ("_own", "_predicates", "aliases", "feeds", "inputs", "nodes", "outputs", "scalars", "units")
 
     def __init__(
         self,
@@ -24,7 +25,9 @@ class Program:
         aliases: Aliases,
         nodes: Mapping[str, Node],
         feeds: frozenset[OutputPort],
+        scalars: frozenset[OutputPort] = frozenset(),
     ) -> None:
+        self.scalars = scalars
         self.units = units
         self.aliases = aliases
         self.nodes = nodes
