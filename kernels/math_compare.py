@@ -62,9 +62,9 @@ def _compare(ufunc: Any, x: Array, y: Array, strict: bool, otherwise: bool) -> A
 
 @kernel("ApproximateEqual", fresh=True)
 def approximate_equal(xp: Any, x: Array, y: Array, *, tolerance: float) -> Any:
-    """|x - y| < tolerance, for one shape; InvalidArgumentError where the shapes differ."""
+    """|x - y| <= tolerance, for one shape; InvalidArgumentError where the shapes differ."""
     if x.shape != y.shape:
         raise InvalidArgumentError(
             f"x and y must be of the same shape. x shape: {shape_text(x)}. y shape: {shape_text(y)}"
         )
-    return xp.less(xp.absolute(xp.subtract(x, y)), x.dtype.type(tolerance))
+    return xp.less_equal(xp.absolute(xp.subtract(x, y)), x.dtype.type(tolerance))

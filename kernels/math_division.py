@@ -76,10 +76,12 @@ def floor_mod_integer(xp: Any, x: Array, y: Array) -> Any:
 
 @kernel("FloorMod", fresh=True)
 def floor_mod(xp: Any, x: Array, y: Array) -> Any:
-    """fmod(x, y), moved by y where the signs of x and y differ."""
+    """fmod(x, y), moved by y where it is not 0 and has not y's sign."""
     truncated = xp.fmod(x, y)
-    same_sign = xp.equal(xp.less(x, 0), xp.less(y, 0))
-    return xp.where(same_sign, truncated, xp.fmod(xp.add(truncated, y), y))
+    other_side = xp.logical_and(
+        xp.not_equal(truncated, 0), xp.not_equal(xp.less(truncated, 0), xp.less(y, 0))
+    )
+    return xp.where(other_side, xp.add(truncated, y), truncated)
 
 
 @kernel("DivNoNan", fresh=True)

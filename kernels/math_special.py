@@ -35,9 +35,9 @@ def lgamma(xp: Any, x: Array) -> Any:
 
 @float_kernel("Digamma", fresh=True)
 def digamma(xp: Any, x: Array) -> Any:
-    """The derivative of `Lgamma`; NaN at the poles, as there is no side from which to come."""
+    """The derivative of `Lgamma`; infinite at its poles."""
     pole = xp.logical_and(xp.less_equal(x, 0), xp.equal(x, xp.floor(x)))
-    return xp.where(pole, x.dtype.type("nan"), _special().digamma(x))
+    return xp.where(pole, x.dtype.type("inf"), _special().digamma(x))
 
 
 @float_kernel("BesselI0e", fresh=True)

@@ -36,7 +36,8 @@ def decode(tf: Any, record: dict[str, Any]) -> Any:
 
 def encode(array: Any, dtype: Any) -> dict[str, Any]:
     """The JSON form of an array."""
-    array = np.asarray(array)
+    # NumPy would drop the zero bytes at the end of a lone string.
+    array = np.array(array, dtype=object) if isinstance(array, bytes) else np.asarray(array)
     if array.dtype.names:
         array = array[array.dtype.names[0]]
     flat = array.ravel()
