@@ -29,7 +29,7 @@ from flowengine.core.targets import opener_for
 from flowengine.ir.frames import ENTER_OPS, FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
-from flowengine.kernels.load import load_all
+from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes import explain
@@ -92,7 +92,7 @@ class Session:
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
         self._owns_resources = resources is None
         self.resources = resources if resources is not None else ResourceManager()
-        self._kernels = kernels if kernels is not None else load_all()
+        self._kernels = kernels if kernels is not None else kernel_registry()
         self._runner = StepRunner(self.resources, self._settings, _DEVICE)
         self._plans: dict[Any, _Prepared] = {}
         self._version = -1

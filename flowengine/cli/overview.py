@@ -166,9 +166,9 @@ def op_counts(graph: Graph) -> dict[str, int]:
 
 def ops_without_kernel(graph: Graph) -> dict[str, int]:
     """{op: nodes} of what cannot run here: unknown, without a kernel, or with types that none serves."""
-    from flowengine.kernels.load import load_all
+    from flowengine.kernels.load import registry as kernel_registry
 
-    registry = load_all()
+    registry = kernel_registry()
     missing: dict[str, int] = {}
     for node in graph:
         if not _is_served(registry, node):

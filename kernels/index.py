@@ -1,0 +1,260 @@
+"""Which kernel module serves which ops. Written by `python -m flowengine.kernels.load`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: {module: names of its ops}
+OPS: Final[dict[str, str]] = {
+    "control_flow": """
+        ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit RefMerge RefNextIteration
+        RefSelect RefSwitch Switch
+    """,
+    "state": """
+        Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized
+        TemporaryVariable Variable VariableV2
+    """,
+    "resource_variables": """
+        AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp ReadVariableOp
+        ResourceCountUpTo VarHandleOp VarIsInitializedOp VariableShape
+    """,
+    "scatter": """
+        ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv ResourceScatterMax
+        ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub
+        ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax
+        ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate
+    """,
+    "queues": """
+        FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 QueueClose
+        QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2
+        QueueDequeueV2 QueueEnqueue QueueEnqueueMany QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed
+        QueueIsClosedV2 QueueSize QueueSizeV2 RandomShuffleQueue RandomShuffleQueueV2
+    """,
+    "tensor_array": """
+        TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat
+        TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3
+        TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3 TensorArrayGradWithShape TensorArrayPack
+        TensorArrayRead TensorArrayReadV2 TensorArrayReadV3 TensorArrayScatter TensorArrayScatterV2
+        TensorArrayScatterV3 TensorArraySize TensorArraySizeV2 TensorArraySizeV3 TensorArraySplit
+        TensorArraySplitV2 TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3 TensorArrayWrite
+        TensorArrayWriteV2 TensorArrayWriteV3
+    """,
+    "stack": """
+        Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2
+    """,
+    "tables": """
+        FakeQueue HashTable HashTableV2 InitializeTable InitializeTableV2 LookupTableExport
+        LookupTableExportV2 LookupTableFind LookupTableFindV2 LookupTableImport LookupTableImportV2
+        LookupTableInsert LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
+        MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
+        MutableHashTableOfTensorsV2 MutableHashTableV2
+    """,
+    "table_files": """
+        InitializeTableFromTextFile InitializeTableFromTextFileV2
+    """,
+    "accumulators": """
+        AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
+        ConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated
+        ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator
+        SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator
+    """,
+    "staging": """
+        MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey OrderedMapClear
+        OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage
+        OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage
+    """,
+    "barriers": """
+        Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
+    """,
+    "mutexes": """
+        ConsumeMutexLock MutexLock MutexV2
+    """,
+    "batching": """
+        Batch Unbatch UnbatchGrad
+    """,
+    "string_hash": """
+        StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
+    """,
+    "string_format": """
+        AsString StringJoin
+    """,
+    "constants": """
+        Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
+    """,
+    "identity": """
+        Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst
+        Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient
+    """,
+    "printing": """
+        Print PrintV2 Timestamp
+    """,
+    "array_shapes": """
+        BroadcastArgs BroadcastTo ExpandDims QuantizedReshape Rank Reshape Shape ShapeN Size Squeeze Tile
+        TileGrad
+    """,
+    "transpose": """
+        ConjugateTranspose InvertPermutation Transpose
+    """,
+    "joining": """
+        Concat ConcatOffset ConcatV2 Pack ParallelConcat Split SplitV Unpack
+    """,
+    "slicing": """
+        Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate
+    """,
+    "sliced_assign": """
+        ResourceStridedSliceAssign StridedSliceAssign
+    """,
+    "padding": """
+        MirrorPad MirrorPadGrad Pad PadV2
+    """,
+    "gather": """
+        Gather GatherNd GatherV2
+    """,
+    "gather_tree": """
+        Addons>GatherTree GatherTree
+    """,
+    "scatter_values": """
+        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate
+    """,
+    "one_hot": """
+        OneHot SparseToDense
+    """,
+    "unique": """
+        ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
+    """,
+    "where": """
+        Where
+    """,
+    "reverse": """
+        Reverse ReverseSequence ReverseV2 Roll
+    """,
+    "partition": """
+        DynamicPartition DynamicStitch ParallelDynamicStitch
+    """,
+    "matrix_parts": """
+        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
+        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag MatrixSetDiagV2
+    """,
+    "segments": """
+        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax UnsortedSegmentMin
+        UnsortedSegmentProd UnsortedSegmentSum
+    """,
+    "sparse_segments": """
+        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
+        SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
+        SparseSegmentSumWithNumSegments
+    """,
+    "inplace": """
+        InplaceAdd InplaceSub InplaceUpdate
+    """,
+    "search": """
+        LowerBound UnravelIndex UpperBound
+    """,
+    "patches": """
+        ExtractImagePatches ExtractVolumePatches
+    """,
+    "space_batch": """
+        BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth
+    """,
+    "tensor_list": """
+        EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem TensorListLength
+        TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize
+        TensorListSetItem
+    """,
+    "tensor_list_joining": """
+        TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
+        TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
+    """,
+    "math_unary": """
+        Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp Expm1 Floor
+        Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg Real Reciprocal Rint Round Rsqrt
+        Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
+    """,
+    "math_binary": """
+        AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor LeftShift Maximum Minimum Mul
+        MulNoNan Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
+    """,
+    "math_division": """
+        Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
+    """,
+    "math_compare": """
+        ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr NotEqual
+    """,
+    "math_gradients": """
+        InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
+    """,
+    "math_special": """
+        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
+    """,
+    "math_sequences": """
+        Bincount BroadcastArgs BroadcastGradientArgs Bucketize HistogramFixedWidth LinSpace Range
+    """,
+    "cast": """
+        Bitcast Cast CheckNumerics
+    """,
+    "reductions": """
+        All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
+    """,
+    "matrix": """
+        BatchMatMul BatchMatMulV2 Cross MatMul SparseMatMul
+    """,
+    "nn_activations": """
+        BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
+        ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
+    """,
+    "nn_softmax": """
+        LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
+    """,
+    "nn_conv": """
+        Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
+    """,
+    "nn_pool": """
+        AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
+        MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2
+        MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
+    """,
+    "nn_norm": """
+        BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
+        FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
+        LRNGrad
+    """,
+    "nn_dilation": """
+        Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput
+    """,
+    "training": """
+        ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam ApplyAddSign
+        ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent ApplyMomentum ApplyPowerSign
+        ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ResourceApplyAdaMax
+        ResourceApplyAdadelta ResourceApplyAdagrad ResourceApplyAdagradDA ResourceApplyAdagradV2
+        ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAddSign ResourceApplyCenteredRMSProp
+        ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent ResourceApplyKerasMomentum
+        ResourceApplyMomentum ResourceApplyPowerSign ResourceApplyProximalAdagrad
+        ResourceApplyProximalGradientDescent ResourceApplyRMSProp ResourceSparseApplyAdadelta
+        ResourceSparseApplyAdagrad ResourceSparseApplyAdagradDA ResourceSparseApplyAdagradV2
+        ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2
+        ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum ResourceSparseApplyProximalAdagrad
+        ResourceSparseApplyProximalGradientDescent ResourceSparseApplyRMSProp SparseApplyAdadelta
+        SparseApplyAdagrad SparseApplyAdagradDA SparseApplyAdagradV2 SparseApplyCenteredRMSProp
+        SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
+        SparseApplyProximalGradientDescent SparseApplyRMSProp
+    """,
+    "random": """
+        Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
+    """,
+    "candidates": """
+        AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
+    """,
+    "sorting": """
+        InTopK InTopKV2 NthElement TopK TopKV2
+    """,
+    "image": """
+        ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
+    """,
+    "image_boxes": """
+        CropAndResize NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
+    """,
+    "summaries": """
+        HistogramSummary MergeSummary ScalarSummary
+    """,
+}
