@@ -82,33 +82,33 @@ async def _check_bytes_arrive_in_order(near: ByteStream, far: ByteStream, chance
 
 async def _check_scatter_and_gather(near: ByteStream, far: ByteStream, chance: random.Random) -> None:
     parts = [chance.randbytes(size) for size in (1, 20, 0, 300, 4096)]
-    views: list[memoryview | bytes] = [memoryview(part) for part in parts]
     whole = b"".join(parts)
-    done = 0
-    while done < len(whole):
-        count = await near.send_some(views)
-        done += count
-        while count:
-            size = len(views[0])
-            if count < size:
-                views[0] = memoryview(views[0])[count:]
-                break
-            count -= size
-            views.pop(0)
-        views = [view for view in views if len(view)]
     rooms = [bytearray(size) for size in (7, 1, 2000, len(whole) - 2008)]
-    free = [memoryview(room) for room in rooms]
-    while free:
-        got = await far.receive_into(free)
-        assert got, "the stream ended early"
-        while got:
-            size = len(free[0])
-            if got < size:
-                free[0] = free[0][got:]
-                break
-            got -= size
-            free.pop(0)
+
+    async def gather() -> None:
+        views: list[memoryview] = [memoryview(part) for part in parts]
+        while views:
+            views = _after(views, await near.send_some(views))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gather)
+        free = [memoryview(room) for room in rooms]
+        while free:
+            count = await far.receive_into(free)
+            assert count, "the stream ended early"
+            free = _after(free, count)
     assert b"".join(rooms) == whole, "buffers were not filled in order"
+
+
+def _after(views: list[memoryview], count: int) -> list[memoryview]:
+    """What is left of buffers when so many bytes are done."""
+    rest = []
+    for view in views:
+        done = min(count, len(view))
+        count -= done
+        if done < len(view):
+            rest.append(view[done:])
+    return rest
 
 
 async def _check_the_end(near: ByteStream, far: ByteStream, chance: random.Random) -> None:
