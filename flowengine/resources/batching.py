@@ -16,7 +16,7 @@ import trio
 
 from flowengine.core.arrays import WOULD_WAIT, Array
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
-from flowengine.resources.waiting import Condition, Crowd, wait_finished
+from flowengine.resources.waiting import Attempt, Condition, Crowd, wait_finished
 
 #: Identifies the rows of one step; unique in the process, so that a late one is never mistaken.
 _SERIAL: Final = itertools.count(1)
@@ -35,39 +35,37 @@ class Batched(NamedTuple):
     id: int
 
 
-class _Member:
-    __slots__ = ("id", "result", "rows", "tensors")
+class _Member(Attempt):
+    """The rows of one step, waiting for their batch to be sealed."""
 
-    def __init__(self, tensors: tuple[Array, ...], rows: int) -> None:
+    __slots__ = ("batch", "id", "rows", "tensors")
+
+    def __init__(self, tensors: tuple[Array, ...], rows: int, batch: _Batch) -> None:
+        super().__init__()
         self.id = next(_SERIAL)
         self.tensors = tensors
         self.rows = rows
-        self.result: Batched | None = None
+        self.batch = batch
 
 
 class _Batch:
-    __slots__ = ("deadline", "members", "sealed")
+    __slots__ = ("is_sealed", "members", "rows")
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
+    def __init__(self) -> None:
         self.members: list[_Member] = []
-        self.sealed = trio.Event()
+        self.rows = 0
+        self.is_sealed = False
 
-    @property
-    def rows(self) -> int:
-        return sum(member.rows for member in self.members)
-
-    def join(self, member: _Member) -> None:
-        """Add a member; InvalidArgumentError where its rows have other shapes than those here."""
-        for ours, theirs in zip(
-            self.members[0].tensors if self.members else (), member.tensors, strict=False
-        ):
+    def check(self, tensors: tuple[Array, ...]) -> None:
+        """InvalidArgumentError where rows have other shapes than those here."""
+        if not self.members:
+            return
+        for ours, theirs in zip(self.members[0].tensors, tensors, strict=True):
             if ours.shape[1:] != theirs.shape[1:]:
                 raise InvalidArgumentError(
                     "tensors of one batch must agree but for their rows, but have shapes "
                     f"{list(ours.shape)} and {list(theirs.shape)}"
                 )
-        self.members.append(member)
 
 
 class Batcher:
@@ -101,34 +99,52 @@ class Batcher:
         self.allowed_batch_sizes = sizes
         self._open: _Batch | None = None
 
+    def submit_nowait(self, tensors: tuple[Array, ...]) -> Any:
+        """`submit` where the rows fill the batch up, else WOULD_WAIT with nothing changed."""
+        rows = self._check(tensors)
+        present = 0 if self._open is None else self._open.rows
+        if rows != self.max_batch_size and present + rows != self.max_batch_size:
+            return WOULD_WAIT
+        return self._join(tensors, rows).outcome()
+
     async def submit(self, tensors: tuple[Array, ...]) -> Batched:
         """Put rows (n, ...) into the current batch and wait until it is sealed.
 
         Raises InvalidArgumentError for tensors without rows or with different numbers of them, and for
         more than fit. Cancelled before the batch is sealed, the rows leave it.
         """
-        rows = self._check(tensors)
+        result: Batched = await wait_finished(self._join(tensors, self._check(tensors)), self._leave)
+        return result
+
+    def _join(self, tensors: tuple[Array, ...], rows: int) -> _Member:
         batch = self._open
         if batch is not None and batch.rows + rows > self.max_batch_size:
             self._seal(batch)
             batch = None
-        if batch is None:
-            batch = self._open = _Batch(trio.current_time() + self.timeout_seconds)
-        member = _Member(tensors, rows)
-        batch.join(member)
+        if batch is not None:
+            batch.check(tensors)
+        else:
+            batch = self._open = _Batch()
+            if rows < self.max_batch_size:
+                # One timer a batch, on nobody's account: whoever came first may be cancelled.
+                deadline = trio.current_time() + self.timeout_seconds
+                trio.lowlevel.spawn_system_task(self._seal_at, deadline, batch, name=f"batch of {self.name}")
+        member = _Member(tensors, rows, batch)
+        batch.members.append(member)
+        batch.rows += rows
         if batch.rows == self.max_batch_size:
             self._seal(batch)
-        else:
-            try:
-                with trio.move_on_at(batch.deadline):
-                    await batch.sealed.wait()
-            except trio.Cancelled:
-                self._leave(batch, member)
-                raise
-            if not batch.sealed.is_set():
-                self._seal(batch)
-        assert member.result is not None
-        return member.result
+        return member
+
+    async def _seal_at(self, deadline: float, batch: _Batch) -> None:
+        await trio.sleep_until(deadline)
+        if not batch.is_sealed:
+            self._seal(batch)
+
+    def _leave(self, attempt: Attempt) -> None:
+        assert isinstance(attempt, _Member)
+        attempt.batch.members.remove(attempt)
+        attempt.batch.rows -= attempt.rows
 
     def _check(self, tensors: tuple[Array, ...]) -> int:
         for tensor in tensors:
@@ -146,33 +162,39 @@ class Batcher:
             )
         return rows
 
-    def _leave(self, batch: _Batch, member: _Member) -> None:
-        if batch.sealed.is_set():
-            return
-        batch.members.remove(member)
-        if not batch.members and self._open is batch:
-            self._open = None
-
     def _seal(self, batch: _Batch) -> None:
         """Close a batch and give each member its result."""
+        batch.is_sealed = True
         if self._open is batch:
             self._open = None
         members = batch.members
+        if not members:
+            return
         last = members[-1]
+        try:
+            result = self._whole(members)
+        except MemoryError as error:
+            last.fail(error)
+        else:
+            last.finish(result)
         for member in members[:-1]:
             nothing = tuple(tensor[:0] for tensor in member.tensors)
-            member.result = Batched(nothing, np.empty((0, 3), dtype=np.int64), member.id)
+            member.finish(Batched(nothing, np.empty((0, 3), dtype=np.int64), member.id))
+        for member in members:
+            if member.wake is not None:
+                member.wake()
+
+    def _whole(self, members: list[_Member]) -> Batched:
+        """All rows of a batch, for its last member."""
         ends = list(itertools.accumulate(member.rows for member in members))
-        index = np.array(
-            [(m.id, end - m.rows, end) for m, end in zip(members, ends, strict=True)], dtype=np.int64
-        )
+        index = [(m.id, end - m.rows, end) for m, end in zip(members, ends, strict=True)]
         padding = self._padded(ends[-1]) - ends[-1]
-        last.result = Batched(
+        last = members[-1]
+        return Batched(
             tuple(_joined([m.tensors[i] for m in members], padding) for i in range(len(last.tensors))),
-            index,
+            np.array(index, dtype=np.int64),
             last.id,
         )
-        batch.sealed.set()
 
     def _padded(self, rows: int) -> int:
         return next((size for size in self.allowed_batch_sizes if size >= rows), rows)
@@ -193,7 +215,32 @@ class Unbatcher:
     def __init__(self) -> None:
         #: {id: (rows, when they may be forgotten)}
         self._available: dict[int, tuple[Array, float]] = {}
-        self._waiting = Crowd()
+        #: {id: who waits for its rows}
+        self._waiting: dict[int, Attempt] = {}
+
+    def get_nowait(self, tensor: Array, index: Array, own: int, timeout_seconds: float | None) -> Any:
+        """`get` for a step that has its own rows or was brought them, else WOULD_WAIT, nothing changed."""
+        parts = _parts(tensor, index)
+        if own not in self._available and not any(key == own for key, _, _ in parts):
+            return WOULD_WAIT
+        self._distribute(tensor, parts, timeout_seconds)
+        return self._available.pop(own)[0]
+
+    def _distribute(
+        self, tensor: Array, parts: list[tuple[int, int, int]], timeout_seconds: float | None
+    ) -> None:
+        until = np.inf if timeout_seconds is None else trio.current_time() + timeout_seconds
+        for key, begin, end in parts:
+            self._hand_over(key, tensor[begin:end], until)
+
+    def _hand_over(self, key: int, rows: Array, until: float) -> None:
+        attempt = self._waiting.pop(key, None)
+        if attempt is None:
+            self._available[key] = (rows, until)
+            return
+        attempt.finish(rows)
+        if attempt.wake is not None:
+            attempt.wake()
 
     async def get(self, tensor: Array, index: Array, own: int, timeout_seconds: float | None) -> Array:
         """The rows of `own`, once the step that has them comes by.
@@ -201,29 +248,25 @@ class Unbatcher:
         tensor, index   a batch's result and its index, or no rows and no index
         Raises DeadlineExceededError where they do not come in time. Cancelled, it has taken nothing.
         """
-        now = trio.current_time()
-        self._available = {key: entry for key, entry in self._available.items() if entry[1] > now}
-        until = np.inf if timeout_seconds is None else now + timeout_seconds
-        for key, begin, end in _parts(tensor, index):
-            self._available[key] = (tensor[begin:end], until)
-        self._waiting.advance()
-
-        def take() -> Any:
-            entry = self._available.pop(own, None)
-            return WOULD_WAIT if entry is None else entry[0]
-
-        found = take()
+        found = self.get_nowait(tensor, index, own, timeout_seconds)
         if found is WOULD_WAIT:
-            attempt = Condition(take)
-            self._waiting.join(attempt)
-            with trio.move_on_at(until):
-                found = await wait_finished(attempt, self._waiting.leave)
+            self._forget_old()
+            self._distribute(tensor, _parts(tensor, index), timeout_seconds)
+            attempt = self._waiting[own] = Attempt()
+            with trio.move_on_after(np.inf if timeout_seconds is None else timeout_seconds):
+                found = await wait_finished(attempt, lambda _: self._waiting.pop(own, None))
             if found is WOULD_WAIT:
                 raise DeadlineExceededError(
                     f"Batched data did not arrive within timeout window of {timeout_seconds} seconds"
                 )
         rows: Array = found
         return rows
+
+    def _forget_old(self) -> None:
+        """Drop rows that nobody has asked for in time: their step was cancelled."""
+        if self._available:
+            now = trio.current_time()
+            self._available = {key: entry for key, entry in self._available.items() if entry[1] > now}
 
 
 def _parts(tensor: Array, index: Array) -> list[tuple[int, int, int]]:
