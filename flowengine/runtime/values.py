@@ -12,7 +12,6 @@ from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 
-
 #: Columns of a transposed matrix that are copied together.
 _COLUMNS: Final = 256
 
