@@ -23,7 +23,8 @@ COMMAND = [sys.executable, "-m", "flowengine"]
 
 
 def environment(**more: str) -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ROOT)} | more
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    return inherited | {"PYTHONPATH": str(ROOT)} | more
 
 
 def call(*arguments: str, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[bytes]:
