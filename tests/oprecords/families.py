@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.oprecords import math_binary, math_unary
+from tests.oprecords import math_binary, math_unary, nn, reductions
 from tests.oprecords.record import OpRecord
 
 RECORDS: Final[list[OpRecord]] = [
     *math_unary.RECORDS,
     *math_binary.RECORDS,
+    *reductions.RECORDS,
+    *nn.RECORDS,
 ]
 
 #: {why not, and what tests them: ops}
@@ -65,34 +67,28 @@ NOT_RECORDED: Final = {
         Print PrintV2 Timestamp
     """,
     "not yet: tests/kernels and tests/conformance": """
-        Abort Addons>GatherTree All AllCandidateSampler Any ApplyAdaMax ApplyAdadelta ApplyAdagrad
+        Abort Addons>GatherTree AllCandidateSampler ApplyAdaMax ApplyAdadelta ApplyAdagrad
         ApplyAdagradDA ApplyAdagradV2 ApplyAdam ApplyAddSign ApplyCenteredRMSProp ApplyFtrl
         ApplyFtrlV2 ApplyGradientDescent ApplyMomentum ApplyPowerSign ApplyProximalAdagrad
-        ApplyProximalGradientDescent ApplyRMSProp ArgMax ArgMin AsString Assert AvgPool AvgPool3D
-        AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BatchMatrixBandPart BatchMatrixDiag
-        BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization
-        BatchNormWithGlobalNormalizationGrad BatchToSpace BatchToSpaceND BiasAdd BiasAddGrad
-        BiasAddV1 Bincount Bitcast BroadcastArgs BroadcastGradientArgs BroadcastTo Bucketize
+        ApplyProximalGradientDescent ApplyRMSProp Assert AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad
+        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag
+        BatchNormWithGlobalNormalizationGrad BatchToSpace BatchToSpaceND Bitcast BroadcastTo
         CheckNumerics ComputeAccidentalHits Concat ConcatOffset ConcatV2 ConjugateTranspose Const
         Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2
-        Conv3DBackpropInputV2 CropAndResize Cross Cumprod Cumsum CumulativeLogsumexp
-        DebugGradientRefIdentity DepthToSpace DepthwiseConv2dNative
-        DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Diag DiagPart
-        Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput DynamicPartition DynamicStitch
-        EluGrad Empty EnsureShape EuclideanNorm ExpandDims ExtractImagePatches ExtractVolumePatches
-        FakeParam Fill FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3
-        FusedBatchNormV2 FusedBatchNormV3 Gather GatherNd GatherTree GatherV2 HistogramFixedWidth
-        HistogramSummary IdentityN InTopK InTopKV2 InplaceAdd InplaceSub InplaceUpdate InvGrad
-        InvertPermutation L2Loss LRN LRNGrad LeakyReluGrad LinSpace ListDiff LogSoftmax
-        LogUniformCandidateSampler LowerBound MatMul MatrixBandPart MatrixDiag MatrixDiagPart
-        MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag MatrixSetDiagV2 Max MaxPool MaxPool3D
-        MaxPool3DGrad MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2
-        MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
-        Mean MergeSummary Min MirrorPad MirrorPadGrad Multinomial NoOp NonMaxSuppression
-        NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NthElement OneHot Pack Pad PadV2
-        ParallelConcat ParallelDynamicStitch Placeholder PlaceholderV2 PlaceholderWithDefault Prod
-        QuantizedReshape RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt Range
-        Rank ReciprocalGrad RefIdentity Relu6Grad ReluGrad Reshape ResizeBilinear ResizeBilinearGrad
+        Conv3DBackpropInputV2 CropAndResize DebugGradientRefIdentity DepthToSpace
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
+        Diag DiagPart Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput DynamicPartition
+        DynamicStitch Empty EnsureShape ExpandDims ExtractImagePatches ExtractVolumePatches
+        FakeParam Fill Gather GatherNd GatherTree GatherV2 HistogramSummary IdentityN InplaceAdd
+        InplaceSub InplaceUpdate InvertPermutation ListDiff LogUniformCandidateSampler
+        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag
+        MatrixSetDiagV2 MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad MaxPoolGrad
+        MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2
+        MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax MergeSummary MirrorPad MirrorPadGrad
+        Multinomial NoOp NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3
+        NonMaxSuppressionV4 OneHot Pack Pad PadV2 ParallelConcat ParallelDynamicStitch Placeholder
+        PlaceholderV2 PlaceholderWithDefault QuantizedReshape RandomShuffle RandomStandardNormal
+        RandomUniform RandomUniformInt Rank RefIdentity Reshape ResizeBilinear ResizeBilinearGrad
         ResizeNearestNeighbor ResizeNearestNeighborGrad ResourceApplyAdaMax ResourceApplyAdadelta
         ResourceApplyAdagrad ResourceApplyAdagradDA ResourceApplyAdagradV2 ResourceApplyAdam
         ResourceApplyAdamWithAmsgrad ResourceApplyAddSign ResourceApplyCenteredRMSProp
@@ -107,22 +103,19 @@ NOT_RECORDED: Final = {
         ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum
         ResourceSparseApplyProximalAdagrad ResourceSparseApplyProximalGradientDescent
         ResourceSparseApplyRMSProp ResourceStridedSliceAssign Reverse ReverseSequence ReverseV2 Roll
-        RsqrtGrad ScalarSummary ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNd
-        ScatterNdAdd ScatterNdNonAliasingAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate
-        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SeluGrad Shape ShapeN SigmoidGrad
-        Size Slice Softmax SoftmaxCrossEntropyWithLogits SoftplusGrad SoftsignGrad SpaceToBatch
+        ScalarSummary ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNd ScatterNdAdd
+        ScatterNdNonAliasingAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate SegmentMax
+        SegmentMean SegmentMin SegmentProd SegmentSum Shape ShapeN Size Slice SpaceToBatch
         SpaceToBatchND SpaceToDepth SparseApplyAdadelta SparseApplyAdagrad SparseApplyAdagradDA
         SparseApplyAdagradV2 SparseApplyCenteredRMSProp SparseApplyFtrl SparseApplyFtrlV2
         SparseApplyMomentum SparseApplyProximalAdagrad SparseApplyProximalGradientDescent
-        SparseApplyRMSProp SparseMatMul SparseSegmentMean SparseSegmentMeanGrad
-        SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad
-        SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
-        SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits SparseToDense Split
-        SplitV SqrtGrad Squeeze StridedSlice StridedSliceAssign StridedSliceGrad StringJoin
-        StringToHashBucket StringToHashBucketFast StringToHashBucketStrong Sum TanhGrad
-        TensorScatterAdd TensorScatterSub TensorScatterUpdate TensorStridedSliceUpdate Tile TileGrad
-        TopK TopKV2 Transpose TruncatedNormal UniformCandidateSampler Unique UniqueV2
-        UniqueWithCounts UniqueWithCountsV2 Unpack UnravelIndex UnsortedSegmentMax
-        UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum UpperBound Where
+        SparseApplyRMSProp SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
+        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
+        SparseSegmentSumGrad SparseSegmentSumWithNumSegments SparseToDense Split SplitV Squeeze
+        StridedSlice StridedSliceAssign StridedSliceGrad StringJoin StringToHashBucket
+        StringToHashBucketFast StringToHashBucketStrong TensorScatterAdd TensorScatterSub
+        TensorScatterUpdate TensorStridedSliceUpdate Tile TileGrad Transpose TruncatedNormal
+        UniformCandidateSampler Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack
+        UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where
     """,
 }
