@@ -43,9 +43,8 @@ def _positions(size: int, out: int, align_corners: bool, half_pixel: bool) -> Ar
     """Where each output element lies among the input's, float32."""
     steps = np.arange(out, dtype=np.float32)
     scale = _scale(size, out, align_corners)
-    if half_pixel:
-        return (steps + np.float32(0.5)) * scale - np.float32(0.5)
-    return steps * scale
+    where: Array = (steps + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel else steps * scale
+    return where
 
 
 @functools.lru_cache(maxsize=256)
@@ -66,7 +65,8 @@ def _nearest(size: int, out: int, align_corners: bool, half_pixel: bool) -> Arra
     where = (steps + np.float32(0.5)) * scale if half_pixel else steps * scale
     # Ties round away from zero; nothing is negative here.
     chosen = np.floor(where + np.float32(0.5)) if align_corners else np.floor(where)
-    return np.clip(chosen.astype(np.int64), 0, size - 1)
+    elements: Array = np.clip(chosen.astype(np.int64), 0, size - 1)
+    return elements
 
 
 def _mixed(x: Array, axis: int, lower: Array, upper: Array, weight: Array) -> Array:

@@ -117,7 +117,8 @@ def uniform(key: int, start: int, count: int, dtype: DType) -> Array:
     else:
         ones = (short & np.uint16(0x7F)) | np.uint16(0x3F80)
     numbers: Array = ones.view(dtype.as_numpy_dtype)
-    return numbers - numbers.dtype.type(1)
+    numbers -= numbers.dtype.type(1)
+    return numbers
 
 
 def uniform_integers(key: int, start: int, count: int, low: int, high: int, dtype: DType) -> Array:

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.dtypes import as_dtype
 from flowengine.kernels.windows import Windows
 
 
@@ -23,7 +23,7 @@ def lowest(dtype: Any) -> Any:
 
 
 def _lowest_finite(dtype: Any) -> Any:
-    return ml_dtypes.finfo(dtype).min
+    return as_dtype(dtype).min
 
 
 def _offsets(geometry: Windows) -> Iterator[tuple[int, ...]]:

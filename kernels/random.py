@@ -147,4 +147,5 @@ def _classes(logits: Array, draws: Array) -> Array:
     greatest = logits[finite].max() if finite.any() else 0.0
     weights = np.where(finite, np.exp(np.where(finite, logits - greatest, 0.0)), 0.0)
     running = np.cumsum(weights)
-    return np.searchsorted(running, draws * running[-1], side="right")
+    classes: Array = np.searchsorted(running, draws * running[-1], side="right")
+    return classes

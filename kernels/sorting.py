@@ -23,7 +23,8 @@ def _descending(rows: Array) -> Array:
     """Positions of each row from the greatest down, of equal ones the first first."""
     last = rows.shape[-1] - 1
     ascending = np.argsort(rows[..., ::-1], axis=-1, kind="stable")
-    return last - ascending[..., ::-1]
+    places: Array = last - ascending[..., ::-1]
+    return places
 
 
 def _top_row(row: Array, k: int) -> Array:

@@ -115,12 +115,13 @@ def histogram_summary(tag: Any, values: Array) -> Any:
     if name.ndim:
         raise InvalidArgumentError(f"tags must be scalar, not {shape_text(name)}")
     flat = to_array(values).reshape(-1).astype(np.float64)
+    label = bytes(name.item())
     finite = np.isfinite(flat)
     if not finite.all():
         bad = flat[~finite][0]
         kind = "Nan" if np.isnan(bad) else "Infinity"
-        raise InvalidArgumentError(f"{kind} in summary histogram for: {name[()].decode(errors='replace')}")
-    return _value(name[()], _bytes_field(5, histogram_proto(flat)))
+        raise InvalidArgumentError(f"{kind} in summary histogram for: {label.decode(errors='replace')}")
+    return _value(label, _bytes_field(5, histogram_proto(flat)))
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def float_kernel(
 
 #: Elements from which choosing by bit patterns beats NumPy's branches.
 _BLEND_MIN: Final = 2048
-_INTEGER_OF_SIZE: Final = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_INTEGER_OF_SIZE: Final[dict[int, np.dtype[Any]]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def blend(condition: Any, x: Any, y: Any) -> Any:

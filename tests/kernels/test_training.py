@@ -82,7 +82,12 @@ def test_a_large_variable_is_changed_in_blocks_as_it_would_be_whole(apply_op: Ru
     var, accum, grad = (random.normal(size=(70, 1001)).astype(np.float32) ** 2 for _ in range(3))
     whole_var, whole_accum = var.copy(), accum.copy()
     optimizers.adagrad(whole_var, whole_accum, grad, lr=np.float32(0.1), update_slots=True)
-    inputs = {"var": _variable(var), "accum": _variable(accum), "lr": np.float32(0.1), "grad": grad}
+    inputs: dict[str, Any] = {
+        "var": _variable(var),
+        "accum": _variable(accum),
+        "lr": np.float32(0.1),
+        "grad": grad,
+    }
     apply_op("ApplyAdagrad", inputs)
     np.testing.assert_array_equal(inputs["var"].read(), whole_var)
     np.testing.assert_array_equal(inputs["accum"].read(), whole_accum)
@@ -94,7 +99,7 @@ def test_a_repeated_row_is_changed_once_for_each_time(rows: list[int], seed: int
     var, accum = random.normal(size=(5, 3)), random.uniform(1, 2, size=(5, 3))
     grad = random.normal(size=(len(rows), 3))
     one_var, one_accum = var.copy(), accum.copy()
-    keywords = {"lr": np.float64(0.1), "momentum": np.float64(0.9), "use_nesterov": True}
+    keywords: dict[str, Any] = {"lr": np.float64(0.1), "momentum": np.float64(0.9), "use_nesterov": True}
     for row, part in zip(rows, grad, strict=True):
         taken_var, taken_accum = one_var[row : row + 1], one_accum[row : row + 1]
         optimizers.momentum(taken_var, taken_accum, part[None], **keywords)
