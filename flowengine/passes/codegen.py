@@ -435,7 +435,7 @@ class _Writer:
         carried = [program.origin(v.following) for v in loop.variables]
         top_made = {port for unit in loop.top for port in program.defines(unit)}
         needed_later = [p for unit in loop.body for p in program.uses(unit)]
-        self._scope(loop.top, [loop_cond := program.origin(loop.cond), *needed_later], outer=False)
+        self._scope(loop.top, [loop_cond := program.origin(loop.cond), *needed_later, *carried], outer=False)
         test = self._constant(truth, "truth")
         held = self._value(loop_cond)
         self._line(f"if not {test}({held}): break", loop.cond_switch, ("", held))
