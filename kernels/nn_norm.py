@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.dtypes import float32, float64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import kernel
@@ -166,7 +167,7 @@ def fused_batch_norm_grad_v3(
     return _batch_norm_grad(y_backprop, x, scale, mean, variance, node)
 
 
-@float_kernel("BatchNormWithGlobalNormalization", fresh=True)
+@float_kernel("BatchNormWithGlobalNormalization", types=(float32, float64), fresh=True)
 def batch_norm_with_global_normalization(
     xp: Any,
     t: Array,
@@ -186,7 +187,7 @@ def batch_norm_with_global_normalization(
     return (t - m) * factor + beta
 
 
-@float_kernel("BatchNormWithGlobalNormalizationGrad", fresh=True)
+@float_kernel("BatchNormWithGlobalNormalizationGrad", types=(float32, float64), fresh=True)
 def batch_norm_with_global_normalization_grad(
     xp: Any,
     t: Array,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.oprecords import math_binary, math_unary, nn, reductions
+from tests.oprecords import math_binary, math_unary, nn, reductions, training
 from tests.oprecords.record import OpRecord
 
 RECORDS: Final[list[OpRecord]] = [
@@ -12,6 +12,7 @@ RECORDS: Final[list[OpRecord]] = [
     *math_binary.RECORDS,
     *reductions.RECORDS,
     *nn.RECORDS,
+    *training.RECORDS,
 ]
 
 #: {why not, and what tests them: ops}
@@ -67,11 +68,8 @@ NOT_RECORDED: Final = {
         Print PrintV2 Timestamp
     """,
     "not yet: tests/kernels and tests/conformance": """
-        Abort Addons>GatherTree AllCandidateSampler ApplyAdaMax ApplyAdadelta ApplyAdagrad
-        ApplyAdagradDA ApplyAdagradV2 ApplyAdam ApplyAddSign ApplyCenteredRMSProp ApplyFtrl
-        ApplyFtrlV2 ApplyGradientDescent ApplyMomentum ApplyPowerSign ApplyProximalAdagrad
-        ApplyProximalGradientDescent ApplyRMSProp Assert AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad
-        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag
+        Abort Addons>GatherTree AllCandidateSampler Assert AvgPool AvgPool3D AvgPool3DGrad
+        AvgPoolGrad BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag
         BatchNormWithGlobalNormalizationGrad BatchToSpace BatchToSpaceND Bitcast BroadcastTo
         CheckNumerics ComputeAccidentalHits Concat ConcatOffset ConcatV2 ConjugateTranspose Const
         Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2
@@ -89,33 +87,21 @@ NOT_RECORDED: Final = {
         NonMaxSuppressionV4 OneHot Pack Pad PadV2 ParallelConcat ParallelDynamicStitch Placeholder
         PlaceholderV2 PlaceholderWithDefault QuantizedReshape RandomShuffle RandomStandardNormal
         RandomUniform RandomUniformInt Rank RefIdentity Reshape ResizeBilinear ResizeBilinearGrad
-        ResizeNearestNeighbor ResizeNearestNeighborGrad ResourceApplyAdaMax ResourceApplyAdadelta
-        ResourceApplyAdagrad ResourceApplyAdagradDA ResourceApplyAdagradV2 ResourceApplyAdam
-        ResourceApplyAdamWithAmsgrad ResourceApplyAddSign ResourceApplyCenteredRMSProp
-        ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent
-        ResourceApplyKerasMomentum ResourceApplyMomentum ResourceApplyPowerSign
-        ResourceApplyProximalAdagrad ResourceApplyProximalGradientDescent ResourceApplyRMSProp
-        ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv ResourceScatterMax
-        ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub
-        ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ResourceSparseApplyAdadelta
-        ResourceSparseApplyAdagrad ResourceSparseApplyAdagradDA ResourceSparseApplyAdagradV2
-        ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2
-        ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum
-        ResourceSparseApplyProximalAdagrad ResourceSparseApplyProximalGradientDescent
-        ResourceSparseApplyRMSProp ResourceStridedSliceAssign Reverse ReverseSequence ReverseV2 Roll
-        ScalarSummary ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNd ScatterNdAdd
-        ScatterNdNonAliasingAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate SegmentMax
-        SegmentMean SegmentMin SegmentProd SegmentSum Shape ShapeN Size Slice SpaceToBatch
-        SpaceToBatchND SpaceToDepth SparseApplyAdadelta SparseApplyAdagrad SparseApplyAdagradDA
-        SparseApplyAdagradV2 SparseApplyCenteredRMSProp SparseApplyFtrl SparseApplyFtrlV2
-        SparseApplyMomentum SparseApplyProximalAdagrad SparseApplyProximalGradientDescent
-        SparseApplyRMSProp SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
-        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
-        SparseSegmentSumGrad SparseSegmentSumWithNumSegments SparseToDense Split SplitV Squeeze
-        StridedSlice StridedSliceAssign StridedSliceGrad StringJoin StringToHashBucket
-        StringToHashBucketFast StringToHashBucketStrong TensorScatterAdd TensorScatterSub
-        TensorScatterUpdate TensorStridedSliceUpdate Tile TileGrad Transpose TruncatedNormal
-        UniformCandidateSampler Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack
-        UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where
+        ResizeNearestNeighbor ResizeNearestNeighborGrad ResourceGather ResourceGatherNd
+        ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin
+        ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate
+        ResourceScatterSub ResourceScatterUpdate ResourceStridedSliceAssign Reverse ReverseSequence
+        ReverseV2 Roll ScalarSummary ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul
+        ScatterNd ScatterNdAdd ScatterNdNonAliasingAdd ScatterNdSub ScatterNdUpdate ScatterSub
+        ScatterUpdate SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Shape ShapeN Size
+        Slice SpaceToBatch SpaceToBatchND SpaceToDepth SparseSegmentMean SparseSegmentMeanGrad
+        SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad
+        SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
+        SparseSegmentSumWithNumSegments SparseToDense Split SplitV Squeeze StridedSlice
+        StridedSliceAssign StridedSliceGrad StringJoin StringToHashBucket StringToHashBucketFast
+        StringToHashBucketStrong TensorScatterAdd TensorScatterSub TensorScatterUpdate
+        TensorStridedSliceUpdate Tile TileGrad Transpose TruncatedNormal UniformCandidateSampler
+        Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack UnsortedSegmentMax
+        UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where
     """,
 }

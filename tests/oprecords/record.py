@@ -53,7 +53,7 @@ TOLERANCE: Final = {
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs (a list for a list input) and attributes. One that gives types in `attrs` is tried in those only.
+    """Inputs (a list for a list input) and attributes; types given in `attrs` are the only ones tried.
 
     expected    the outputs, where a reference cannot tell
     """
@@ -162,7 +162,7 @@ def kernels() -> Mapping[str, Sequence[Any]]:
 def cast(value: Any, dtype: DType) -> Array:
     """A sample's input in a type: negative numbers lose their sign in an unsigned one."""
     array = to_array(value) if isinstance(value, bytes | np.ndarray) else np.asarray(value)
-    if array.dtype == object or dtype.as_numpy_dtype == object or array.dtype.kind == "c":
+    if array.dtype.kind in "Oc" or dtype.as_numpy_dtype.kind == "O":
         return array.astype(dtype.as_numpy_dtype)
     if dtype.name in UNSIGNED:
         array = np.abs(array)
@@ -277,8 +277,11 @@ class Built:
 
 
 def wanted_attrs(function: Callable[..., Any], node: Node) -> dict[str, Any]:
-    """Those attributes of the node that the function names as keyword-only parameters."""
+    """Those attributes that the function names: in `attr_names`, or as keyword-only parameters."""
     if isinstance(function, np.ufunc):
         return {}
+    names = getattr(function, "attr_names", None)
+    if names is not None:
+        return {name: node.attrs[name] for name in names}
     parameters = inspect.signature(function).parameters.values()
     return {p.name: node.attrs[p.name] for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}

@@ -160,14 +160,19 @@ def _is_tensor(value: Any) -> bool:
     return type(value).__name__ == "TensorAttr"
 
 
+async def _build_and_play(record: OpRecord, each: BadSample, form: str) -> None:
+    graph = fe.Graph()
+    await _play(
+        graph, [Built(graph, record, each, next(record.combinations()), form, "node")], compiled=False
+    )
+
+
 @pytest.mark.parametrize(("record", "each"), _BAD, ids=[f"{r.op}-{i}" for i, (r, _) in enumerate(_BAD)])
 @pytest.mark.parametrize("form", ["unknown", "constant"])
 async def test_refuses(record: OpRecord, each: BadSample, form: str) -> None:
     error = getattr(fe.errors, each.error)
     with pytest.raises(error) as caught:
-        graph = fe.Graph()
-        built = Built(graph, record, each, next(record.combinations()), form, "node")
-        await _play(graph, [built], compiled=False)
+        await _build_and_play(record, each, form)
     if form == "unknown":
         assert each.message in str(caught.value)
 
