@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from flowengine.runtime import tiers
 from flowengine.testing.recorded import find_cases
 from flowengine.testing.replay import replay_case
 
@@ -27,5 +28,14 @@ def test_recorded_case_gives_what_tensorflow_gave(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("conformance_cases", 1)
+    result = replay_case(CASES[name])
+    assert result.status == "pass", f"run {result.run} {result.fetch or ''}: {result.why}"
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_recorded_case_gives_the_same_when_compiled_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "HOT_RUNS", 0)
     result = replay_case(CASES[name])
     assert result.status == "pass", f"run {result.run} {result.fetch or ''}: {result.why}"
