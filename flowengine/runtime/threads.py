@@ -9,6 +9,8 @@ The threads are daemons shared by the whole process and started when first neede
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import queue
 import socket
@@ -105,24 +107,46 @@ class ThreadPool:
     def __init__(self, size: int) -> None:
         self._size = size
         self._process = 0
-        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        atexit.register(self._finish)
 
     def submit(self, job: Job) -> None:
         if self._process != os.getpid():
             self._process = os.getpid()
             self._jobs = queue.SimpleQueue()
-            for index in range(self._size):
-                threading.Thread(
-                    target=_work, args=(self._jobs,), name=f"flowengine-{index}", daemon=True
-                ).start()
+            self._threads = [
+                threading.Thread(target=_work, args=(self._jobs,), name=f"flowengine-{index}", daemon=True)
+                for index in range(self._size)
+            ]
+            for thread in self._threads:
+                thread.start()
         self._jobs.put(job)
 
+    def _finish(self) -> None:
+        """At the interpreter's end, wait for kernels that a cancelled step has left behind; drop the others.
 
-def _work(jobs: queue.SimpleQueue[Job]) -> None:
+        A thread that the interpreter stops inside BLAS never gives back the locks of that library, whose own
+        clean-up would then wait for ever.
+        """
+        if self._process != os.getpid():
+            return
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._jobs.get_nowait()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
     # NumPy keeps floating-point error handling per thread: kernels raise TensorFlow's errors themselves.
     with np.errstate(all="ignore"):
         while True:
             job = jobs.get()
+            if job is None:
+                return
             try:
                 job.result = job.function(*job.arguments, **job.keywords)
             except BaseException as error:  # handed to the step, which raises it in its own task
