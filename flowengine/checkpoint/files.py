@@ -1,0 +1,98 @@
+"""What writing a checkpoint does to the disk, as one small object that tests can replace."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+from typing import Any, Final
+
+
+class FileLayer:
+    """The calls through which everything is written: each is one thing that can be lost in a crash."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder where there is none; its parent must exist."""
+        if path and not os.path.isdir(path):
+            try:
+                os.mkdir(path)
+            except FileExistsError:
+                if not os.path.isdir(path):
+                    raise
+
+    def create(self, path: str) -> Any:
+        """A new, empty file to write to."""
+        return io.FileIO(path, "x")
+
+    def write(self, file: Any, data: Any) -> None:
+        """Append all of `data`."""
+        view = memoryview(data)
+        while len(view):
+            view = view[file.write(view) :]
+
+    def sync(self, file: Any) -> None:
+        """Return when all that was written is on the disk."""
+        os.fsync(file.fileno())
+
+    def close(self, file: Any) -> None:
+        file.close()
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name, replacing what had it."""
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def sync_folder(self, path: str) -> None:
+        """Return when the names in a folder are on the disk."""
+        descriptor = os.open(path or ".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+DISK: Final = FileLayer()
+
+
+def aside(path: str) -> str:
+    """A name beside `path` for what is not complete yet."""
+    return f"{path}.tempstate{secrets.randbits(64):d}"
+
+
+def index_path(prefix: str) -> str:
+    """The file that says what a checkpoint holds."""
+    return f"{prefix}.index"
+
+
+def data_path(prefix: str, shard: int, total: int) -> str:
+    """One of the files with the values."""
+    return f"{prefix}.data-{shard:05d}-of-{total:05d}"
+
+
+def data_files(prefix: str) -> dict[str, int]:
+    """The data files that lie under a prefix, and of how many each says it is one."""
+    folder, base = os.path.split(prefix)
+    pattern = re.compile(re.escape(base) + r"\.data-\d{5,}-of-(\d{5,})")
+    try:
+        names = os.listdir(folder or ".")
+    except FileNotFoundError:
+        return {}
+    return {os.path.join(folder, name): int(found[1]) for name in names if (found := pattern.fullmatch(name))}
+
+
+def free_total(prefix: str, shards: int) -> int:
+    """How many data files to speak of in their names, so that none takes the place of one in use.
+
+    A complete checkpoint under the same prefix stays whole until the new index takes the place of its
+    own: the names of its data files are left alone.
+    """
+    if not os.path.exists(index_path(prefix)):
+        return shards
+    taken = set(data_files(prefix).values())
+    total = shards
+    while total in taken:
+        total += 1
+    return total

@@ -1,0 +1,60 @@
+"""Making one checkpoint of several that were saved side by side: data files are renamed, not copied."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flowengine.checkpoint.entries import Entry
+from flowengine.checkpoint.files import DISK, FileLayer, data_path, free_total, index_path
+from flowengine.checkpoint.reader import BundleReader, shown
+from flowengine.checkpoint.writer import publish
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+
+
+def merge_bundles(
+    prefixes: Sequence[str], destination: str, *, sync: bool = True, files: FileLayer = DISK
+) -> None:
+    """The checkpoints under `prefixes` become one under `destination`, and are gone.
+
+    Slices of one tensor may lie in several of them. Raises InvalidArgumentError for a tensor that is in
+    two, NotFoundError where one is missing.
+    """
+    if not prefixes:
+        raise InvalidArgumentError("there is no checkpoint to merge")
+    entries: dict[bytes, Entry] = {}
+    shards: dict[str, int] = {}
+    for prefix in prefixes:
+        with BundleReader(prefix) as reader:
+            for key in reader.stored:
+                entry = reader.entry(key)
+                if entry.slices:
+                    entries[key] = _with_slices(entries.get(key), entry, key)
+                    continue
+                if key in entries:
+                    raise InvalidArgumentError(
+                        f"Duplicate tensor keyed by {shown(key)} encountered, when merging prefix: {prefix}"
+                    )
+                source = data_path(prefix, entry.shard, reader.header.num_shards)
+                entries[key] = replace(entry, shard=shards.setdefault(source, len(shards)))
+    for source in shards:
+        if not os.path.exists(source):
+            raise NotFoundError(f"{source}: no such file, but the index beside it refers to it")
+    files.make_folder(os.path.dirname(destination))
+    total = free_total(destination, max(1, len(shards)))
+    renames = [(source, data_path(destination, number, total)) for source, number in shards.items()]
+    publish(destination, entries, renames, total, sync=sync, layer=files)
+    for prefix in prefixes:
+        if prefix != destination:
+            with contextlib.suppress(OSError):
+                files.remove(index_path(prefix))
+
+
+def _with_slices(known: Entry | None, more: Entry, key: bytes) -> Entry:
+    if known is None:
+        return more
+    if not known.slices or known.shape != more.shape or known.dtype != more.dtype:
+        raise InvalidArgumentError(f"the slices of {shown(key)} are of tensors of different shapes or types")
+    return replace(known, slices=known.slices + more.slices)
