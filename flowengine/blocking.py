@@ -80,10 +80,16 @@ class Session:
         self._session.extend(graph)
 
     def explain(
-        self, fetches: Any, feeds: Sequence[Any] = (), *, targets: Sequence[Any] = (), dot: bool = False
+        self,
+        fetches: Any,
+        feeds: Sequence[Any] = (),
+        *,
+        targets: Sequence[Any] = (),
+        dot: bool = False,
+        source: bool = False,
     ) -> str:
         """See `flowengine.Session.explain`."""
-        return self._session.explain(fetches, feeds, targets=targets, dot=dot)
+        return self._session.explain(fetches, feeds, targets=targets, dot=dot, source=source)
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
