@@ -107,7 +107,8 @@ class Peer:
         payload = Payload(tensors)
         self._check_open(method)
         connection = self.connection
-        if not connection.has_room_for_call(payload):
+        # With nothing in flight there is room, or there never will be: then the request says so.
+        if connection.calls_waiting and not connection.has_room_for_call(payload):
             await self._wait_for_room(method, payload)
         call = connection.request(method, arguments, payload)
         waiter = self._waiting[call] = _Waiter(trio.lowlevel.current_task())
@@ -262,6 +263,8 @@ class Peer:
                     self._handle(event)
             if connection.has_output:
                 self.flush()
+            if self._idle:
+                self._wake_idle()
             size += count
             turns += 1
             if size > _YIELD_BYTES or turns > _YIELD_TURNS:
@@ -372,10 +375,10 @@ class Peer:
             self._task_status.started(self)
         elif isinstance(event, e.SaidGoodbye):
             reason = f": {event.reason}" if event.reason else ""
+            self._end(ConnectionLostError(f"{self.connection.address} said goodbye{reason}"))
             if self.connection.state is State.LEFT:
                 self.connection.goodbye()
                 self.flush()
-            self._end(ConnectionLostError(f"{self.connection.address} said goodbye{reason}"))
         elif self._tensors is not None:
             self._tensors.peer_event(self, event)
 
@@ -411,6 +414,7 @@ class Peer:
         else:
             self._answer_error(call, error)
         self.flush()
+        self._wake_idle()
 
     def _answer(self, call: int, reply: Reply) -> None:
         if not self.is_open:

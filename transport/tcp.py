@@ -36,14 +36,6 @@ class TcpStream:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-        import os
-
-        if os.environ.get("H8_LOWAT"):
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, int(os.environ["H8_LOWAT"]))
-        if os.environ.get("H8_RCV"):
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, int(os.environ["H8_RCV"]))
-        if os.environ.get("H8_SND"):
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, int(os.environ["H8_SND"]))
         self._socket = connected
         self.address = address
 

@@ -58,7 +58,9 @@ def conversation(chance: random.Random) -> list[bytes]:
         if kind == 0:
             sender.request("method", {"a": [1, "b", b"c"]}, payload)
         elif kind == 1:
-            sender.push(key, Payload(payload_tensors(chance)), False)
+            payload = Payload(payload_tensors(chance))
+            if sender.may_push(payload):
+                sender.push(key, payload, False)
         elif kind == 2:
             sender.announce(key, size)
         elif kind == 3:
