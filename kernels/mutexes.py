@@ -1,11 +1,11 @@
-"""Mutexes as nodes. A lock lives until it is consumed, at the latest until the step ends."""
+"""Mutexes as nodes. A lock lives until it is consumed or released, at the latest until the step ends."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from flowengine.core.arrays import WOULD_WAIT
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
@@ -44,3 +44,32 @@ def consume_mutex_lock(mutex_lock: Any, *, ctx: KernelContext) -> None:
         raise InvalidArgumentError(f"a lock of a mutex is wanted, not a {type(mutex_lock).__name__}")
     mutex_lock.release()
     ctx.step_container.delete(mutex_lock.name)
+
+
+def _held_key(mutex: Mutex) -> str:
+    return f"mutex {mutex.container}/{mutex.name}"
+
+
+def _acquire_nowait(mutex: Any, *, ctx: KernelContext) -> Any:
+    lock = _checked(mutex).lock_nowait()
+    if lock is not WOULD_WAIT:
+        ctx.step_container.put(_held_key(mutex), lock)
+        return None
+    return lock
+
+
+@kernel("MutexAcquire", heavy=False, nowait=_acquire_nowait)
+async def mutex_acquire(mutex: Any, *, ctx: KernelContext) -> None:
+    """Have the step hold the mutex, waiting for it; a step that holds it already waits for itself."""
+    lock = await _checked(mutex).lock()
+    ctx.step_container.put(_held_key(mutex), lock)
+
+
+@kernel("MutexRelease", heavy=False)
+def mutex_release(mutex: Any, *, ctx: KernelContext) -> None:
+    """End the step's hold; FailedPreconditionError where this step has none."""
+    key = _held_key(_checked(mutex))
+    lock = ctx.step_container.find(key)
+    if lock is None:
+        raise FailedPreconditionError(f"this step does not hold mutex '{mutex.name}'")
+    ctx.step_container.delete(key)

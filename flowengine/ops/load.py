@@ -20,6 +20,7 @@ FAMILIES: Final = (
     "state",
     "math_unary",
     "matrix",
+    "mutexes",
     "nn",
     "reductions",
     "math",

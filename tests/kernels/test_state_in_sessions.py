@@ -256,6 +256,38 @@ async def test_mutex_in_steps() -> None:
                 assert ended == list(range(1, which + 1))
 
 
+async def test_mutex_acquired_and_released() -> None:
+    graph = fe.Graph()
+    ops: Any = graph.ops
+    mutex = ops.MutexV2(name="mutex")
+    counter = ops.VariableV2(shape=[], dtype=dt.int32, name="counter")
+    ops.Assign(counter, np.int32(0), name="clear")
+    acquired = ops.MutexAcquire(mutex, name="acquire")
+    with graph.control_dependencies([acquired]):
+        before = ops.Add(ops.Identity(counter), np.int32(1))
+    queue = ops.FIFOQueueV2(component_types=[dt.int32], name="pause")
+    with graph.control_dependencies([before]):
+        (pause,) = ops.QueueDequeueV2(queue, component_types=[dt.int32])
+    with graph.control_dependencies([pause]):
+        stored = ops.Assign(counter, before)
+    with graph.control_dependencies([stored]):
+        ops.MutexRelease(mutex, name="count")
+    ops.QueueEnqueueV2(queue, [np.int32(0)], name="go")
+    ops.Identity(counter, name="read")
+    ops.MutexRelease(mutex, name="astray")
+    async with fe.Session(graph) as session:
+        await session.run("clear")
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(session.run, "count")
+            for _ in range(5):
+                await trio.testing.wait_all_tasks_blocked()
+                await session.run("go")
+        assert await session.run("read:0") == 5
+        with pytest.raises(fe.errors.FailedPreconditionError, match="does not hold mutex 'mutex'"):
+            await session.run("astray")
+
+
 @pytest.mark.parametrize("version", ["", "V2", "V3"])
 async def test_tensor_array_of_every_version(version: str) -> None:
     graph = fe.Graph()
