@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from flowengine.checkpoint import BundleReader, BundleWriter, merge_bundles
+from flowengine.checkpoint import BundleReader, BundleWriter, V1Reader, merge_bundles, open_checkpoint
 from flowengine.checkpoint.reader import shown
 from flowengine.checkpoint.slices import parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
@@ -114,7 +114,7 @@ async def restore_v2(
 
 
 def _restore(path: str, names: list[bytes], specs: list[str], types: tuple[DType, ...]) -> list[Value]:
-    with BundleReader(path, check=trio.from_thread.check_cancelled) as reader:
+    with open_checkpoint(path, check=trio.from_thread.check_cancelled) as reader:
         wrong = [
             f"tensor_name = {shown(name)}; expected dtype {dtype} does not equal "
             f"original dtype {reader.dtype(name)}"
@@ -123,10 +123,14 @@ def _restore(path: str, names: list[bytes], specs: list[str], types: tuple[DType
         ]
         if wrong:
             raise InvalidArgumentError("\n".join(wrong))
-        return [_read(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        return [read_tensor(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
 
 
-def _read(reader: BundleReader, name: bytes, spec: str) -> Value:
+def read_tensor(reader: BundleReader | V1Reader, name: bytes, spec: str) -> Value:
+    """A tensor, or the slice of it that a specification says.
+
+    Raises InvalidArgumentError where the specification is for a tensor of another shape.
+    """
     if not spec:
         return reader.read(name)
     shape, part, _ = parse_shape_and_slice(spec)

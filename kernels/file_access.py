@@ -18,14 +18,14 @@ from flowengine.kernels.context import KernelContext
 
 
 def path_of(value: Any, what: str = "filename") -> str:
-    """The path in a rank-0 string tensor; InvalidArgumentError for another shape."""
+    """The path in a string tensor of one element, `file://` taken off; InvalidArgumentError for others."""
     if not isinstance(value, bytes):
         if getattr(value, "size", 0) != 1:
             raise InvalidArgumentError(
                 f"{what} should be a single string, but has shape {list(getattr(value, 'shape', ()))}"
             )
         value = value.reshape(-1)[0]
-    return os.fsdecode(value)
+    return os.fsdecode(value).removeprefix("file://")
 
 
 def require_reading(ctx: KernelContext, path: str) -> None:

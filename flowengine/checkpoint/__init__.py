@@ -1,14 +1,37 @@
 """Checkpoints in TensorFlow's own formats, read and written.
 
 `BundleReader` and `BundleWriter` are for format V2, the one in use: an index, `model.ckpt.index`, and data
-files beside it. Names are bytes; element types are given, because arrays do not tell `qint8` from `int8`.
+files beside it. `V1Reader` and `V1Writer` are for the single file that came before. Names are bytes; element
+types are given, because arrays do not tell `qint8` from `int8`.
 """
 
 from __future__ import annotations
 
-from flowengine.checkpoint.files import FileLayer
+import os
+
+from flowengine.checkpoint.elements import Check, never
+from flowengine.checkpoint.files import FileLayer, index_path
 from flowengine.checkpoint.merge import merge_bundles
 from flowengine.checkpoint.reader import BundleReader
+from flowengine.checkpoint.v1 import V1Reader, V1Writer
 from flowengine.checkpoint.writer import BundleWriter
 
-__all__ = ["BundleReader", "BundleWriter", "FileLayer", "merge_bundles"]
+__all__ = [
+    "BundleReader",
+    "BundleWriter",
+    "FileLayer",
+    "V1Reader",
+    "V1Writer",
+    "merge_bundles",
+    "open_checkpoint",
+]
+
+
+def open_checkpoint(prefix: str, *, check: Check = never) -> BundleReader | V1Reader:
+    """The checkpoint under a prefix, of format V2 if there is an index, else of format V1.
+
+    Raises NotFoundError where there is neither, DataLossError where it is damaged.
+    """
+    if os.path.exists(index_path(prefix)):
+        return BundleReader(prefix, check=check)
+    return V1Reader(prefix, check=check)
