@@ -67,7 +67,7 @@ OPS: Final[dict[str, str]] = {
         Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
     """,
     "mutexes": """
-        ConsumeMutexLock MutexLock MutexV2
+        ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
     """,
     "batching": """
         Batch Unbatch UnbatchGrad
@@ -77,6 +77,15 @@ OPS: Final[dict[str, str]] = {
     """,
     "string_format": """
         AsString StringJoin
+    """,
+    "strings": """
+        DecodeBase64 EncodeBase64 StringLength StringLower StringStrip StringToNumber StringUpper Substr
+    """,
+    "string_splitting": """
+        ReduceJoin StringSplit StringSplitV2
+    """,
+    "regex": """
+        RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
     """,
     "constants": """
         Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
@@ -256,5 +265,11 @@ OPS: Final[dict[str, str]] = {
     """,
     "summaries": """
         HistogramSummary MergeSummary ScalarSummary
+    """,
+    "checkpoint": """
+        MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec
+    """,
+    "checkpoint_v1": """
+        Restore RestoreSlice Save SaveSlices
     """,
 }

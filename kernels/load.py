@@ -32,6 +32,9 @@ MODULES: Final = (
     "batching",
     "string_hash",
     "string_format",
+    "strings",
+    "string_splitting",
+    "regex",
     "constants",
     "identity",
     "printing",
@@ -81,6 +84,8 @@ MODULES: Final = (
     "image",
     "image_boxes",
     "summaries",
+    "checkpoint",
+    "checkpoint_v1",
 )
 
 _loaded: Final[set[str]] = set()
