@@ -1,224 +1,93 @@
-"""String kernels against values that TensorFlow 1.15 gave, and against what strings promise."""
+"""Numbers as strings, as C's printf writes them; strings joined."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from flowengine.core import dtypes
-from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from flowengine.kernels import regex, string_splitting, strings
+from flowengine.core import dtypes as dt
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.string_format import as_string, string_join
+from flowengine.kernels.string_hash import (
+    string_to_hash_bucket,
+    string_to_hash_bucket_fast,
+    string_to_hash_bucket_strong,
+)
+
+
+def _written(value: Any, **changes: Any) -> Any:
+    attrs: dict[str, Any] = {
+        "precision": -1,
+        "scientific": False,
+        "shortest": False,
+        "width": -1,
+        "fill": b"",
+    }
+    attrs.update(changes)
+    return as_string(value, T=dt.as_dtype(value.dtype), **attrs)
+
+
+@pytest.mark.parametrize(
+    ("value", "changes", "expected"),
+    [
+        (np.int32(-7), {}, b"-7"),
+        (np.int32(7), {"width": 4, "fill": b"0"}, b"0007"),
+        (np.int64(7), {"width": 4}, b"   7"),
+        (np.int8(7), {"width": 3, "fill": b"-"}, b"7  "),
+        (np.float32(0.1), {}, b"0.100000"),
+        (np.float64(1e10), {"shortest": True}, b"1e+10"),
+        (np.float64(1234.5), {"scientific": True, "precision": 2}, b"1.23e+03"),
+        (np.float32(np.nan), {}, b"nan"),
+        (np.float64(-np.inf), {}, b"-inf"),
+        (np.copysign(np.float64(np.nan), -1), {}, b"-nan"),
+        (np.complex64(1 - 2j), {"precision": 1}, b"(1.0,-2.0)"),
+        (np.bool_(True), {}, b"true"),
+    ],
+)
+def test_as_string(value: Any, changes: dict[str, Any], expected: bytes) -> None:
+    assert _written(value, **changes) == expected
+    assert _written(np.array([[value]]), **changes).tolist() == [[expected]]
+
+
+@pytest.mark.parametrize(
+    ("value", "changes", "message"),
+    [
+        (np.int32(1), {"precision": 2}, "precision not supported"),
+        (np.int32(1), {"shortest": True}, "not supported for datatype int32"),
+        (np.float32(1), {"scientific": True, "shortest": True}, "both scientific and shortest"),
+        (np.float32(1), {"fill": b"ab"}, "one or fewer"),
+        (np.float32(1), {"fill": b"x"}, "not supported"),
+    ],
+)
+def test_as_string_refuses(value: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        _written(value, **changes)
 
 
 def _strings(*values: bytes) -> Any:
-    array = np.empty(len(values), object)
+    array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [(b"0x10", 16.0), (b" 5 ", 5.0), (b"+5", 5.0), (b"1e400", np.inf), (b"1e39", np.inf), (b"5.", 5.0)],
-)
-def test_numbers_with_a_fraction(text: bytes, value: float) -> None:
-    with np.errstate(over="ignore"):
-        number = strings.string_to_number(text, out_type=dtypes.float32)
-        wanted = np.float32(value)
-    assert number == wanted
-    assert number.dtype == np.float32
+def test_string_join() -> None:
+    joined = string_join((_strings(b"a", b"b"), b"-", _strings(b"c", b"d\0")), separator=b".")
+    assert joined.tolist() == [b"a.-.c", b"b.-.d\0"]
+    assert string_join((b"a", b"b"), separator=b"") == b"ab"
+    with pytest.raises(InvalidArgumentError, match="do not match"):
+        string_join((_strings(b"a"), _strings(b"a", b"b")), separator=b"")
 
 
-@pytest.mark.parametrize("text", [b".", b"infinity", b"1_0", b"", b"0x1p3", b"1e", b"1f", b"-"])
-def test_what_is_no_number(text: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="could not correctly convert string"):
-        strings.string_to_number(text, out_type=dtypes.float32)
-
-
-@pytest.mark.parametrize("text", [b"0x10", b"+5", b"99999999999", b"--5", b"", b"-"])
-def test_what_is_no_int32(text: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="could not correctly convert string"):
-        strings.string_to_number(text, out_type=dtypes.int32)
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5))
-def test_every_integer_comes_back(numbers: list[int]) -> None:
-    texts = _strings(*(str(n).encode() for n in numbers))
-    assert strings.string_to_number(texts, out_type=dtypes.int64).tolist() == numbers
-
-
-@pytest.mark.parametrize(
-    ("pos", "length", "part"),
-    [(-1, 2, b"o"), (5, 1, b""), (2, -1, b"llo"), (-5, 10, b"hello"), (1, 0, b"")],
-)
-def test_substr_of_bytes(pos: int, length: int, part: bytes) -> None:
-    assert strings.substr(b"hello", np.int32(pos), np.int32(length), unit=b"BYTE") == part
-
-
-def test_substr_broadcasts_and_counts_characters() -> None:
-    texts = _strings(b"h\xc3\xa9llo", b"w\xc3\xb6rld").reshape(2, 1)
-    pos, length = np.array([0, 1, -2]), np.array([2, 1, -1])
-    out = strings.substr(texts, pos, length, unit=b"UTF8_CHAR")
-    assert out.tolist() == [[b"h\xc3\xa9", b"\xc3\xa9", b""], [b"w\xc3\xb6", b"\xc3\xb6", b""]]
-    for outside in (6, -6):
-        with pytest.raises(InvalidArgumentError, match=f"pos {outside} out of range"):
-            strings.substr(texts, np.int32(outside), np.int32(1), unit=b"UTF8_CHAR")
-    with pytest.raises(InvalidArgumentError, match="Incompatible shapes"):
-        strings.substr(_strings(b"a", b"b"), np.zeros(3, int), np.zeros(3, int), unit=b"BYTE")
-
-
-@given(st.text(), st.integers(0, 5), st.integers(0, 5))
-def test_substr_of_characters_is_pythons_slice(text: str, pos: int, length: int) -> None:
-    if pos <= len(text):
-        part = strings.substr(text.encode(), np.int64(pos), np.int64(length), unit=b"UTF8_CHAR")
-        assert part.decode() == text[pos : pos + length]
-    assert strings.string_length(text.encode(), unit=b"UTF8_CHAR") == len(text)
-
-
-@given(st.binary(), st.booleans())
-def test_base64_comes_back(data: bytes, pad: bool) -> None:
-    encoded = strings.encode_base64(data, pad=pad)
-    if pad:
-        assert encoded == base64.urlsafe_b64encode(data)
-    assert b"=" not in encoded or pad
-    assert strings.decode_base64(encoded) == data
-
-
-@pytest.mark.parametrize("text", [b"YQ=", b"YQ===", b"Y", b"YWJj=", b"YW+j", b"=", b"==", b"YW Jj"])
-def test_what_is_no_base64(text: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="ase64"):
-        strings.decode_base64(text)
-
-
-def test_case_and_ends() -> None:
-    assert strings.string_lower(b"\xc3\x89A", encoding=b"") == b"\xc3\x89a"
-    assert strings.string_lower(b"\xc3\x89A", encoding=b"utf-8") == b"\xc3\xa9a"
-    assert strings.string_upper(_strings(b"ab"), encoding=b"").tolist() == [b"AB"]
-    assert strings.string_strip(b" \va\t\x1c ") == b"a\t\x1c"
-    with pytest.raises(InvalidArgumentError, match="encoding"):
-        strings.string_upper(b"a", encoding=b"latin1")
-
-
-@pytest.mark.parametrize(
-    ("text", "delimiter", "skip_empty", "parts"),
-    [
-        (b"a b  c", b" ", True, [b"a", b"b", b"c"]),
-        (b"a b  c", b" ", False, [b"a", b"b", b"", b"c"]),
-        (b" a,b ", b" ,", False, [b"", b"a", b"b", b""]),
-        (b"a;b", b"|;", True, [b"a", b"b"]),
-        (b"\xc3\xa9", b"", False, [b"\xc3", b"\xa9"]),
-        (b"", b"", False, []),
-    ],
-)
-def test_split(text: bytes, delimiter: bytes, skip_empty: bool, parts: list[bytes]) -> None:
-    indices, values, shape = string_splitting.string_split(
-        _strings(b"", text), delimiter, skip_empty=skip_empty
-    )
-    in_second = indices[:, 0] == 1
-    assert values[in_second].tolist() == parts
-    assert indices[in_second][:, 1].tolist() == list(range(len(parts)))
-    assert shape.tolist()[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "sep", "maxsplit", "parts"),
-    [
-        (b" a  b  c ", b"", 1, [b"a", b"b  c "]),
-        (b"a<>b<>c", b"<>", 1, [b"a", b"b<>c"]),
-        (b"", b",", -1, [b""]),
-        (b"  ", b"", -1, []),
-        (b"abc", b"abc", -1, [b"", b""]),
-        (b" a b c ", b"", 0, [b" a b c "]),
-        (b" a b c ", b"", 2, [b"a", b"b", b"c "]),
-    ],
-)
-def test_split_v2(text: bytes, sep: bytes, maxsplit: int, parts: list[bytes]) -> None:
-    indices, values, shape = string_splitting.string_split_v2(_strings(text), sep, maxsplit=maxsplit)
-    assert values.tolist() == parts
-    assert indices.tolist() == [[0, i] for i in range(len(parts))]
-    assert shape.tolist() == [1, len(parts)]
-
-
-@pytest.mark.parametrize(
-    ("axes", "joined"),
-    [
-        ([0], [b"a-c", b"b-d"]),
-        ([-1], [b"a-b", b"c-d"]),
-        ([0, 1], b"a-c-b-d"),
-        ([1, 0], b"a-b-c-d"),
-        ([], [[b"a", b"b"], [b"c", b"d"]]),
-    ],
-)
-def test_reduce_join(axes: list[int], joined: Any) -> None:
-    letters = _strings(b"a", b"b", b"c", b"d").reshape(2, 2)
-    out = string_splitting.reduce_join(letters, np.array(axes, int), keep_dims=False, separator=b"-")
-    assert (out if isinstance(out, bytes) else out.tolist()) == joined
-    kept = string_splitting.reduce_join(letters, np.array(axes, int), keep_dims=True, separator=b"-")
-    assert kept.ndim == 2
-
-
-def test_reduce_join_refuses_axes() -> None:
-    with pytest.raises(InvalidArgumentError, match="Duplicate"):
-        string_splitting.reduce_join(_strings(b"a"), np.array([0, -1]), keep_dims=False, separator=b"")
-    with pytest.raises(InvalidArgumentError, match="Invalid reduction dimension 1"):
-        string_splitting.reduce_join(_strings(b"a"), np.int32(1), keep_dims=False, separator=b"")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "rewrite", "text", "everywhere", "first"),
-    [
-        ("a*", "x", "baac", "xbxcx", "xbaac"),
-        ("(a)|b", "[\\1]", "ab", "[a][]", "[a]b"),
-        ("a", "\\2", "cab", "cb", "cb"),
-        ("a", "\\q", "cab", "cb", "cab"),
-        ("$", "x", "ab\n", "ab\nx", "ab\nx"),
-        ("(?i)A", "x", "aA", "xx", "xA"),
-        ("\\d+", "<\\0>", "a12b3", "a<12>b<3>", "a<12>b3"),
-        ("[[:alpha:]]+", "x", "ab1", "x1", "x1"),
-        (".", "x", "\u00e9a", "xx", "xa"),
-        ("\\pL", "x", "\u00e91", "x1", "x1"),
-        ("^a", "x", "aa\na", "xa\na", "xa\na"),
-        ("(?m)^a", "x", "aa\na", "xa\nx", "xa\na"),
-        (".", "x", "a\nb", "x\nx", "x\nb"),
-        ("(?s).", "x", "a\nb", "xxx", "x\nb"),
-        ("\\bfoo\\b", "x", "foo foobar", "x foobar", "x foobar"),
-        ("\\z", "x", "a", "ax", "ax"),
-        ("\\Qa.b\\E", "x", "a.bacb", "xacb", "xacb"),
-        ("a{,2}", "x", "a{,2}", "x", "x"),
-        ("\\x{e9}", "x", "\u00e9", "x", "x"),
-    ],
-)
-def test_replace(pattern: str, rewrite: str, text: str, everywhere: str, first: str) -> None:
-    for replace_global, wanted in ((True, everywhere), (False, first)):
-        out = regex.regex_replace(
-            text.encode(), pattern.encode(), rewrite.encode(), replace_global=replace_global
-        )
-        assert out.decode() == wanted
-
-
-@pytest.mark.parametrize("pattern", [b"(a", b"a++", b"(?=a)", b"(a)\\1", b"[a", b"\\", b"a**", b"[[:no:]]"])
-def test_patterns_that_are_refused(pattern: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="Invalid pattern"):
-        regex.static_regex_full_match(b"a", pattern=pattern)
-
-
-def test_limits_of_patterns() -> None:
-    with pytest.raises(UnimplementedError, match="flag U"):
-        regex.static_regex_full_match(b"a", pattern=b"(?U)a")
-    with pytest.raises(ResourceExhaustedError, match="repeats a repeat"):
-        regex.static_regex_full_match(b"a" * 50 + b"b", pattern=b"(a+)+")
-    assert regex.static_regex_full_match(_strings(b"a" * 20, b"ab"), pattern=b"(a+)+").tolist() == [
-        True,
-        False,
-    ]
-
-
-def test_rank_of_a_pattern(run_op: Callable[..., Any]) -> None:
-    assert run_op("RegexFullMatch", _strings(b"ab", b"c"), b"a.")[0].tolist() == [True, False]
-    with pytest.raises(InvalidArgumentError, match="must be scalar"):
-        run_op("RegexFullMatch", _strings(b"ab"), _strings(b"a"))
+def test_buckets_keep_shape() -> None:
+    strings = _strings(b"a", b"b", b"c", b"d").reshape(2, 2)
+    for buckets in (
+        string_to_hash_bucket_fast(strings, num_buckets=5),
+        string_to_hash_bucket_strong(strings, num_buckets=5, key=(1, 2)),
+        string_to_hash_bucket(strings, num_buckets=5),
+    ):
+        assert (buckets.shape, buckets.dtype) == ((2, 2), np.int64)
+        assert ((buckets >= 0) & (buckets < 5)).all()
+    with pytest.raises(InvalidArgumentError, match="2 elements"):
+        string_to_hash_bucket_strong(strings, num_buckets=5, key=(1,))
