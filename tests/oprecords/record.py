@@ -37,6 +37,8 @@ UNSIGNED: Final = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS: Final = SIGNED + UNSIGNED
 REALS: Final = FLOATS + INTEGERS
 NUMBERS: Final = REALS + COMPLEX
+#: For ops that only move elements, a type of each kind and width.
+MOVED: Final = ("float32", "int32", "complex128", "bool", "bfloat16", "uint8")
 #: What a record tries of an attribute for which it names no types, where a kernel takes them.
 ANY: Final = (*NUMBERS, "bool")
 
@@ -139,7 +141,7 @@ def sample(*inputs: Any, **attrs: Any) -> Sample:
     return Sample(inputs, attrs)
 
 
-def bad(error: str, message: str, *inputs: Any, **attrs: Any) -> BadSample:
+def bad(error: str, message: str, /, *inputs: Any, **attrs: Any) -> BadSample:
     return BadSample(inputs, attrs, error, message)
 
 
