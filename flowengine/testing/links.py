@@ -33,7 +33,7 @@ def identity(task: str = "/job:test/task:0", *, cluster: str = "test", incarnati
 
 
 def feed(connection: Connection, data: bytes | memoryview, *, now: float = 0.0, piece: int = 1 << 30) -> None:
-    """Give a connection bytes as a stream would, at most `piece` at a time; the rest is lost once it closes."""
+    """Give a connection bytes as a stream would, at most `piece` at a time, until it closes."""
     view = memoryview(data)
     while view:
         buffers = connection.receive_buffers()
@@ -135,10 +135,7 @@ class FaultyStream:
         self._left = cut_after_bytes
         self._damage = damage
         self.address = stream.address
-
-    @property
-    def bytes_copied(self) -> int:
-        return self._stream.bytes_copied
+        self.bytes_copied = 0
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         if self._delay_seconds_max:

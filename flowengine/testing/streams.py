@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import trio
 import trio.testing
@@ -116,10 +117,9 @@ async def _check_the_end(near: ByteStream, far: ByteStream, chance: random.Rando
     assert await receive_exactly(far, 10) == b"last words"
     near.close()
     room = memoryview(bytearray(10))
-    try:
+    # A link may also break when the other end is closed without more ado.
+    with suppress(UnavailableError):
         assert await far.receive_into([room]) == 0, "a closed stream ends with 0"
-    except UnavailableError:
-        pass  # A link may also break when the other end is closed without more ado.
 
 
 async def _check_a_full_stream_waits(near: ByteStream, far: ByteStream, chance: random.Random) -> None:

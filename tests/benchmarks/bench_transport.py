@@ -6,16 +6,18 @@
 Every round measures each road in turn, so that a busy machine slows all of them alike; medians of per-round
 ratios are what counts.
 
-On paper: a round trip is two wakes on each side, 10 us each with trio's bookkeeping, and we add one wake (of the
-task that waits for its answer) and two msgpack headers: 1.5 times bare sockets, bound 2. 100 MB are bound by
-copying in and out of the kernel, 2-4 GB/s; a chunk of 256 KiB costs us 20 us on each side besides: 0.9 of bare
-sockets, bound 0.8. A small message during 1 GB waits for what the kernel has queued: 4 MB or 2 ms, bound 10 ms.
+On paper: a round trip is two wakes on each side, 10 us each with trio's bookkeeping, and we add one wake (of
+the task that waits for its answer) and two msgpack headers: 1.5 times bare sockets, bound 2. 100 MB are bound
+by copying in and out of the kernel, 2-4 GB/s; a chunk of 256 KiB costs us 20 us on each side besides: 0.9 of
+bare sockets, bound 0.8. A small message during 1 GB waits for what the kernel has queued: 4 MB or 2 ms, bound
+10 ms.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import statistics
 import subprocess
 import sys
@@ -27,14 +29,14 @@ from typing import Any
 import numpy as np
 import trio
 
-sys.path.insert(0, str(Path(__file__).parent))
-from transport_peer import ASK, CLUSTER, KEY, receive_array, send_buffers
-
 from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
 from flowengine.transport.streams import host_and_port
 
 HERE = Path(__file__).parent
+far_side = runpy.run_path(str(HERE / "transport_peer.py"))
+ASK, CLUSTER, KEY = far_side["ASK"], far_side["CLUSTER"], far_side["KEY"]
+receive_array, send_buffers = far_side["receive_array"], far_side["send_buffers"]
 ROOT = HERE.parent.parent
 #: bytes -> repetitions in a round
 SIZES = {4: 300, 64 * 1024: 100, 1 << 20: 30, 10 * 10**6: 6, 100 * 10**6: 2}
@@ -147,6 +149,7 @@ async def small_during_large(peer: Peer, size: int = 10**9) -> list[float]:
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), help="bytes")
     options = parser.parse_args()
     with ExitStack() as stack:
         far_bare = start(stack, sys.executable, str(HERE / "transport_peer.py"), "bare")
@@ -165,7 +168,7 @@ async def main() -> None:
                 assert process.stdout is not None
                 process.stdout.readline()
                 roads.append(TensorFlow1(process))
-            await compare(roads, options.rounds)
+            await compare(roads, options.rounds, options.sizes)
             small = sorted(await small_during_large(peer))
             print(
                 f"4 B during 1 GB: median {statistics.median(small) * 1e3:.2f} ms, "
@@ -179,8 +182,9 @@ async def main() -> None:
             await peer.aclose()
 
 
-async def compare(roads: list[Bare | Ours | TensorFlow1], rounds: int) -> None:
-    for size, repetitions in SIZES.items():
+async def compare(roads: list[Bare | Ours | TensorFlow1], rounds: int, sizes: list[int]) -> None:
+    for size in sizes:
+        repetitions = SIZES.get(size, 5)
         medians: dict[str, list[float]] = {road.name: [] for road in roads}
         for turn in range(rounds + 1):
             for road in roads if turn % 2 else roads[::-1]:

@@ -29,7 +29,7 @@ CLUSTER = "benchmark"
 
 async def receive_array(sock: trio.socket.SocketType, array: np.ndarray[Any, Any]) -> None:
     """Fill an array from a bare socket, straight into its memory."""
-    view = memoryview(array).cast("B")
+    view = array.data.cast("B")
     done = 0
     while done < len(view):
         count = await sock.recv_into(view[done:])
@@ -60,7 +60,7 @@ async def _bare_connection(sock: trio.socket.SocketType, kept: dict[int, np.ndar
             if coming:
                 await receive_array(sock, np.empty(coming, np.uint8))
             source = kept.setdefault(wanted, np.ones(wanted, np.uint8))
-            await send_buffers(sock, memoryview(ASK.pack(wanted, 0)), memoryview(source))
+            await send_buffers(sock, memoryview(ASK.pack(wanted, 0)), source.data)
     except EOFError:
         sock.close()
 

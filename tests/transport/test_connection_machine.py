@@ -235,7 +235,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_over)
     @rule(index=sides, count=st.integers(0, 100_000))
     def cut(self, index: int, count: int) -> None:
-        """The link breaks after some more bytes: what had arrived whole is still known, and nothing is held."""
+        """The link breaks after some more bytes: what came whole is still known, and nothing is held."""
         side, other = self.sides[index], self.sides[1 - index]
         self.link.move(side.connection, bytes_max=max(1, count))
         self.look()

@@ -1,4 +1,4 @@
-"""The rendezvous that reaches other tasks: pushes, early arrivals, ended steps, incarnations, credit, loss."""
+"""The rendezvous between tasks: pushes, early arrivals, ended steps, incarnations, credit, loss."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ async def test_tensors_of_an_ended_step_are_dropped_and_their_credit_given_back(
             pair.b.begin_step(3)
         pair.a.end_step(3)
         assert pair.a.statistics().values_held_for_pull == 0
+        pair.a.begin_step(4)
         with pytest.raises(FailedPreconditionError, match="begun already"):
-            pair.a.begin_step(4)
             pair.a.begin_step(4)
 
 

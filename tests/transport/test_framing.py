@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,7 @@ def reader(owner: Owner, **limits: int) -> FrameReader[Message]:
 def feed(target: FrameReader[Message], data: bytes, cuts: list[int]) -> None:
     """The bytes, cut at these places."""
     places = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         piece = memoryview(data)[start:end]
         while piece:
             count = place(target.receive_buffers(), piece)

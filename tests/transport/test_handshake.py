@@ -1,4 +1,4 @@
-"""Who may speak: keys, versions, clusters, incarnations; and that nothing is handled before that is settled."""
+"""Who may speak: keys, versions, clusters, incarnations; and that nothing is handled before."""
 
 from __future__ import annotations
 
@@ -297,8 +297,9 @@ def test_limits_that_nobody_may_announce() -> None:
 @pytest.mark.parametrize("field", ["role", "cluster", "task"])
 def test_names_have_a_length(field: str) -> None:
     for text in ("", "x" * 257):
+        names = {"role": "r", "cluster": "c", "task": "t", field: text}
         with pytest.raises(InvalidArgumentError, match=f"a peer's {field}"):
-            Identity(**{"role": "r", "cluster": "c", "task": "t", "incarnation": 1, field: text})
+            Identity(names["role"], names["cluster"], names["task"], 1)
     with pytest.raises(InvalidArgumentError, match="incarnation"):
         Identity("r", "c", "t", 0)
     assert new_incarnation() != new_incarnation()
@@ -309,7 +310,7 @@ def test_a_handshake_has_a_time_limit(side: Side) -> None:
     connection = make(side)
     assert connection.next_deadline() <= 10.0
     connection.handle_time(9.9)
-    with pytest.raises(UnavailableError, match="did not finish the handshake within 10.0 s"):
+    with pytest.raises(UnavailableError, match=r"did not finish the handshake within 10\.0 s"):
         connection.handle_time(10.0)
     assert connection.receive_buffers() == []
 

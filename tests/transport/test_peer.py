@@ -159,7 +159,7 @@ async def test_nothing_is_copied_on_tcp() -> None:
 
 
 async def test_many_calls_at_once() -> None:
-    async with served() as (peer, service, _):
+    async with served() as (peer, _, _):
         results: dict[int, Any] = {}
 
         async def one(index: int) -> None:
@@ -499,17 +499,17 @@ async def test_a_server_bounds_its_connections() -> None:
 
 async def test_a_peer_works_over_a_stream_in_pieces() -> None:
     for seed in range(5):
-        async with joined(
-            lambda stream, seed=seed: FaultyStream(stream, seed=seed, piece_bytes_max=9000)
-        ) as (
-            near,
-            _,
-            _,
-        ):
+        wrap: Any = partial(FaultyStream, seed=seed, piece_bytes_max=9000)
+        async with joined(wrap) as (near, _, _):
             array = np.arange(100_000)
             reply = await near.call("echo", seed, [array, b"x" * 70_000])
             assert np.array_equal(reply.tensors[0], array)
             assert reply.tensors[1] == b"x" * 70_000
+
+
+async def talk_for_ever(peer: Peer) -> None:
+    while True:
+        await peer.call("echo", None, [np.zeros(100)])
 
 
 async def test_cutting_anywhere_fails_cleanly() -> None:
@@ -519,8 +519,7 @@ async def test_cutting_anywhere_fails_cleanly() -> None:
                 wrap: Any = partial(FaultyStream, cut_after_bytes=count)
                 async with joined(wrap) as (near, _, _):
                     with pytest.raises(ConnectionLostError):
-                        for _ in range(100):
-                            await near.call("echo", None, [np.zeros(100)])
+                        await talk_for_ever(near)
             except* UnavailableError:
                 assert count < 1000
 

@@ -1,4 +1,4 @@
-"""Tensors to the wire and back: every dtype, any shape, from any memory, without a copy where none is needed."""
+"""Tensors to the wire and back: every dtype and shape, from any memory, without needless copies."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def same(a: Any, b: Any) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     if a.dtype.hasobject:
-        return a.tolist() == b.tolist()
-    return a.tobytes() == b.tobytes()
+        return bool(a.tolist() == b.tolist())
+    return bool(a.tobytes() == b.tobytes())
 
 
 @pytest.mark.parametrize("inline", [True, False])
