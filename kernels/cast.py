@@ -6,7 +6,7 @@ integer of 32 or 64 bits for NaN and for what does not fit, of which narrower ty
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
 
+#: Among these NumPy converts as TensorFlow does.
+_PLAIN: Final = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64})
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)
 
 
@@ -76,6 +78,8 @@ def _cut(x: Any, target: DType) -> Any:
 @kernel("Cast")
 def cast(x: Any, *, SrcT: DType, DstT: DType, Truncate: bool) -> Any:
     """Convert element by element; UnimplementedError to or from strings and handles."""
+    if SrcT in _PLAIN and DstT in _PLAIN:
+        return x if SrcT is DstT else x.astype(DstT.as_numpy_dtype)
     if SrcT.base is DstT.base:
         return x
     if SrcT.base in _OBJECTS or DstT.base in _OBJECTS:

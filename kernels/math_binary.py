@@ -78,8 +78,11 @@ def minimum(xp: Any, x: Array, y: Array) -> Any:
 
 def _mend(xp: Any, extreme: Any, x: Array, y: Array) -> Any:
     """NumPy lets a NaN win on either side: take x back where only y has one."""
-    extreme_of_y = y if y.ndim == 0 else xp.maximum.reduce(y, axis=None, initial=y.dtype.type(-np.inf))
-    return extreme if extreme_of_y == extreme_of_y else xp.where(xp.isnan(y), x, extreme)
+    # The greatest of an array with a NaN is a NaN, which alone differs from itself.
+    greatest_y = xp.maximum.reduce(y, None) if y.ndim and y.size else y
+    if y.size == 0 or greatest_y == greatest_y:
+        return extreme
+    return xp.where(xp.isnan(y), x, extreme)
 
 
 @kernel("SquaredDifference", fresh=True)

@@ -41,12 +41,18 @@ def rsqrt_grad(xp: Any, y: Array, dy: Array) -> Any:
 @float_kernel("SigmoidGrad", fresh=True)
 def sigmoid_grad(xp: Any, y: Array, dy: Array) -> Any:
     """dy y (1 - y), y = sigmoid(x)."""
-    slope = xp.multiply(y, xp.subtract(y.dtype.type(1), y))
-    return xp.multiply(dy, slope)
+    slope = xp.subtract(1, y)
+    if y.ndim == 0:
+        return dy * (y * slope)
+    xp.multiply(y, slope, slope)
+    return xp.multiply(dy, slope, slope)
 
 
 @float_kernel("TanhGrad", fresh=True)
 def tanh_grad(xp: Any, y: Array, dy: Array) -> Any:
     """dy (1 - y^2), y = tanh(x)."""
-    slope = xp.subtract(y.dtype.type(1), xp.square(y))
-    return xp.multiply(dy, slope)
+    slope = xp.square(y)
+    if y.ndim == 0:
+        return dy * (y.dtype.type(1) - slope)
+    xp.subtract(1, slope, slope)
+    return xp.multiply(dy, slope, slope)

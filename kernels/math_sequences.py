@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -64,25 +66,28 @@ def lin_space(xp: Any, start: Any, stop: Any, num: Any) -> Any:
 
 
 @kernel("BroadcastGradientArgs", heavy=False)
-def broadcast_gradient_args(xp: Any, s0: Array, s1: Array) -> Any:
+def broadcast_gradient_args(s0: Array, s1: Array) -> Any:
     """The axes over which to sum the gradient of a broadcast operation, for each of two shapes.
 
     An axis where both have 1 belongs to both. InvalidArgumentError where the shapes do not broadcast.
     """
-    for index, shape in enumerate((s0, s1)):
-        if shape.ndim != 1:
-            raise InvalidArgumentError(f"In[{index}] must be a vector, not shape {shape_text(shape)}")
-    first, second = s0.tolist(), s1.tolist()
-    if first == second:
-        empty = xp.empty(0, s0.dtype)
-        return empty, empty
+    if s0.ndim != 1 or s1.ndim != 1:
+        index, shape = (0, s0) if s0.ndim != 1 else (1, s1)
+        raise InvalidArgumentError(f"In[{index}] must be a vector, not shape {shape_text(shape)}")
+    return _gradient_axes(tuple(s0.tolist()), tuple(s1.tolist()), s0.dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def _gradient_axes(first: tuple[int, ...], second: tuple[int, ...], dtype: Any) -> tuple[Array, Array]:
+    """The two vectors of axes; shared by all who ask, so nobody may write into them."""
+    sum_a: list[int] = []
+    sum_b: list[int] = []
     rank = max(len(first), len(second))
-    a = [1] * (rank - len(first)) + first
-    b = [1] * (rank - len(second)) + second
-    sum_a, sum_b = [], []
+    a = (1,) * (rank - len(first)) + first
+    b = (1,) * (rank - len(second)) + second
     for axis, (m, n) in enumerate(zip(a, b, strict=True)):
         if m == n:
-            if m == 1:
+            if m == 1 and first != second:
                 sum_a.append(axis)
                 sum_b.append(axis)
         elif m == 1:
@@ -91,10 +96,13 @@ def broadcast_gradient_args(xp: Any, s0: Array, s1: Array) -> Any:
             sum_b.append(axis)
         else:
             raise InvalidArgumentError(f"Incompatible shapes: [{_dims(first)}] vs. [{_dims(second)}]")
-    return xp.array(sum_a, s0.dtype), xp.array(sum_b, s0.dtype)
+    axes = np.array(sum_a, dtype), np.array(sum_b, dtype)
+    for vector in axes:
+        vector.flags.writeable = False
+    return axes
 
 
-def _dims(shape: list[int]) -> str:
+def _dims(shape: Iterable[int]) -> str:
     return ",".join(map(str, shape))
 
 

@@ -101,11 +101,13 @@ def sigmoid_narrow(xp: Any, x: Array) -> Any:
 @kernel("Sigmoid", fresh=True)
 def sigmoid(xp: Any, x: Array) -> Any:
     """1 / (1 + exp(-x)); a large negative x gives 0 through the infinity of exp."""
-    y = xp.exp(xp.negative(x))
+    y = xp.negative(x)
     if y.ndim == 0:
-        return xp.reciprocal(y + y.dtype.type(1))
-    xp.add(y, y.dtype.type(1), out=y)
-    return xp.reciprocal(y, out=y)
+        return xp.reciprocal(xp.exp(y) + y.dtype.type(1))
+    # Each in place: four passes over one new array.
+    xp.exp(y, y)
+    xp.add(y, 1, y)
+    return xp.reciprocal(y, y)
 
 
 @kernel("Real", heavy=False)

@@ -87,6 +87,13 @@ def batch_mat_mul_v2(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool) -
     InvalidArgumentError for less than two dimensions, different inner dimensions, or leading ones that
     do not broadcast.
     """
+    if (
+        not (adj_x or adj_y)
+        and x.ndim == y.ndim > 1
+        and x.shape[-1] == y.shape[-2]
+        and x.shape[:-2] == y.shape[:-2]
+    ):
+        return xp.matmul(x, y)
     for index, value in enumerate((x, y)):
         if value.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {value.ndim}")

@@ -38,7 +38,7 @@ def relu(xp: Any, features: Array) -> Any:
 def relu_grad(xp: Any, gradients: Array, features: Array) -> Any:
     """The gradient times whether the feature (or the output) is positive."""
     _check_same(gradients, features)
-    return xp.multiply(gradients, xp.greater(features, 0), dtype=gradients.dtype)
+    return xp.multiply(gradients, xp.greater(features, 0))
 
 
 @kernel("Relu6", fresh=True)
@@ -55,7 +55,7 @@ def relu6_grad(xp: Any, gradients: Array, features: Array) -> Any:
     """The gradient times whether 0 < feature < 6."""
     _check_same(gradients, features)
     inside = xp.logical_and(features > 0, features < 6)
-    return xp.multiply(gradients, inside, dtype=gradients.dtype)
+    return xp.multiply(gradients, inside)
 
 
 def _negative_part(xp: Any, x: Array) -> Any:
@@ -146,6 +146,13 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
 
     InvalidArgumentError where the bias is no vector or not as long as the channel axis.
     """
+    if (
+        value.size < _CLIP_MIN
+        and value.ndim > 1
+        and bias.shape == value.shape[-1:]
+        and data_format == b"NHWC"
+    ):
+        return xp.add(value, bias)
     first = is_channels_first(data_format)
     if value.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(value)}")
@@ -174,6 +181,8 @@ def bias_add_v1(xp: Any, value: Array, bias: Array) -> Any:
 @kernel("BiasAddGrad", fresh=True)
 def bias_add_grad(xp: Any, out_backprop: Array, *, data_format: bytes) -> Any:
     """The gradient summed over all axes but the channels'."""
+    if out_backprop.ndim == 2 and out_backprop.size < _CLIP_MIN and out_backprop.dtype == np.float32:
+        return xp.add.reduce(out_backprop, 0)
     if out_backprop.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(out_backprop)}")
     dtype = out_backprop.dtype

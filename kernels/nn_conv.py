@@ -6,6 +6,7 @@ NHWC and NCHW are both served, half and bfloat16 through float32. The work is do
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,31 +32,51 @@ from flowengine.kernels.windows import (
 _PRODUCTS_A_MICROSECOND = 40_000.0
 
 
-def _layout(attrs: Mapping[str, Any], rank: int) -> bool:
+@functools.lru_cache(maxsize=1024)
+def _layout(
+    data_format: bytes, strides: tuple[int, ...], dilations: tuple[int, ...] | None, rank: int
+) -> bool:
     """Whether the channels come first; checks strides and dilations of batch and depth."""
-    first = is_channels_first(attrs["data_format"])
-    strides = attrs["strides"]
-    if len(strides) != rank:
-        raise InvalidArgumentError(f"Sliding window strides field must specify {rank} dimensions")
-    if batch_and_depth(strides, first) != (1, 1):
-        raise InvalidArgumentError(f"strides {list(strides)} of the batch and depth dimensions must be 1")
-    dilations = attrs.get("dilations", (1,) * rank)
-    if len(dilations) != rank:
-        raise InvalidArgumentError(f"Sliding window dilations field must specify {rank} dimensions")
-    if batch_and_depth(dilations, first) != (1, 1):
-        raise InvalidArgumentError(f"dilations {list(dilations)} of the batch and depth dimensions must be 1")
+    first = is_channels_first(data_format)
+    for name, values in (("strides", strides), ("dilations", dilations or (1,) * rank)):
+        if len(values) != rank:
+            raise InvalidArgumentError(f"Sliding window {name} field must specify {rank} dimensions")
+        if batch_and_depth(values, first) != (1, 1):
+            raise InvalidArgumentError(f"{name} {list(values)} of the batch and depth dimensions must be 1")
     return first
+
+
+def _channels_first(attrs: Mapping[str, Any], rank: int) -> bool:
+    return _layout(attrs.get("data_format", b"NDHWC"), attrs["strides"], attrs.get("dilations"), rank)
 
 
 def _geometry(
     attrs: Mapping[str, Any], first: bool, sizes: tuple[int, ...], window: tuple[int, ...]
 ) -> Windows:
-    padding = attrs["padding"]
-    pairs = explicit_pairs(attrs["explicit_paddings"], first) if padding == b"EXPLICIT" else ()
-    strides = spatial(attrs["strides"], first)
-    dilations = attrs.get("dilations")
+    return _windows(
+        attrs["padding"],
+        attrs["strides"],
+        attrs.get("dilations"),
+        attrs.get("explicit_paddings", ()),
+        first,
+        sizes,
+        window,
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _windows(
+    padding: bytes,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...] | None,
+    explicit: tuple[int, ...],
+    first: bool,
+    sizes: tuple[int, ...],
+    window: tuple[int, ...],
+) -> Windows:
+    pairs = explicit_pairs(explicit, first) if padding == b"EXPLICIT" else ()
     spread = spatial(dilations, first) if dilations is not None else (1,) * len(window)
-    return windows(sizes, window, strides, spread, padding, pairs)
+    return windows(sizes, window, spatial(strides, first), spread, padding, pairs)
 
 
 def _check_ranks(x: Array, filters: Array, rank: int) -> None:
@@ -111,7 +132,7 @@ def convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
     InvalidArgumentError where ranks, depths or sizes do not fit.
     """
     rank = 5 if node.op == "Conv3D" else 4
-    first = _layout(node.attrs, rank)
+    first = _channels_first(node.attrs, rank)
     _check_ranks(x, filters, rank)
     x = to_channels_last(x, first)
     geometry = _geometry(node.attrs, first, x.shape[1:-1], filters.shape[:-2])
@@ -140,7 +161,7 @@ def convolution_backprop_filter(
     rank = x.ndim
     if rank not in (4, 5):
         raise InvalidArgumentError(f"input must be 4- or 5-dimensional: {shape_text(x)}")
-    first = _layout(node.attrs, rank)
+    first = _channels_first(node.attrs, rank)
     shape = _sizes_vector("filter_sizes", filter_sizes, rank)
     if out_backprop.ndim != rank:
         raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional: {shape_text(out_backprop)}")
@@ -170,7 +191,7 @@ def convolution_backprop_input(
     rank = filters.ndim
     if rank not in (4, 5):
         raise InvalidArgumentError(f"filter must be 4- or 5-dimensional: {shape_text(filters)}")
-    first = _layout(node.attrs, rank)
+    first = _channels_first(node.attrs, rank)
     shape = _sizes_vector("input_sizes", input_sizes, rank)
     if out_backprop.ndim != rank:
         raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional: {shape_text(out_backprop)}")
@@ -214,7 +235,7 @@ def _depthwise_geometry(
 @float_kernel("DepthwiseConv2dNative", fresh=True, heavy=lambda x, f: x.size * f[..., 0, 0].size / 2000)
 def depthwise_convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
     """Convolve every channel of (N, H, W, C) with its own filters (H_f, W_f, C, M); returns C M channels."""
-    first = _layout(node.attrs, 4)
+    first = _channels_first(node.attrs, 4)
     _check_ranks(x, filters, 4)
     x = to_channels_last(x, first)
     geometry = _depthwise_geometry(node.attrs, x.shape, filters.shape, first)
@@ -228,7 +249,7 @@ def depthwise_backprop_input(
     xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
 ) -> Any:
     """The gradient of a depthwise convolution's input, of the shape `input_sizes`."""
-    first = _layout(node.attrs, 4)
+    first = _channels_first(node.attrs, 4)
     shape = _sizes_vector("input_sizes", input_sizes, 4)
     _check_ranks(out_backprop, filters, 4)
     gradient = to_channels_last(out_backprop, first)
@@ -243,7 +264,7 @@ def depthwise_backprop_filter(
     xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
 ) -> Any:
     """The gradient of a depthwise convolution's filters, of the shape `filter_sizes`."""
-    first = _layout(node.attrs, 4)
+    first = _channels_first(node.attrs, 4)
     shape = _sizes_vector("filter_sizes", filter_sizes, 4)
     _check_ranks(x, out_backprop, 4)
     x, gradient = to_channels_last(x, first), to_channels_last(out_backprop, first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ from flowengine.kernels.windows import (
 )
 
 
-def _plan(
+@functools.lru_cache(maxsize=1024)
+def _cached_plan(
     shape: tuple[int, ...],
     ksize: Sequence[int],
     strides: Sequence[int],
@@ -60,6 +62,16 @@ def _plan(
         raise UnimplementedError("Depthwise max pooling requires the depth window to equal the depth stride.")
     geometry = windows((shape[-1],), (ksize[-1],), (strides[-1],), (1,), b"VALID")
     return geometry, False, True
+
+
+def _plan(
+    shape: tuple[int, ...],
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: bytes,
+    data_format: bytes,
+) -> tuple[Windows, bool, bool]:
+    return _cached_plan(shape, tuple(ksize), tuple(strides), padding, data_format)
 
 
 def _check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:

@@ -24,8 +24,9 @@ def _check_rank(logits: Array) -> None:
 
 def _shifted(xp: Any, logits: Array) -> Any:
     """Logits less the greatest of their row; a new array."""
-    greatest = xp.maximum.reduce(logits, axis=-1, keepdims=True, initial=logits.dtype.type(-np.inf))
-    return xp.subtract(logits, greatest)
+    if logits.shape[-1] == 0:
+        return logits.copy()
+    return xp.subtract(logits, xp.maximum.reduce(logits, -1, None, None, True))
 
 
 @float_kernel("Softmax", fresh=True)
@@ -33,9 +34,8 @@ def softmax(xp: Any, logits: Array) -> Any:
     """exp(x) over its sum along the last axis; (..., C)."""
     _check_rank(logits)
     weights = _shifted(xp, logits)
-    xp.exp(weights, out=weights)
-    total = xp.add.reduce(weights, axis=-1, keepdims=True)
-    return xp.divide(weights, total, out=weights)
+    xp.exp(weights, weights)
+    return xp.divide(weights, xp.add.reduce(weights, -1, None, None, True), weights)
 
 
 @float_kernel("LogSoftmax", fresh=True)
@@ -43,8 +43,8 @@ def log_softmax(xp: Any, logits: Array) -> Any:
     """x less the logarithm of the sum of exp(x) along the last axis; (..., C)."""
     _check_rank(logits)
     shifted = _shifted(xp, logits)
-    total = xp.add.reduce(xp.exp(shifted), axis=-1, keepdims=True)
-    return xp.subtract(shifted, xp.log(total, out=total), out=shifted)
+    total = xp.add.reduce(xp.exp(shifted), -1, None, None, True)
+    return xp.subtract(shifted, xp.log(total, total), shifted)
 
 
 @float_kernel("SoftmaxCrossEntropyWithLogits", fresh=True)
@@ -71,9 +71,9 @@ def softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any:
     logits = features if features.shape == shape else xp.broadcast_to(features, shape)
     shifted = _shifted(xp, logits)
     backprop = xp.exp(shifted)
-    total = xp.add.reduce(backprop, axis=-1, keepdims=True)
-    xp.divide(backprop, total, out=backprop)
-    xp.subtract(backprop, labels, out=backprop)
+    total = xp.add.reduce(backprop, -1, None, None, True)
+    xp.divide(backprop, total, backprop)
+    xp.subtract(backprop, labels, backprop)
     surprise = xp.subtract(xp.log(total), shifted, out=shifted)
     surprise *= labels
     return xp.add.reduce(surprise, axis=-1), backprop
@@ -102,8 +102,8 @@ def sparse_softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any
         )
     if count == 0:
         return xp.zeros(0, features.dtype), xp.zeros((0, classes), features.dtype)
-    outside = (labels < 0) | (labels >= classes)
-    if outside.any():
+    if int(xp.minimum.reduce(labels)) < 0 or int(xp.maximum.reduce(labels)) >= classes:
+        outside = (labels < 0) | (labels >= classes)
         shown = " ".join(map(str, labels[:_LABELS_SHOWN].tolist()))
         raise InvalidArgumentError(
             f"Received a label value of {labels[outside][0]} which is outside the valid range of "
@@ -111,9 +111,10 @@ def sparse_softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any
         )
     shifted = _shifted(xp, features)
     backprop = xp.exp(shifted)
-    total = xp.add.reduce(backprop, axis=-1)
-    rows = xp.arange(count)
-    loss = xp.subtract(xp.log(total), shifted[rows, labels])
-    xp.divide(backprop, total[:, None], out=backprop)
-    backprop[rows, labels] -= backprop.dtype.type(1)
+    total = xp.add.reduce(backprop, -1)
+    xp.divide(backprop, total[:, None], backprop)
+    places = xp.arange(0, count * classes, classes)
+    places += labels
+    loss = xp.subtract(xp.log(total), shifted.reshape(-1)[places])
+    backprop.reshape(-1)[places] -= backprop.dtype.type(1)
     return loss, backprop

@@ -20,23 +20,31 @@ from flowengine.kernels.ufuncs import COMPLEX, float_kernel, shape_text
 _BFLOAT16: Final = dtypes.bfloat16.as_numpy_dtype
 
 
+#: {(rank, axes as given): axes}: what graphs ask for again and again.
+_known_axes: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}
+_KNOWN_AXES_MAX: Final = 4096
+
+
 def reduced_axes(x: Array, axes: Any) -> tuple[int, ...]:
     """The axes as a tuple without repetition; InvalidArgumentError for one out of range."""
-    rank = x.ndim
-    wanted = axes.tolist()
-    if not isinstance(wanted, list):
-        wanted = [wanted]
-    elif axes.ndim > 1:
-        wanted = axes.reshape(-1).tolist()
-    result = []
+    wanted = tuple(axes.reshape(-1).tolist()) if axes.ndim else (axes.item(),)
+    key = (x.ndim, wanted)
+    known = _known_axes.get(key)
+    return _resolved_axes(key) if known is None else known
+
+
+def _resolved_axes(key: tuple[int, tuple[int, ...]]) -> tuple[int, ...]:
+    rank, wanted = key
+    result: list[int] = []
     for axis in wanted:
         if not -rank <= axis < rank:
             raise InvalidArgumentError(
                 f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)"
             )
-        axis %= rank
-        if axis not in result:
-            result.append(axis)
+        if axis % rank not in result:
+            result.append(axis % rank)
+    if len(_known_axes) < _KNOWN_AXES_MAX:
+        _known_axes[key] = tuple(result)
     return tuple(result)
 
 
@@ -51,7 +59,7 @@ def sum_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     if not axes:
         return x
     wide = _accumulator(x.dtype)
-    total = xp.add.reduce(x, axis=axes, dtype=wide, keepdims=keep_dims)
+    total = xp.add.reduce(x, axes, wide, None, keep_dims)
     return total if wide is x.dtype else total.astype(x.dtype)
 
 
@@ -62,7 +70,7 @@ def prod(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     axes = reduced_axes(x, reduction_indices)
     if not axes:
         return x
-    product = xp.multiply.reduce(x, axis=axes, dtype=wide, keepdims=keep_dims)
+    product = xp.multiply.reduce(x, axes, wide, None, keep_dims)
     return product if wide is x.dtype else product.astype(x.dtype)
 
 
@@ -86,7 +94,7 @@ def mean(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
         )
         return quotient.astype(x.dtype)
     wide_type = _accumulator(x.dtype)
-    total = xp.add.reduce(x, axis=axes, dtype=wide_type, keepdims=keep_dims)
+    total = xp.add.reduce(x, axes, wide_type, None, keep_dims)
     result = xp.divide(total, total.dtype.type(count))
     return result if wide_type is x.dtype else result.astype(x.dtype)
 
@@ -106,7 +114,7 @@ def max_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     if not axes:
         return x
     reduce = xp.maximum.reduce if x.dtype.kind in "iu" else xp.fmax.reduce
-    return reduce(x, axis=axes, keepdims=keep_dims, initial=_lowest(x.dtype))
+    return reduce(x, axes, None, None, keep_dims, _lowest(x.dtype))
 
 
 @kernel("Min")
@@ -116,7 +124,7 @@ def min_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     if not axes:
         return x
     reduce = xp.minimum.reduce if x.dtype.kind in "iu" else xp.fmin.reduce
-    return reduce(x, axis=axes, keepdims=keep_dims, initial=_highest(x.dtype))
+    return reduce(x, axes, None, None, keep_dims, _highest(x.dtype))
 
 
 @kernel("All")
@@ -163,12 +171,15 @@ def _position(xp: Any, x: Array, dimension: Any, output_type: DType, greatest: b
     axis = one_axis(x, dimension)
     if x.shape[axis] == 0:
         raise InvalidArgumentError(f"Reduction axis {axis} is empty in shape {shape_text(x)}")
-    find = xp.argmax if greatest else xp.argmin
     extreme = xp.maximum if greatest else xp.minimum
-    if x.dtype.kind not in "iub" and x.size and xp.isnan(extreme.reduce(x, axis=None)):
-        # NumPy takes a NaN for the extreme; here it is passed over.
-        x = xp.where(xp.isnan(x), x.dtype.type(-np.inf if greatest else np.inf), x)
-    return find(x, axis=axis).astype(output_type.as_numpy_dtype)
+    if x.dtype.kind not in "iub" and x.size:
+        best = extreme.reduce(x, None)
+        if best != best:
+            # NumPy takes a NaN for the extreme; here it is passed over.
+            x = xp.where(xp.isnan(x), x.dtype.type(-np.inf if greatest else np.inf), x)
+    place = x.argmax(axis) if greatest else x.argmin(axis)
+    dtype = output_type.as_numpy_dtype
+    return place if place.dtype == dtype else place.astype(dtype)
 
 
 @kernel("ArgMax")

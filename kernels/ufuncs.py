@@ -107,13 +107,13 @@ def blend(condition: Any, x: Any, y: Any) -> Any:
     NumPy's `where` branches at each element and costs five times as much on a condition without pattern;
     large arrays of 4 or 8 bytes an element are mixed by their bits instead.
     """
-    shape = getattr(condition, "shape", ())
+    if condition.size < _BLEND_MIN:
+        return np.where(condition, x, y)
     integer = _INTEGER_OF_SIZE.get(x.dtype.itemsize)
     if (
         integer is None
         or x.dtype.hasobject
-        or condition.size < _BLEND_MIN
-        or not x.shape == y.shape == shape
+        or not x.shape == y.shape == condition.shape
         or not (x.flags.c_contiguous and y.flags.c_contiguous)
     ):
         return np.where(condition, x, y)
