@@ -1,8 +1,11 @@
 """TCP for connections: system calls that scatter into tensors and gather from them, tried before waiting.
 
 `recvmsg_into` fills the tensor and the next prefix at once, `sendmsg` sends header and tensor at once; no
-byte passes through a buffer of ours. The buffers of the operating system are left to it: setting them gained
-nothing systematic when measured, and stops the system from tuning them to the link.
+byte passes through a buffer of ours.
+
+Small messages share the stream with large ones, so what the operating system may queue is bounded: left
+alone it lets a receiver's queue grow to tens of megabytes, which is tens of milliseconds. Two megabytes fill a
+link of 25 Gbit/s with 0.5 ms of round trip; over longer ones one connection reaches 2 MB per round trip.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import trio
@@ -17,9 +22,13 @@ import trio
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
 from flowengine.transport.streams import Scheme, host_and_port, register_scheme
 
-#: Unsent bytes that the system accepts before it calls the socket full. With little of a long transfer
-#: queued, a small message that comes after it need not wait for megabytes.
-_UNSENT_BYTES: Final = 256 * 1024
+#: Unsent bytes that the system accepts before it calls the socket full. Less than a chunk would cost a wake
+#: for every piece of one.
+_UNSENT_BYTES: Final = 1024 * 1024
+
+#: The receiver's queue. Where the system does not allow as much it would give much less, and is left alone.
+_RECEIVE_BYTES: Final = 2 * 1024 * 1024
+_RECEIVE_BYTES_MAX_FILE: Final = Path("/proc/sys/net/core/rmem_max")
 
 #: What accept may raise when descriptors or memory are short; it passes.
 _PASSING: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
@@ -36,6 +45,8 @@ class TcpStream:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        if _may_set_receive_bytes():
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         self._socket = connected
         self.address = address
 
@@ -87,6 +98,14 @@ class TcpStream:
             return FailedPreconditionError(f"the stream to {self.address} is closed")
         text = error.strerror if isinstance(error, OSError) else str(error)
         return UnavailableError(f"the link to {self.address} broke: {text}")
+
+
+@cache
+def _may_set_receive_bytes() -> bool:
+    try:
+        return int(_RECEIVE_BYTES_MAX_FILE.read_text()) >= _RECEIVE_BYTES
+    except (OSError, ValueError):
+        return False
 
 
 class TcpListener:

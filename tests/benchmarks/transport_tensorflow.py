@@ -15,7 +15,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import socket
 
-import tensorflow as tf
+import tensorflow.compat.v1 as tf
 
 
 def free_port() -> int:
@@ -52,7 +52,7 @@ def main() -> None:
             graph = tf.Graph()
             with graph.as_default():
                 with tf.device("/job:task/task:1/cpu:0"):
-                    variable = tf.Variable(tf.ones([size], tf.uint8), use_resource=False)
+                    variable = tf.Variable(tf.ones([size], tf.uint8), use_resource=False, name=f"v{size}")
                 with tf.device("/job:task/task:0/cpu:0"):
                     here = tf.identity(variable).op
                 init = variable.initializer
