@@ -110,7 +110,7 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         if getattr(value, "ndim", 0):
             raise InvalidArgumentError(f"{name} must be 0-D, got shape {shape_text(value)}")
     if not 0 <= float(iou) <= 1:
-        raise InvalidArgumentError("iou_threshold must be in [0, 1]")
+        raise InvalidArgumentError(f"iou_threshold must be in [0, 1], not {float(iou):g}")
     if boxes.ndim != 2:
         raise InvalidArgumentError(f"boxes must be 2-D, got shape {shape_text(boxes)}")
     if boxes.shape[1] != 4:

@@ -198,7 +198,7 @@ def typed_inputs(record: OpRecord, each: Sample | BadSample, types: Mapping[str,
 
 def _type(arg: ArgDef, types: Mapping[str, str], value: Any) -> DType:
     if arg.type is not None and arg.type.name == "resource":
-        return as_dtype(types.get("T") or types["dtype"])
+        return as_dtype(types.get("T") or types.get("dtype") or "float32")
     if arg.type is not None:
         return arg.type
     return as_dtype(types[arg.type_attr or ""])
