@@ -28,7 +28,8 @@ def merge_bundles(
     shards: dict[str, int] = {}
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
-            for key in reader.stored:
+            # Names before the keys of slices, so that what is there twice is told by its name.
+            for key in sorted(reader.stored, key=lambda key: key[:1] == b"\x00"):
                 entry = reader.entry(key)
                 if entry.slices:
                     entries[key] = _with_slices(entries.get(key), entry, key)
@@ -57,4 +58,6 @@ def _with_slices(known: Entry | None, more: Entry, key: bytes) -> Entry:
         return more
     if not known.slices or known.shape != more.shape or known.dtype != more.dtype:
         raise InvalidArgumentError(f"the slices of {shown(key)} are of tensors of different shapes or types")
+    if set(known.slices) & set(more.slices):
+        raise InvalidArgumentError(f"Duplicate slice of {shown(key)} encountered")
     return replace(known, slices=known.slices + more.slices)
