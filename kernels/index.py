@@ -87,6 +87,12 @@ OPS: Final[dict[str, str]] = {
     "regex": """
         RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
     """,
+    "decoding": """
+        DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor SerializeTensor
+    """,
+    "examples": """
+        ParseExample ParseSingleExample ParseSingleSequenceExample
+    """,
     "constants": """
         Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
     """,

@@ -35,6 +35,8 @@ MODULES: Final = (
     "strings",
     "string_splitting",
     "regex",
+    "decoding",
+    "examples",
     "constants",
     "identity",
     "printing",
