@@ -56,7 +56,7 @@ class GraphWriter:
         self._with_variables = variables
         self._variables: list[tuple[Tensor, Kind]] = []
         self._statements: list[Callable[[_Block], None]] = [self._write_op] * 6
-        self._statements += [self._write_constant, self._write_split]
+        self._statements += [self._write_constant, self._write_split, self._write_tensor_array]
         self._statements += [self._write_conditional] * conditionals + [self._write_loop] * loops
         self._root = _Block(self.graph, depth=0)
 
@@ -166,6 +166,25 @@ class GraphWriter:
             tensor, (dtype, _) = found
             for part in self.graph.ops.Unpack(tensor, num=2, axis=0):
                 block.add(part, (dtype, (3,)))
+
+    def _write_tensor_array(self, block: _Block) -> None:
+        """Elements written one after another and gathered: a resource of the step, one an execution."""
+        ops = self.graph.ops
+        dtype = self._draw(st.sampled_from((dt.float32, dt.int32)))
+        size, shape = self._draw(st.sampled_from(((3, ()), (2, (3,)))))
+        with block.anchored():
+            handle, flow = ops.TensorArrayV3(self.graph.constant(size, dt.int32), dtype=dtype)
+        for index in self._draw(st.permutations(range(size))):
+            value = self._pick_kind(block, (dtype, shape))
+            flow = ops.TensorArrayWriteV3(handle, self._constant_int(block, index), value, flow)
+        if self._draw(st.booleans()):
+            with block.anchored():
+                indices = self.graph.constant(list(range(size)), dt.int32)
+            gathered = ops.TensorArrayGatherV3(handle, indices, flow, dtype=dtype, element_shape=shape)
+            block.add(gathered, (dtype, (size, *shape)))
+        else:
+            read = ops.TensorArrayReadV3(handle, self._constant_int(block, 0), flow, dtype=dtype)
+            block.add(read, (dtype, shape))
 
     # -- variables ----------------------------------------------------------------------------------
 

@@ -50,8 +50,8 @@ async def interruptible(session, feeds):
 @trio.lowlevel.enable_ki_protection
 async def main():
     x = np.eye(200, dtype=np.float32)[::-1].copy()
-    feeds = {"count:0": 1500, "x:0": x}
-    want = sum(range(1500))
+    feeds = {"count:0": 600, "x:0": x}
+    want = sum(range(600))
     interrupted = completed = 0
     async with fe.Session(build()) as session:
         await session.run([], targets=["init"])
