@@ -44,7 +44,14 @@ class GraphWriter:
     """
 
     def __init__(
-        self, draw: st.DrawFn, *, variables: bool, loops: bool, conditionals: bool, max_statements: int
+        self,
+        draw: st.DrawFn,
+        *,
+        variables: bool,
+        loops: bool,
+        conditionals: bool,
+        failing: bool,
+        max_statements: int,
     ) -> None:
         self.graph = Graph()
         self.placeholders: dict[str, Kind] = {}
@@ -58,6 +65,7 @@ class GraphWriter:
         self._statements: list[Callable[[_Block], None]] = [self._write_op] * 6
         self._statements += [self._write_constant, self._write_split, self._write_tensor_array]
         self._statements += [self._write_conditional] * conditionals + [self._write_loop] * loops
+        self._statements += [self._write_division] * 2 * failing
         self._root = _Block(self.graph, depth=0)
 
     def write(self, depth: int) -> None:
@@ -154,6 +162,14 @@ class GraphWriter:
         else:
             other = self._pick_kind(block, (dtype, ()))
             block.add(ops.Add(tensor, other), (dtype, shape))
+
+    def _write_division(self, block: _Block) -> None:
+        """Fails where the divisor holds a zero."""
+        found = self._pick(block, lambda kind: kind[0] is dt.int32)
+        if found is not None:
+            tensor, kind = found
+            op = self._draw(st.sampled_from(("FloorDiv", "FloorMod", "TruncateDiv")))
+            block.add(getattr(self.graph.ops, op)(self._pick_kind(block, kind), tensor), kind)
 
     def _axes(self, block: _Block, shape: tuple[int, ...]) -> Tensor:
         with block.anchored():

@@ -92,15 +92,23 @@ def graphs(
     variables: bool = True,
     loops: bool = True,
     conditionals: bool = True,
+    failing: bool = False,
     runs: int = 2,
 ) -> GraphCase:
     """A graph of float32, int32 and bool values with its runs.
 
     max_statements  how many ops, conditionals and loops a block has at most
     max_depth       how deep conditionals and loops are nested
+    failing         divide integers, by zero among others: some steps fail. Which effects come before a
+                    failure is not determined: leave out variables then
     """
     writer = GraphWriter(
-        draw, variables=variables, loops=loops, conditionals=conditionals, max_statements=max_statements
+        draw,
+        variables=variables,
+        loops=loops,
+        conditionals=conditionals,
+        failing=failing,
+        max_statements=max_statements,
     )
     writer.write(max_depth)
     fed = st.fixed_dictionaries(

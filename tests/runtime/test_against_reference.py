@@ -161,6 +161,35 @@ def test_concurrent_steps_of_one_session_do_not_mix(tier: str, case: GraphCase) 
     check(case, trio.run(main))
 
 
+@TIERS
+@given(graphs(variables=False, failing=True))
+def test_a_step_fails_where_the_reference_fails_and_the_next_one_is_right(tier: str, case: GraphCase) -> None:
+    """Folding, merging and compiling neither hide an error nor bring one forward."""
+
+    async def main() -> list[Any]:
+        outcomes: list[Any] = []
+        async with opened(case.graph, tier) as session:
+            for fetches, feeds in (*case.runs, *case.runs):
+                try:
+                    outcomes.append(await session.run(list(fetches), feeds, targets=case.targets))
+                except fe.errors.InvalidArgumentError as error:
+                    outcomes.append(error)
+        return outcomes
+
+    outcomes = trio.run(main)
+    for (fetches, feeds), outcome in zip((*case.runs, *case.runs), outcomes, strict=True):
+        try:
+            want = evaluate(case.graph, fetches, feeds, case.targets)
+        except fe.errors.InvalidArgumentError:
+            assert isinstance(outcome, fe.errors.InvalidArgumentError), outcome
+            assert "division by zero" in outcome.message
+            assert outcome.node_name in case.graph
+        else:
+            assert not isinstance(outcome, Exception), outcome
+            for name, a, b in zip(fetches, outcome, want, strict=True):
+                assert same_bits(a, b), f"{name} is {a!r}, the reference says {b!r}"
+
+
 @given(graphs(runs=1))
 def test_a_feed_of_the_wrong_type_is_refused_and_the_session_goes_on(case: GraphCase) -> None:
     async def main() -> list[list[Any]]:
