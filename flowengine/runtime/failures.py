@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,19 @@ from flowengine.runtime.items import Item
 _CALLERS_FAULT = (ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, ArithmeticError)
 
 
+#: How NumPy tells that shapes do not broadcast.
+_BROADCAST = re.compile(r"could not be broadcast together with (?:remapped )?shapes ((?:\([\d,]*\) ?)+)")
+
+
+def _worded(text: str) -> str:
+    """NumPy's message in TensorFlow's words where there are such: `Incompatible shapes: [2,3] vs. [4]`."""
+    found = _BROADCAST.search(text)
+    if found is None:
+        return text
+    shapes = (shape.strip("()").rstrip(",") for shape in found[1].split())
+    return "Incompatible shapes: " + " vs. ".join(f"[{shape}]" for shape in shapes)
+
+
 def as_op_error(error: Exception) -> OpError:
     """An exception of NumPy, Python or a kernel under the canonical class that fits."""
     if isinstance(error, OpError):
@@ -29,7 +43,7 @@ def as_op_error(error: Exception) -> OpError:
     if isinstance(error, MemoryError):
         made = ResourceExhaustedError(f"out of memory: {text}")
     elif isinstance(error, _CALLERS_FAULT):
-        made = InvalidArgumentError(text)
+        made = InvalidArgumentError(_worded(text))
     else:
         made = InternalError(f"{type(error).__name__}: {text}")
     made.__cause__ = error
