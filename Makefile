@@ -43,6 +43,8 @@ help:
 	@"$(PYTHON)" -m venv "$(@D)"
 	@case "$*" in demo-*) extras=image;; test-*) extras=image,test;; docs-*) extras=docs;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"
+	@# As pip does with a wheel: where Python may write no bytecode, each start would compile everything anew.
+	@"$(@D)/bin/python" -m compileall -q flowengine kernels transport
 	@touch "$@"
 
 demo: $(DEMO)/ready
