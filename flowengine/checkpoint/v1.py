@@ -280,7 +280,9 @@ class V1Writer:
             layer.sync_folder(os.path.dirname(self.path))
 
     def _meta(self) -> bytes:
-        tensors = b"".join(bytes_field(1, _encode_meta(name, parts)) for name, parts in self._order.items())
+        tensors = b"".join(
+            bytes_field(1, _encode_meta(name, parts)) for name, parts in sorted(self._order.items())
+        )
         return bytes_field(1, tensors + bytes_field(2, field(1, 1)))
 
 
