@@ -150,7 +150,7 @@ RECORDS = [
         ],
         differentiable=True,
     ),
-    OpRecord("IdentityN", [sample([np.float32([1]), np.int32(2), strings(b"x")])], lambda xs: xs),
+    OpRecord("IdentityN", [sample([np.ones(1, np.float32), np.int32(2), strings(b"x")])], lambda xs: xs),
     OpRecord("Shape", [sample(_CUBE), sample(1.0), sample(_NOTHING)], _shape_of, dtypes=_T),
     OpRecord(
         "ShapeN", [sample([_CUBE, 1.0]), sample([_NOTHING])], lambda xs: [_shape_of(x) for x in xs], dtypes=_T

@@ -50,8 +50,12 @@ OTHER_FAMILIES: Final = {
         ["resource_variables", "state"], "several steps show what the rest do: tests/kernels/test_state.py"
     ),
     **dict.fromkeys(
-        ["checkpoints", "decoding", "printing", "reading"],
-        "they touch the world: tests/kernels, tests/conformance",
+        ["checkpoint", "checkpoint_v1", "file_access", "printing", "readers"],
+        "they touch files and streams: tests/kernels, tests/conformance",
+    ),
+    **dict.fromkeys(
+        ["decoding", "examples", "regex", "string_splitting", "strings"],
+        "values of strings, told by recorded ones: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(["summaries"], "their value is a serialized message: tests/conformance"),
 }

@@ -61,7 +61,8 @@ def _nearest_grad(g: Any, size: Any, *, align_corners: bool, half_pixel_centers:
     rows = _nearest_index(int(size[0]), g.shape[1], align_corners, half_pixel_centers)
     columns = _nearest_index(int(size[1]), g.shape[2], align_corners, half_pixel_centers)
     result = np.zeros((g.shape[0], int(size[0]), int(size[1]), g.shape[3]), g.dtype)
-    np.add.at(result, (slice(None), rows[:, None], columns[None, :]), g)
+    places: Any = (slice(None), rows[:, None], columns[None, :])
+    np.add.at(result, places, g)
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,14 @@ _M = np.arange(12.0).reshape(4, 3) - 3
 _CUBE = np.arange(24.0).reshape(2, 3, 4)
 _T = {"T": MOVED}
 _P = {"Tparams": MOVED}
-_SUMS = {"T": ("float32", "float64", "int32", "float16", "complex64")}
+_SUMS: dict[str, Sequence[str]] = {"T": ("float32", "float64", "int32", "float16", "complex64")}
+
+_INDEX_TYPES: dict[str, Sequence[str]] = {"T": ("int32", "int64")}
+_SEGMENT_TYPES: dict[str, dict[str, Sequence[str]]] = {
+    "Mean": {"T": ("float32", "float64")},
+    "Max": {"T": ("float32", "float64", "int32")},
+    "Min": {"T": ("float32", "float64", "int32")},
+}
 
 
 def _gather(p: Any, i: Any, axis: Any = 0, *, batch_dims: int = 0) -> Any:
@@ -188,8 +195,7 @@ def _segment_records() -> list[OpRecord]:
         ("Max", np.max, 0),
         ("Min", np.min, 0),
     ):
-        dtypes = _SUMS if name in ("Sum", "Mean", "Prod") else {"T": ("float32", "float64", "int32")}
-        dtypes = {"T": ("float32", "float64")} if name == "Mean" else dtypes
+        dtypes = _SEGMENT_TYPES.get(name, _SUMS)
         found.append(
             OpRecord(
                 f"Segment{name}", _SEGMENTS, _segment(reduce, gap), _SORTED_BAD, dtypes, loose=2, partial=True
@@ -201,7 +207,7 @@ def _segment_records() -> list[OpRecord]:
         ("Max", np.max, lambda d: np.iinfo(d).min),
         ("Min", np.min, lambda d: np.iinfo(d).max),
     ):
-        dtypes = {"T": ("int32", "int64")} if name in ("Max", "Min") else _SUMS
+        dtypes = _INDEX_TYPES if name in ("Max", "Min") else _SUMS
         wrong = [
             bad("InvalidArgumentError", "7", _M, [0, 1, 7, 2], 3),
             bad("InvalidArgumentError", "-1", _M, [0, 1, 1, 2], -1),

@@ -57,6 +57,12 @@ def _leaky(x: Any, *, alpha: float) -> Any:
     return np.where(x > 0, x, x * alpha)
 
 
+_PART_OPS: dict[str, Callable[..., Any]] = {
+    "Real": np.real,
+    "Imag": np.imag,
+    "Angle": np.angle,
+    "ComplexAbs": np.abs,
+}
 _PARTS = [{"T": "complex64", "Tout": "float32"}, {"T": "complex128", "Tout": "float64"}]
 _ONES = [1.0, -1.0, 2.0, -4.0]
 
@@ -103,12 +109,7 @@ RECORDS = [
     OpRecord("LogicalNot", [sample([True, False]), sample(True), sample(np.zeros((0,)))], np.logical_not),
     *[
         OpRecord(op, [sample([1 + 2j, -3j, -1 + 0.5j]), sample(1j)], reference, only=_PARTS)
-        for op, reference in {
-            "Real": np.real,
-            "Imag": np.imag,
-            "Angle": np.angle,
-            "ComplexAbs": np.abs,
-        }.items()
+        for op, reference in _PART_OPS.items()
     ],
     _unary("Conj", np.conj, [sample([3 + 4j, -3j])], COMPLEX),
     _unary("Relu", lambda x: np.maximum(x, 0), dtypes=REALS),

@@ -59,7 +59,7 @@ def _lrn(x: Any, *, depth_radius: int, bias: float, alpha: float, beta: float) -
 def _lrn_grad(g: Any, x: Any, y: Any, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
     """By finite differences of the definition, in float64."""
     result = np.zeros_like(x)
-    settings = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
+    settings: dict[str, Any] = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     step = 1e-5
     for index in np.ndindex(x.shape):
         up, down = x.copy(), x.copy()

@@ -103,7 +103,8 @@ class _Conv:
         y = np.zeros((x.shape[0], *outs, channels)) if grad is None else grad
         dx, dw = np.zeros(x.shape), np.zeros(w.shape)
         for o, i, k in pairs:
-            at_o, at_i = (slice(None), *o), (slice(None), *i)
+            at_o: Any = (slice(None), *o)
+            at_i: Any = (slice(None), *i)
             if self.depthwise:
                 if grad is None:
                     y[at_o] += (x[at_i][:, :, None] * w[k]).reshape(x.shape[0], -1)
@@ -225,7 +226,7 @@ def _convolutions() -> list[OpRecord]:
     return found
 
 
-def _pool(x: Any, ksize: Any, strides: Any, padding: bytes) -> Iterator[tuple[Any, list[tuple[int, ...]]]]:
+def _pool(x: Any, ksize: Any, strides: Any, padding: bytes) -> Iterator[tuple[Any, Any]]:
     """Each output place with the input places of its window."""
     _, pairs = _windows(x.shape[1:-1], ksize[1:-1], strides[1:-1], [1] * (x.ndim - 2), padding)
     for o, group in itertools.groupby(pairs, lambda p: p[0]):
@@ -310,7 +311,8 @@ def _patches(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: bytes) -
     outs, pairs = _windows(x.shape[1:-1], ksizes[1:-1], strides[1:-1], rates[1:-1], padding)
     y = np.zeros((x.shape[0], *outs, *ksizes[1:-1], x.shape[-1]), x.dtype)
     for o, i, k in pairs:
-        y[(slice(None), *o, *k)] = x[(slice(None), *i)]
+        here: Any = (slice(None), *o, *k)
+        y[here] = x[(slice(None), *i)]
     return y.reshape(x.shape[0], *outs, -1)
 
 
@@ -332,7 +334,8 @@ class _Dilation:
         for o, group in itertools.groupby(pairs, lambda p: p[0]):
             members = [(i, k) for _, i, k in group]
             sums = np.stack([x[(slice(None), *i)] + w[k] for i, k in members])
-            y[(slice(None), *o)] = sums.max(0)
+            at: Any = (slice(None), *o)
+            y[at] = sums.max(0)
             if g is None:
                 continue
             best = sums.argmax(0)
