@@ -25,6 +25,7 @@ MODULES: Final = (
     "stack",
     "tables",
     "table_files",
+    "readers",
     "accumulators",
     "staging",
     "barriers",

@@ -317,6 +317,7 @@ class DenseHashTable(Table):
         finally:
             self._reserved = reserved
         self._entries = {key: value for key, value in pairs if key not in reserved}
+        self.buckets = max(len(pairs), 1)
         self._grow(len(self._entries))
 
     def _grow(self, count: int) -> None:
