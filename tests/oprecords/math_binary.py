@@ -33,7 +33,7 @@ POSITIVE = [
     sample(np.ones((0,)), 2.0),
 ]
 WITH_ZEROS = [sample([0.0, 2.0, 0.0, -3.0], [0.0, 0.0, 5.0, 2.0]), sample(np.zeros((0,)), 1.0)]
-_MISFIT = bad("InvalidArgumentError", "(2,) (3,)", [1.0, 2.0], [1.0, 2.0, 3.0])
+_MISFIT = bad("InvalidArgumentError", "[2] vs. [3]", [1.0, 2.0], [1.0, 2.0, 3.0])
 _NO_DIVISOR = bad("InvalidArgumentError", "zero", [1, 2], [1, 0], T="int32")
 
 
