@@ -39,7 +39,9 @@ class Prepared:
         with tf.Graph().as_default() as graph:
             tf.import_graph_def(definition, name="")
         self.loading = time.perf_counter() - started
-        self.session = tf.Session(graph=graph)
+        config = tf.ConfigProto()
+        config.graph_options.rewrite_options.disable_meta_optimizer = not work["optimizer"]
+        self.session = tf.Session(graph=graph, config=config)
         for run in work["setup"]:
             feeds = {name: read(value, folder) for name, value in run["feeds"].items()}
             self.session.run(run["fetches"] + run["targets"], feeds)

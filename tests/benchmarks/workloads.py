@@ -37,6 +37,7 @@ class Workload:
     budget     the ratio that the design asks for in the end
     callable   time `make_callable` instead of `run`
     folder     where the files lie that the graph reads
+    optimizer  whether TensorFlow may rewrite the graph, as it does by default
     """
 
     name: str
@@ -48,6 +49,7 @@ class Workload:
     budget: float | None = None
     callable: bool = False
     folder: Path | None = None
+    optimizer: bool = True
     expectation: str = ""
 
     def write(self, folder: Path) -> None:
@@ -74,6 +76,7 @@ class Workload:
             "setup": [plain(run) for run in self.setup],
             "run": plain(self.run),
             "callable": self.callable,
+            "optimizer": self.optimizer,
         }
         (folder / "workload.json").write_text(json.dumps(work), encoding="utf-8")
 
