@@ -44,20 +44,28 @@ class OpFacts:
 
 @click.command("ops", help=HELP)
 @click.argument("pattern", metavar="[PATTERN]", default="*")
+@click.option(
+    "--missing", is_flag=True, help="Show the ops whose signature is known, but that cannot run here."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--markdown", is_flag=True, help="Print a page of documentation.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def command(pattern: str, as_json: bool, markdown: bool, debug: bool) -> None:
-    found = list(matching(pattern))
+def command(pattern: str, missing: bool, as_json: bool, markdown: bool, debug: bool) -> None:
+    found = list(without_kernel(pattern) if missing else matching(pattern))
     if not found:
-        raise CommandError(f"no op that can run here matches {pattern!r}", USAGE)
+        which = "known op without a kernel" if missing else "op that can run here"
+        raise CommandError(f"no {which} matches {pattern!r}", USAGE)
     if as_json:
         click.echo(dumps({"ops": [asdict(each) for each in found]}), nl=False)
     elif markdown:
         click.echo(as_markdown(found), nl=False)
     else:
         for each in found:
-            place = f"{' and '.join(each.devices)}, {' and '.join(each.providers)}"
+            place = (
+                f"{' and '.join(each.devices)}, {' and '.join(each.providers)}"
+                if each.devices
+                else "no kernel"
+            )
             click.echo(f"{each.signature}\n    {_types(each)}{place}")
 
 
@@ -66,12 +74,26 @@ def matching(pattern: str) -> Iterator[OpFacts]:
     from flowengine.kernels.load import load_all
     from flowengine.ops.load import registry
 
-    kernels = load_all()
-    wanted = pattern.lower() if any(c in pattern for c in "*?[") else f"*{pattern.lower()}*"
-    by_op = _by_op(kernels)
+    by_op = _by_op(load_all())
     for name in registry():
-        if name in by_op and fnmatch.fnmatchcase(name.lower(), wanted):
+        if name in by_op and _fits(name, pattern):
             yield _facts(registry()[name], by_op[name])
+
+
+def without_kernel(pattern: str) -> Iterator[OpFacts]:
+    """The ops whose name the pattern fits and that only have a signature here, by name."""
+    from flowengine.kernels.load import load_all
+    from flowengine.ops.load import registry
+
+    by_op = _by_op(load_all())
+    for name in registry():
+        if name not in by_op and _fits(name, pattern):
+            yield OpFacts(name, signature(registry()[name]), {}, [], [])
+
+
+def _fits(name: str, pattern: str) -> bool:
+    wanted = pattern.lower() if any(c in pattern for c in "*?[") else f"*{pattern.lower()}*"
+    return fnmatch.fnmatchcase(name.lower(), wanted)
 
 
 def _by_op(kernels: KernelRegistry) -> dict[str, list[Kernel]]:

@@ -33,3 +33,21 @@ def test_lists_and_references_are_written_as_such(capsys: Output) -> None:
     assert "ConcatV2(values: N*T, axis: Tidx) -> output: T" in capsys.readouterr().out
     assert main(["ops", "Assign"]) == 0
     assert "Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)" in capsys.readouterr().out
+
+
+def test_missing_are_those_with_a_signature_only(capsys: Output) -> None:
+    assert main(["ops", "--missing", "--json"]) == 0
+    missing = {each["name"] for each in json.loads(capsys.readouterr().out)["ops"]}
+    assert main(["ops", "--json"]) == 0
+    present = {each["name"] for each in json.loads(capsys.readouterr().out)["ops"]}
+    assert missing
+    assert not missing & present
+    assert main(["ops", "--missing", "MatMul"]) in (0, failure.USAGE)
+    assert "\nMatMul(" not in capsys.readouterr().out
+
+
+def test_a_missing_op_says_so(capsys: Output) -> None:
+    assert main(["ops", "--missing", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["ops"][0]
+    assert main(["ops", "--missing", first["name"]]) == 0
+    assert f"{first['signature']}\n    no kernel" in capsys.readouterr().out

@@ -1,0 +1,60 @@
+"""`flowengine plan`: what would run, and nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import flowengine as fe
+from flowengine.cli import failure
+from flowengine.cli.main import main
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_the_nodes_that_a_fetch_needs(linear: str, capsys: Output) -> None:
+    assert main(["plan", linear, "--fetch", "product"]) == 0
+    shown = capsys.readouterr().out
+    assert "product = MatMul(x:0, " in shown
+    assert "y = AddV2" not in shown
+    assert "nodes -> " in shown
+
+
+def test_likely_outputs_where_nothing_is_named(linear: str, capsys: Output) -> None:
+    assert main(["plan", linear]) == 0
+    assert "shape = Shape(y:0)" in capsys.readouterr().out
+
+
+def test_what_a_feed_cuts_off_is_not_run(linear: str, capsys: Output) -> None:
+    assert main(["plan", linear, "--feed", "product", "--fetch", "y"]) == 0
+    assert "MatMul" not in capsys.readouterr().out
+
+
+def test_generated_source(save: Callable[[fe.Graph], str], capsys: Output) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [2], name="x")
+    for _ in range(4):
+        x = graph.ops.Tanh(graph.ops.AddV2(x, x))
+    graph.ops.Identity(x, name="y")
+    assert main(["plan", save(graph), "--fetch", "y", "--source"]) == 0
+    shown = capsys.readouterr().out
+    assert "def " in shown
+    compile(shown, "plan", "exec")
+
+
+def test_a_drawing(linear: str, capsys: Output) -> None:
+    assert main(["plan", linear, "--fetch", "y", "--dot"]) == 0
+    assert capsys.readouterr().out.startswith("digraph {")
+
+
+def test_a_target_and_no_feeds(counter: str, capsys: Output) -> None:
+    assert main(["plan", counter, "--target", "count"]) == 0
+    assert "count = AssignAdd(v:0, step:0)" in capsys.readouterr().out
+
+
+def test_wrong_names_are_wrong_usage(linear: str, capsys: Output) -> None:
+    assert main(["plan", linear, "--fetch", "prodct"]) == failure.USAGE
+    assert "did you mean product" in capsys.readouterr().err
+    assert main(["plan", linear, "--target", "nobody"]) == failure.USAGE
+    assert main(["plan", linear, "--source", "--dot"]) == failure.USAGE
