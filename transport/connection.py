@@ -188,9 +188,16 @@ class Connection(Wire):
     def fail(self, call: int, error: BaseException) -> None:
         """Answer a call with an error."""
         self._calls_in.check_answerable(call)
-        self._send(m.FAILURE, (call, *error_to_wire(error)))
+        self._send_error(m.FAILURE, call, error)
         self._calls_in.settled(call)
         self.counters.calls_served += 1
+
+    def _send_error(self, number: int, subject: int, error: BaseException) -> None:
+        try:
+            self._send(number, (subject, *error_to_wire(error)))
+        except ResourceExhaustedError:
+            # The other side takes small headers only; the class and the message matter most.
+            self._send(number, (subject, *error_to_wire(error, brief=True)))
 
     def _answered(self, number: int, result: Any, tensors: list[Value], error: OpError | None) -> None:
         call = self._calls_out.answered(number)
@@ -278,7 +285,7 @@ class Connection(Wire):
         if self.state is not State.OPEN:
             return
         if self._ledger.end_step(step, self._outbox.abandon) or tell:
-            self._send(m.STEP_FAILED, (step, *error_to_wire(error)))
+            self._send_error(m.STEP_FAILED, step, error)
 
     def _send_tensor(self, key: RendezvousKey, payload: Payload, is_dead: bool, cost: int) -> None:
         step = key.step

@@ -36,23 +36,31 @@ _CLASSES: Final[dict[int, type[OpError]]] = {
 #: What of an error's location travels beside its message.
 _TEXT_FIELDS: Final = ("node_name", "op_type", "device", "frame", "creation_site", "missing_op")
 
-#: Longest message sent: an error must fit the smallest header that a peer may accept.
-MESSAGE_CHARACTERS_MAX: Final = 2000
+#: Longest text of an error that is sent, in characters, and the longest where the receiver takes only the
+#: smallest headers.
+_TEXT_MAX: Final = 2000
+_BRIEF_TEXT_MAX: Final = 700
 
 
-def error_to_wire(error: BaseException) -> tuple[int, str, dict[str, Any]]:
+def plain(text: object, characters_max: int = _TEXT_MAX) -> str:
+    """Text that any receiver can read: of bounded length, and with what is no Unicode spelt out."""
+    return str(text)[:characters_max].encode(errors="backslashreplace").decode()
+
+
+def error_to_wire(error: BaseException, *, brief: bool = False) -> tuple[int, str, dict[str, Any]]:
     """(code, message, details) of an error; anything but an OpError becomes InternalError."""
     if not isinstance(error, OpError):
-        text = f"{type(error).__name__}: {error}"
-        return InternalError.error_code, text[:MESSAGE_CHARACTERS_MAX], {}
+        return InternalError.error_code, plain(f"{type(error).__name__}: {error}", _BRIEF_TEXT_MAX), {}
+    if brief:
+        return error.error_code, plain(error.message, _BRIEF_TEXT_MAX), {}
     details: dict[str, Any] = {}
     for field in _TEXT_FIELDS:
         text = getattr(error, field)
         if text is not None:
-            details[field] = str(text)[:MESSAGE_CHARACTERS_MAX]
+            details[field] = plain(text)
     if error.input_shapes is not None:
-        details["input_shapes"] = [str(shape)[:200] for shape in error.input_shapes[:32]]
-    return error.error_code, error.message[:MESSAGE_CHARACTERS_MAX], details
+        details["input_shapes"] = [plain(shape, 200) for shape in error.input_shapes[:32]]
+    return error.error_code, plain(error.message), details
 
 
 def error_from_wire(code: int, message: str, details: dict[str, Any]) -> OpError:
@@ -74,4 +82,5 @@ __all__ = [
     "RemoteProtocolError",
     "error_from_wire",
     "error_to_wire",
+    "plain",
 ]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from flowengine.core.errors import InvalidArgumentError, OpError, ResourceExhaustedError, UnavailableError
 from flowengine.transport import events as e
 from flowengine.transport import messages as m
-from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
+from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError, plain
 from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
@@ -21,6 +21,9 @@ from flowengine.transport.payload import IncomingMessage, Payload
 from flowengine.transport.states import FIRST, TRUSTED, Side, State, after_receiving, after_sending
 from flowengine.transport.statistics import Counters
 from flowengine.transport.tensors import IncomingTensor
+
+#: Longest reason of a goodbye, in characters: it fits the smallest header.
+_REASON_MAX: Final = 700
 
 _HANDSHAKE: Final = frozenset({m.HELLO, m.CHALLENGE, m.PROOF, m.WELCOME, m.REFUSED})
 
@@ -230,7 +233,7 @@ class Wire:
 
     def goodbye(self, reason: str = "") -> None:
         """Say that nothing more will be sent. LocalProtocolError where it cannot be said."""
-        self._send(m.GOODBYE, (reason[:1000],))
+        self._send(m.GOODBYE, (plain(reason, _REASON_MAX),))
         self._outbox.drop_streams()
 
     def close(self) -> None:
@@ -289,7 +292,7 @@ class Wire:
         self._close(keep_output=True)
         if can_say_why:
             self._outbox.clear(keep_current=True)
-            self._outbox.add_small(m.write_header(m.GOODBYE, error.message[:1000]), [], 0)
+            self._outbox.add_small(m.write_header(m.GOODBYE, plain(error.message, _REASON_MAX)), [], 0)
         if self.peer is not None and self.address not in error.message:
             error.message = f"{self.address}: {error.message}"
             error.args = (error.message,)

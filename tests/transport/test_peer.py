@@ -585,3 +585,17 @@ async def test_many_connections_leave_memory_and_descriptors_flat() -> None:
         gc.collect()
         assert resident_bytes() - before < 4 << 20
         assert descriptors() <= open_before + 1
+
+
+async def test_a_long_error_fits_the_smallest_header() -> None:
+    def bad(request: Request) -> Any:
+        raise InvalidArgumentError("ü\udcff" * 5000).locate(
+            node_name="n" * 5000, op_type="T", input_shapes=["s" * 300] * 100, creation_site="c" * 5000
+        )
+
+    service = Service({"bad": bad})
+    for limits in (Limits(), Limits(header_bytes_max=4096)):
+        async with served(server={"service": service}, limits=limits) as (peer, _, _):
+            with pytest.raises(InvalidArgumentError, match=r"üüü|ü\\udcff"):
+                await peer.call("bad")
+            assert peer.is_open

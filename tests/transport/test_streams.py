@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import trio
 
@@ -16,9 +18,11 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.testing.links import faulty_pair
+from flowengine.testing.links import KEY, faulty_pair, identity
 from flowengine.testing.streams import check_byte_stream
 from flowengine.transport.inproc import stream_pair
+from flowengine.transport.peer import Reply, Service, connect
+from flowengine.transport.server import listen, serve
 from flowengine.transport.streams import ByteStream, connect_stream, host_and_port, listen_streams
 from flowengine.transport.tls import Certificates
 
@@ -195,3 +199,31 @@ async def test_a_name_in_this_process_is_taken_once() -> None:
     (await listen_streams("inproc://once")).close()
     with pytest.raises(InvalidArgumentError, match="names nothing"):
         await listen_streams("inproc://")
+
+
+async def test_peers_over_tls_need_no_key(authority: Callable[[str], Certificates]) -> None:
+    certificates = authority("ours")
+    listener = await listen("tls://127.0.0.1:0", security=certificates)
+    service = Service({"echo": lambda request: Reply(request.arguments, request.tensors)})
+    async with trio.open_nursery() as nursery:
+        run = partial(serve, listener, identity=identity("/job:s/task:0"), service=service)
+        address = await nursery.start(run)
+        who = identity("/job:c/task:0")
+        peer = await connect(nursery, address, identity=who, security=certificates)
+        array = np.arange(300_000, dtype=np.float32)
+        for number in range(3):
+            reply = await peer.call("echo", number, [array, b"text"])
+            assert np.array_equal(reply.tensors[0], array)
+        assert peer.statistics().bytes_copied_to_receive > array.nbytes
+        # Silence, nonsense and a foreign certificate hold up nobody.
+        silent = await connect_stream(address.replace("tls", "tcp"))
+        foreign = authority("theirs")
+        mixed = Certificates(foreign.certificate, foreign.private_key, certificates.authority)
+        with pytest.raises(UnauthenticatedError, match="is this side's certificate signed"):
+            await connect(nursery, address, identity=who, security=mixed)
+        with pytest.raises(UnauthenticatedError, match="hold different keys"):
+            await connect(nursery, address, identity=who, security=certificates, key=KEY)
+        assert (await peer.call("echo", 9)).result == 9
+        silent.close()
+        await peer.aclose()
+        nursery.cancel_scope.cancel()
