@@ -278,4 +278,14 @@ OPS: Final[dict[str, str]] = {
     "checkpoint_v1": """
         Restore RestoreSlice Save SaveSlices
     """,
+    "readers": """
+        FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
+        ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
+        ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
+        ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2
+        TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2
+    """,
+    "files": """
+        MatchingFiles ReadFile WriteFile
+    """,
 }

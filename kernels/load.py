@@ -25,7 +25,6 @@ MODULES: Final = (
     "stack",
     "tables",
     "table_files",
-    "readers",
     "accumulators",
     "staging",
     "barriers",
@@ -89,6 +88,8 @@ MODULES: Final = (
     "summaries",
     "checkpoint",
     "checkpoint_v1",
+    "readers",
+    "files",
 )
 
 _loaded: Final[set[str]] = set()
