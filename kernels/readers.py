@@ -1,98 +1,147 @@
-"""Readers as nodes: of whole files, lines, blocks of one length, TFRecords, and of names themselves."""
+"""Readers as nodes. The ops of both generations share these kernels: the handle is the reader itself."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+import functools
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.file_access import require_reading, translated
+from flowengine.kernels.file_access import path_of, require_reading, translated
 from flowengine.kernels.registry import kernel
+from flowengine.kernels.string_format import strings_like
 from flowengine.resources.names import resource_name
 from flowengine.resources.queue import Queue
-from flowengine.resources.reader import Reader
-from flowengine.resources.records import Record, fixed_length, text_lines, tf_records, whole_file
+from flowengine.resources.reader import Opener, Reader
+from flowengine.resources.records import (
+    Format,
+    Record,
+    checked_compression,
+    fixed_length,
+    lines,
+    source_of,
+    tf_records,
+    whole,
+)
 
 
 def _shared(
     ctx: KernelContext,
     node: Node,
-    records: Callable[[bytes], Iterator[Record]],
-    *,
-    at_once: bool = False,
-    inline: bool = False,
+    container: bytes,
+    shared_name: bytes,
+    form: Format | None,
+    has_state: bool = False,
 ) -> Reader:
-    """The reader of the node's container and name."""
-    where, name = resource_name(node.attrs["container"], node.attrs["shared_name"], node.name)
+    """The reader of this container and name; InvalidArgumentError where it is one of another kind."""
+    where, name = resource_name(container, shared_name, node.name)
     kind = node.op.removesuffix("V2")
-    found = ctx.resources.lookup_or_create(
-        where,
-        name,
-        Reader,
-        lambda: Reader(kind, name, records, at_once=at_once, inline=inline, container=where),
+    reader = ctx.resources.lookup_or_create(
+        where, name, Reader, lambda: Reader(kind, name, where, form, has_state)
     )
-    if found.kind != kind:
-        raise InvalidArgumentError(f"reader '{name}' is a {found.kind}, but a {kind} was requested")
-    return found
-
-
-def _identity(work: bytes) -> Iterator[Record]:
-    yield work, work
+    if reader.kind != kind:
+        raise InvalidArgumentError(f"Shared reader '{name}' is a {reader.kind} but a {kind} was requested")
+    return reader
 
 
 @kernel("IdentityReader", "IdentityReaderV2", heavy=False)
-def identity_reader(*, ctx: KernelContext, node: Node) -> Reader:
-    """A reader whose records are the names of work themselves, as key and value."""
-    return _shared(ctx, node, _identity, at_once=True, inline=True)
+def identity_reader(*, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> Reader:
+    """A reader that gives each name of the queue as key and as record."""
+    return _shared(ctx, node, container, shared_name, None, has_state=True)
 
 
 @kernel("WholeFileReader", "WholeFileReaderV2", heavy=False)
-def whole_file_reader(*, ctx: KernelContext, node: Node) -> Reader:
-    """A reader of files as one record each."""
-    return _shared(ctx, node, whole_file, at_once=True)
+def whole_file_reader(*, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> Reader:
+    """A reader whose records are whole files."""
+    return _shared(ctx, node, container, shared_name, whole, has_state=True)
 
 
 @kernel("TextLineReader", "TextLineReaderV2", heavy=False)
-def text_line_reader(*, ctx: KernelContext, node: Node, skip_header_lines: int) -> Reader:
-    """A reader of lines, after the first `skip_header_lines` of each file."""
-    return _shared(ctx, node, partial(text_lines, skip_header_lines=skip_header_lines))
-
-
-@kernel("FixedLengthRecordReader", "FixedLengthRecordReaderV2", heavy=False)
-def fixed_length_record_reader(*, ctx: KernelContext, node: Node) -> Reader:
-    """A reader of blocks of `record_bytes`, between a header and a footer."""
-    attrs = node.attrs
-    for name in ("header_bytes", "record_bytes", "footer_bytes", "hop_bytes"):
-        if attrs[name] < (1 if name == "record_bytes" else 0):
-            raise InvalidArgumentError(f"{name} is {attrs[name]}, which is too small")
-    records = partial(
-        fixed_length,
-        header=attrs["header_bytes"],
-        record=attrs["record_bytes"],
-        footer=attrs["footer_bytes"],
-        hop=attrs["hop_bytes"],
-        compression=_compression(attrs.get("encoding", b"")),
-    )
-    return _shared(ctx, node, records)
+def text_line_reader(
+    *, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes, skip_header_lines: int
+) -> Reader:
+    """A reader of lines, without the first `skip_header_lines` of each file."""
+    if skip_header_lines < 0:
+        raise InvalidArgumentError(f"skip_header_lines must be >= 0 not {skip_header_lines}")
+    return _shared(ctx, node, container, shared_name, functools.partial(lines, skip=skip_header_lines))
 
 
 @kernel("TFRecordReader", "TFRecordReaderV2", heavy=False)
-def tf_record_reader(*, ctx: KernelContext, node: Node, compression_type: bytes) -> Reader:
-    """A reader of TFRecord files: plain, or compressed with ZLIB or GZIP."""
-    return _shared(ctx, node, partial(tf_records, compression=_compression(compression_type)))
+def tf_record_reader(
+    *, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes, compression_type: bytes
+) -> Reader:
+    """A reader of TFRecord files, plain or compressed ("ZLIB", "GZIP")."""
+    compression = checked_compression(compression_type)
+
+    def form(file: BinaryIO, name: bytes) -> Iterator[Record]:
+        return tf_records(source_of(file, compression, name), name)
+
+    return _shared(ctx, node, container, shared_name, form)
 
 
-def _compression(value: bytes) -> str:
-    if value not in (b"", b"ZLIB", b"GZIP"):
-        raise InvalidArgumentError(f"unknown compression {value!r}: it must be empty, 'ZLIB' or 'GZIP'")
-    return value.decode()
+def _fixed(
+    ctx: KernelContext,
+    node: Node,
+    names: tuple[bytes, bytes],
+    sizes: tuple[int, int, int, int],
+    encoding: bytes,
+) -> Reader:
+    header, record, footer, hop = sizes
+    for what, size, least in (
+        ("header_bytes", header, 0),
+        ("record_bytes", record, 1),
+        ("footer_bytes", footer, 0),
+        ("hop_bytes", hop, 0),
+    ):
+        if size < least:
+            raise InvalidArgumentError(f"{what} must be >= {least} not {size}")
+    compression = checked_compression(encoding)
+
+    def form(file: BinaryIO, name: bytes) -> Iterator[Record]:
+        source = source_of(file, compression, name)
+        return fixed_length(source, name, header=header, record=record, footer=footer, hop=hop)
+
+    return _shared(ctx, node, *names, form)
+
+
+@kernel("FixedLengthRecordReader", heavy=False)
+def fixed_length_record_reader(
+    *,
+    ctx: KernelContext,
+    node: Node,
+    container: bytes,
+    shared_name: bytes,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+) -> Reader:
+    """A reader of records of one size."""
+    sizes = (header_bytes, record_bytes, footer_bytes, hop_bytes)
+    return _fixed(ctx, node, (container, shared_name), sizes, b"")
+
+
+@kernel("FixedLengthRecordReaderV2", heavy=False)
+def fixed_length_record_reader_v2(
+    *,
+    ctx: KernelContext,
+    node: Node,
+    container: bytes,
+    shared_name: bytes,
+    header_bytes: int,
+    record_bytes: int,
+    footer_bytes: int,
+    hop_bytes: int,
+    encoding: bytes,
+) -> Reader:
+    """A reader of records of one size, in files that may be compressed ("ZLIB", "GZIP")."""
+    sizes = (header_bytes, record_bytes, footer_bytes, hop_bytes)
+    return _fixed(ctx, node, (container, shared_name), sizes, encoding)
 
 
 def _reader(handle: Any) -> Reader:
@@ -107,80 +156,83 @@ def _queue(handle: Any) -> Queue:
     raise InvalidArgumentError(f"the handle of a queue is wanted, not a {type(handle).__name__}")
 
 
-def _permit(ctx: KernelContext, reader: Reader) -> Callable[[bytes], None]:
-    """What says whether a file may be read; names that are not opened may always be."""
-    if reader.kind == "IdentityReader":
-        return lambda work: None
-    return lambda work: require_reading(ctx, os.fsdecode(work))
+def _opener(ctx: KernelContext) -> Opener:
+    def opened(name: bytes) -> BinaryIO:
+        path = path_of(name)
+        require_reading(ctx, path)
+        try:
+            return open(path, "rb")
+        except OSError as error:
+            raise translated(error, path) from error
+
+    return opened
 
 
-def _read_nowait(reader_handle: Any, queue_handle: Any, *, ctx: KernelContext) -> Any:
-    _queue(queue_handle)
-    return _reader(reader_handle).next_nowait()
+def _read_nowait(reader: Any, queue: Any, *, ctx: KernelContext) -> Any:
+    return _reader(reader).read_nowait()
 
 
 @kernel("ReaderRead", "ReaderReadV2", heavy=False, nowait=_read_nowait)
-async def reader_read(reader_handle: Any, queue_handle: Any, *, ctx: KernelContext) -> Record:
-    """(key, value) of the next record, work being taken from the queue as it is needed."""
-    reader = _reader(reader_handle)
-    try:
-        return await reader.next(_queue(queue_handle), _permit(ctx, reader))
-    except OSError as error:
-        raise translated(error, str(error.filename)) from error
+async def reader_read(reader: Any, queue: Any, *, ctx: KernelContext) -> Record:
+    """Key and record (both string, rank 0), waiting for the queue and the file.
+
+    Raises OutOfRangeError where the queue is closed and empty, NotFoundError for a file that is not
+    there, PermissionDeniedError where reading is forbidden, and DataLossError for a damaged file.
+    """
+    record: Record = await _reader(reader).read(_queue(queue), _opener(ctx))
+    return record
+
+
+def _limit(num_records: Any) -> int:
+    count = int(num_records)
+    if count <= 0:
+        raise InvalidArgumentError(f"num_records must be positive, not {count}")
+    return count
+
+
+def _columns(records: Any) -> tuple[Value, Value]:
+    return (
+        strings_like([key for key, _ in records], (len(records),)),
+        strings_like([record for _, record in records], (len(records),)),
+    )
 
 
 @kernel("ReaderReadUpTo", "ReaderReadUpToV2", heavy=False)
 async def reader_read_up_to(
-    reader_handle: Any, queue_handle: Any, num_records: Any, *, ctx: KernelContext
-) -> tuple[Array, Array]:
-    """Keys and values of up to `num_records` (int64, rank 0) records of one piece of work."""
-    reader = _reader(reader_handle)
-    if getattr(num_records, "ndim", 0):
-        raise InvalidArgumentError(f"num_records must be a scalar, not of shape {list(num_records.shape)}")
-    if num_records <= 0:
-        raise InvalidArgumentError(f"num_records must be positive, but is {int(num_records)}")
-    try:
-        keys, values = await reader.next_up_to(_queue(queue_handle), int(num_records), _permit(ctx, reader))
-    except OSError as error:
-        raise translated(error, str(error.filename)) from error
-    return _strings(keys), _strings(values)
-
-
-def _strings(values: list[bytes]) -> Array:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    reader: Any, queue: Any, num_records: Any, *, ctx: KernelContext
+) -> tuple[Value, Value]:
+    """Keys and records (both string [n]), from 1 to `num_records` of one file. Raises as ReaderRead."""
+    return _columns(await _reader(reader).read(_queue(queue), _opener(ctx), _limit(num_records)))
 
 
 @kernel("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2", heavy=False)
-def reader_num_records_produced(reader_handle: Any) -> Any:
-    """How many records were read (int64, rank 0)."""
-    return np.int64(_reader(reader_handle).records_produced)
+def reader_num_records_produced(reader: Any) -> Any:
+    """Records given so far (int64, rank 0)."""
+    return np.int64(_reader(reader).produced)
 
 
 @kernel("ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2", heavy=False)
-def reader_num_work_units_completed(reader_handle: Any) -> Any:
-    """How many pieces of work were read to their end (int64, rank 0)."""
-    return np.int64(_reader(reader_handle).work_finished)
-
-
-@kernel("ReaderSerializeState", "ReaderSerializeStateV2", heavy=False)
-def reader_serialize_state(reader_handle: Any) -> bytes:
-    """The reader's state, for `ReaderRestoreState`."""
-    return _reader(reader_handle).serialize_state()
-
-
-@kernel("ReaderRestoreState", "ReaderRestoreStateV2", heavy=False)
-def reader_restore_state(reader_handle: Any, state: Value) -> None:
-    """Bring a reader back to a state (string, rank 0) of one of its kind."""
-    array = to_array(state)
-    if array.ndim:
-        raise InvalidArgumentError(f"Reader state must be scalar, but had shape: {list(array.shape)}")
-    (value,) = array.reshape(-1).tolist()
-    _reader(reader_handle).restore_state(value)
+def reader_num_work_units_completed(reader: Any) -> Any:
+    """Files finished so far (int64, rank 0)."""
+    return np.int64(_reader(reader).finished)
 
 
 @kernel("ReaderReset", "ReaderResetV2", heavy=False)
-def reader_reset(reader_handle: Any) -> None:
-    """Bring a reader back to where it began."""
-    _reader(reader_handle).reset()
+def reader_reset(reader: Any) -> None:
+    """Begin anew: counts at zero, the current file forgotten."""
+    _reader(reader).reset()
+
+
+@kernel("ReaderSerializeState", "ReaderSerializeStateV2", heavy=False)
+def reader_serialize_state(reader: Any) -> bytes:
+    """The reader's state; UnimplementedError for kinds that have none that can be saved."""
+    return _reader(reader).serialize()
+
+
+@kernel("ReaderRestoreState", "ReaderRestoreStateV2", heavy=False)
+def reader_restore_state(reader: Any, state: Value) -> None:
+    """Put a state back; InvalidArgumentError for bytes that are none."""
+    array = to_array(state)
+    if array.ndim:
+        raise InvalidArgumentError(f"Reader state must be scalar, but had shape: {list(array.shape)}")
+    _reader(reader).restore(array.item())

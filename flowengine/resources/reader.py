@@ -1,282 +1,234 @@
-"""Readers: take names of work from a queue and give out its records, one read after another.
+"""Readers: records out of files whose names come from a queue.
 
-Reads of one reader take turns in order of arrival. Files are read ahead in blocks on a thread, so that
-most reads find their record waiting and the event loop never waits for a disk.
+A reader takes a name when it has none, gives the file's records one by one, and takes the next. Records
+are read ahead on a thread, a block at a time, so that most reads wait for nothing; a failure shows when
+the records before it are out, and stays until `reset`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from contextlib import closing
+from typing import Any, BinaryIO, Final
 
-import numpy as np
 import trio
 
-from flowengine.core import dtypes
-from flowengine.core.arrays import WOULD_WAIT, Value, to_array
+from flowengine.core.arrays import WOULD_WAIT, to_array
 from flowengine.core.errors import InvalidArgumentError, OpError, UnimplementedError
 from flowengine.resources.queue import Queue
-from flowengine.resources.records import Record
+from flowengine.resources.records import Format, Record
 
-#: How far a reader reads ahead: until one of the two is reached.
-_AHEAD_RECORDS: Final = 256
-_AHEAD_BYTES: Final = 1 << 20
+#: A block ends after so many bytes or records.
+BLOCK_BYTES: Final = 512 * 1024
+BLOCK_RECORDS: Final = 512
+
+#: Opens a file for reading, or raises one of our errors. Called on a thread.
+Opener = Callable[[bytes], BinaryIO]
 
 
 class Reader:
-    """See the module.
+    """One reader. `format` reads a file's records; without it each name is a record itself.
 
-    kind      in messages
-    records   opens a piece of work: its records, or OSError when there is no such file
-    at_once   whether a piece of work is one record, known without reading on to be its last
-    inline    whether `records` touches no file and may run on the event loop
+    has_state   whether its state can be saved: it lies between files then
     """
 
     __slots__ = (
-        "__weakref__",
-        "_ahead",
-        "_at_once",
-        "_inline",
-        "_iterator",
+        "_current",
+        "_ended",
+        "_error",
         "_lock",
+        "_ready",
         "_records",
-        "_work",
         "container",
+        "finished",
+        "format",
+        "has_state",
         "kind",
         "name",
-        "records_produced",
-        "work_finished",
-        "work_started",
+        "produced",
+        "started",
     )
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        records: Callable[[bytes], Iterator[Record]],
-        *,
-        at_once: bool = False,
-        inline: bool = False,
-        container: str = "",
-    ) -> None:
+    def __init__(self, kind: str, name: str, container: str, form: Format | None, has_state: bool) -> None:
         self.kind = kind
         self.name = name
         self.container = container
-        self.records_produced = 0
-        self.work_started = 0
-        self.work_finished = 0
-        self._records = records
-        self._at_once = at_once
-        self._inline = inline
+        self.format = form
+        self.has_state = has_state
         self._lock = trio.Lock()
-        self._work = b""
-        self._iterator: Iterator[Record] | None = None
-        #: Records read ahead, then None at the end of the work or the error that stopped it.
-        self._ahead: deque[Record | OpError | OSError | None] = deque()
+        self._records: Iterator[Record] | None = None
+        self._begin()
 
-    def next_nowait(self) -> Any:
-        """The next record if it has been read ahead, or WOULD_WAIT with nothing changed."""
-        if self._ahead and isinstance(self._ahead[0], tuple) and not self._lock.locked():
-            return self._produce()
-        return WOULD_WAIT
+    def _begin(self) -> None:
+        self.started = 0
+        self.finished = 0
+        self.produced = 0
+        self._current = b""
+        self._drop()
 
-    async def next(self, queue: Queue, permit: Callable[[bytes], None]) -> Record:
-        """The next record: of the work in progress, or of the next that the queue has.
+    def _drop(self) -> None:
+        """Forget the file that is being read."""
+        self._ready: deque[Record] = deque()
+        self._ended = False
+        self._error: Exception | None = None
+        self._records = None
 
-        permit   called with a piece of work before it is opened; raises where it must not be
-        Raises OutOfRangeError where the queue is closed and empty, and what opening and reading raise.
-        Cancelled, it has taken no record; work taken from the queue stays in progress.
-        """
-        async with self._lock:
-            while True:
-                if self.work_finished >= self.work_started:
-                    await self._start(queue, permit)
-                if await self._is_ready():
-                    return self._produce()
-                self._finish()
+    def read_nowait(self, count: int | None = None) -> Any:
+        """One record, or a list of `count`; `WOULD_WAIT` where they are not there yet."""
+        if self._lock.locked() or not self._ready:
+            return WOULD_WAIT
+        return self._take(count) if count is None or len(self._ready) >= count else WOULD_WAIT
 
-    async def next_up_to(
-        self, queue: Queue, count: int, permit: Callable[[bytes], None]
-    ) -> tuple[list[bytes], list[bytes]]:
-        """Keys and values of up to `count` records; fewer at the end of a piece of work, but at least one.
-
-        Raises as `next`.
-        """
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        async with self._lock:
-            while len(keys) < count:
-                if self.work_finished >= self.work_started:
-                    await self._start(queue, permit)
-                if await self._is_ready():
-                    key, value = self._produce()
-                    keys.append(key)
-                    values.append(value)
-                    if self.work_finished >= self.work_started:
-                        break
-                else:
-                    self._finish()
-                    if keys:
-                        break
-        return keys, values
-
-    async def _start(self, queue: Queue, permit: Callable[[bytes], None]) -> None:
-        if queue.component_types != (dtypes.string,):
-            raise InvalidArgumentError(
-                f"{self.kind} '{self.name}' needs a queue with one component, a string; "
-                f"'{queue.name}' has {[dtype.name for dtype in queue.component_types]}"
-            )
-        (work,) = await queue.dequeue()
-        if not isinstance(work, bytes):
-            array = to_array(work)
-            if array.size != 1:
-                raise InvalidArgumentError(
-                    f"{self.kind} '{self.name}' needs names one by one, not of shape {list(array.shape)}"
-                )
-            work = array.reshape(-1)[0]
-        permit(work)
-        self._work = work
-        self._iterator = self._records(work)
-        self._ahead.clear()
-        self.work_started += 1
-
-    async def _is_ready(self) -> bool:
-        """Whether there is a record, False at the end; reads ahead where none is waiting."""
-        if not self._ahead:
-            if self._inline:
-                self._read_ahead()
-            else:
-                # Not abandoned when cancelled: the next read must not find the generator running.
-                await trio.to_thread.run_sync(self._read_ahead)
-        first = self._ahead[0]
-        if isinstance(first, Exception):
-            # It stays: reading on in damaged work fails again.
-            raise first
-        return first is not None
-
-    def _read_ahead(self) -> None:
-        if self._iterator is None:
-            self._iterator = self._records(self._work)
-        size = 0
-        try:
-            for record in self._iterator:
-                self._ahead.append(record)
-                size += len(record[1])
-                if len(self._ahead) >= _AHEAD_RECORDS or size >= _AHEAD_BYTES:
-                    return
-            self._ahead.append(None)
-        except (OpError, OSError) as error:
-            self._ahead.append(error)
-
-    def _produce(self) -> Record:
-        record = self._ahead.popleft()
-        assert isinstance(record, tuple)
-        self.records_produced += 1
-        if self._at_once:
-            self._finish()
-        return record
+    def _take(self, count: int | None) -> Any:
+        """One record, or a list of up to `count`, of those that are ready."""
+        wanted = 1 if count is None else min(count, len(self._ready))
+        taken = [self._ready.popleft() for _ in range(wanted)]
+        self.produced += wanted
+        if self._ended and not self._ready and (self.has_state or wanted < (count or 1)):
+            self._finish()  # files of one record are finished with it, others when more is asked for
+        return taken[0] if count is None else taken
 
     def _finish(self) -> None:
-        self._ahead.clear()
-        self._iterator = None
-        self.work_finished = self.work_started
+        self.finished += 1
+        self._ended = False
+        self._records = None
+
+    async def read(self, queue: Queue, opener: Opener, count: int | None = None) -> Any:
+        """The next (key, record), or a list of 1 to `count` of them from one file.
+
+        Raises OutOfRangeError where the queue is closed and empty, what opening the file raises, and
+        DataLossError for one that is damaged.
+        """
+        async with self._lock:
+            while len(self._ready) < (count or 1):
+                if self._ready and (self._ended or self._error is not None):
+                    break
+                if self._error is not None:
+                    raise self._error
+                if self._ended:
+                    self._finish()
+                if self.started == self.finished:
+                    self._current = await self._next_name(queue)
+                    self.started += 1
+                    self._records = self._open(self._current, opener)
+                await self._read_ahead()
+            return self._take(count)
+
+    async def _next_name(self, queue: Queue) -> bytes:
+        element = await queue.dequeue()
+        name = to_array(element[0])
+        if len(element) != 1 or name.size != 1 or not isinstance(name.item(), bytes):
+            raise InvalidArgumentError(
+                f"Expected single string elements in queue '{queue.name}' of reader '{self.name}'"
+            )
+        text: bytes = name.item()
+        return text
+
+    def _open(self, name: bytes, opener: Opener) -> Iterator[Record]:
+        if self.format is None:
+            yield name, name
+            return
+        with closing(opener(name)) as file:
+            yield from self.format(file, name)
+
+    async def _read_ahead(self) -> None:
+        """Read a block of the current file; at its end the file is done with."""
+        records = self._records
+        if records is None:  # its state was restored while it had a file: as if its records were out
+            self._finish()
+            return
+        ended: list[bool] = []
+        errors: list[Exception] = []
+        block: list[Record] = []
+
+        def read() -> None:
+            size = 0
+            try:
+                for record in records:
+                    block.append(record)
+                    size += len(record[1])
+                    if size >= BLOCK_BYTES or len(block) >= BLOCK_RECORDS:
+                        return
+                ended.append(True)
+            except (OpError, OSError, MemoryError) as error:
+                errors.append(error)
+
+        if self.format is None:
+            read()
+        else:
+            await trio.to_thread.run_sync(read)
+        if records is not self._records:
+            return  # it was reset meanwhile
+        self._ready.extend(block)
+        if errors:
+            self._error = errors[0]
+        elif ended:
+            self._ended = True
 
     def reset(self) -> None:
-        """Forget the work in progress and all counts."""
-        self._finish()
-        self._work = b""
-        self.work_started = self.work_finished = self.records_produced = 0
-
-    def serialize_state(self) -> bytes:
-        """Counts and work in progress, as TensorFlow's readers write them.
-
-        Raises UnimplementedError where work can be in progress within a file.
-        """
-        if not self._at_once:
-            raise UnimplementedError(f"{self.kind} '{self.name}' cannot serialize its state")
-        numbers = (self.work_started, self.work_finished, self.records_produced)
-        state = b"".join(
-            bytes([field << 3]) + _varint(number) for field, number in enumerate(numbers, 1) if number
-        )
-        if self._work:
-            state += b"\x22" + _varint(len(self._work)) + self._work
-        return state
-
-    def restore_state(self, state: bytes) -> None:
-        """Go on from what `serialize_state` of a reader of the same kind gave.
-
-        Raises InvalidArgumentError for anything else.
-        """
-        if not self._at_once:
-            raise UnimplementedError(f"{self.kind} '{self.name}' cannot restore its state")
-        fields = _parse_state(state)
-        if fields is None:
-            raise InvalidArgumentError(f"Could not parse state for {self.kind} '{self.name}': {state!r}")
-        started, finished, produced, work = fields
-        if min(started, finished, produced) < 0:
-            raise InvalidArgumentError(
-                f"Unexpected negative value when restoring in {self.kind} '{self.name}'"
-            )
-        if finished > started:
-            raise InvalidArgumentError(
-                f"Inconsistent work started vs. finished when restoring in {self.kind} '{self.name}': "
-                f"{started} vs. {finished}"
-            )
-        self._finish()
-        self.work_started, self.work_finished, self.records_produced = started, finished, produced
-        self._work = work
+        """As new: counts at zero, no file begun."""
+        self._begin()
 
     def destroy(self) -> None:
-        self.reset()
+        self._drop()
 
-    def read(self) -> Value:
-        """What a reference handle to a reader holds: container and name (string vector)."""
-        handle = np.empty(2, dtype=object)
-        handle[:] = [self.container.encode(), self.name.encode()]
-        return handle
+    def serialize(self) -> bytes:
+        """The counts and the current name; UnimplementedError for kinds that read files piece by piece."""
+        if not self.has_state:
+            raise UnimplementedError(f"Reader SerializeState is not supported by {self.kind}")
+        fields = ((8, self.started), (16, self.finished), (24, self.produced))
+        out = b"".join(bytes([tag]) + _varint(value) for tag, value in fields if value)
+        return out + (b"\x22" + _varint(len(self._current)) + self._current if self._current else b"")
+
+    def restore(self, state: bytes) -> None:
+        """What `serialize` gave; InvalidArgumentError for anything else."""
+        if not self.has_state:
+            raise UnimplementedError(f"Reader RestoreState is not supported by {self.kind}")
+        started, finished, produced, current = _parsed_state(state, self.name)
+        if not 0 <= finished <= started <= finished + 1 or produced < 0:
+            raise InvalidArgumentError(
+                f"Invalid reader state for {self.name}: {started} files begun, {finished} finished, "
+                f"{produced} records"
+            )
+        self._begin()
+        self.started, self.finished, self.produced, self._current = started, finished, produced, current
 
 
-def _varint(number: int) -> bytes:
-    number &= 2**64 - 1
-    digits = bytearray()
-    while number > 0x7F:
-        digits.append(0x80 | (number & 0x7F))
-        number >>= 7
-    digits.append(number)
-    return bytes(digits)
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
-def _parse_state(state: bytes) -> tuple[int, int, int, bytes] | None:
-    """(started, finished, produced, work) of a serialised state, or None."""
-    numbers = [0, 0, 0]
-    work = b""
+def _parsed_state(state: bytes, name: str) -> tuple[int, int, int, bytes]:
+    numbers = {8: 0, 16: 0, 24: 0}
+    current = b""
     at = 0
 
-    def read() -> int | None:
+    def varint() -> int:
         nonlocal at
-        number = 0
-        for shift in range(0, 70, 7):
-            if at >= len(state):
-                return None
+        value = shift = 0
+        while shift < 70 and at < len(state):
             byte = state[at]
             at += 1
-            number |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return number
-        return None
+                return value - 2**64 if value >= 2**63 else value
+            shift += 7
+        raise InvalidArgumentError(f"Could not parse state for {name}: {state[:60]!r}")
 
     while at < len(state):
-        tag = state[at]
-        at += 1
-        value = read()
-        if value is None:
-            return None
-        if tag in (0x08, 0x10, 0x18):
-            numbers[(tag >> 3) - 1] = value - 2**64 if value >= 2**63 else value
-        elif tag == 0x22 and at + value <= len(state):
-            work = state[at : at + value]
+        tag = varint()
+        value = varint()
+        if tag in numbers:
+            numbers[tag] = value
+        elif tag == 0x22 and 0 <= value <= len(state) - at:
+            current = state[at : at + value]
             at += value
         else:
-            return None
-    return numbers[0], numbers[1], numbers[2], work
+            raise InvalidArgumentError(f"Could not parse state for {name}: {state[:60]!r}")
+    return numbers[8], numbers[16], numbers[24], current

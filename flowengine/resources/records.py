@@ -1,168 +1,176 @@
-"""Records of files: whole files, lines, blocks of one length, TFRecords. Generators of (key, value).
+"""Files as sequences of (key, record): what the readers read, without a clock or an event loop.
 
-They read as they go and block while they do: whoever runs them does so on a thread. A damaged file is a
-DataLossError that names the file and the offset.
+Each function takes an open file and yields until its end. All may block: they are run on threads. What
+a file claims about itself is checked before anything of the claimed size is allocated.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import closing
-from typing import IO, Any, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from flowengine.core.crc32c import crc32c, mask
 from flowengine.core.errors import DataLossError, InvalidArgumentError, ResourceExhaustedError
 
+#: Bytes of one record.
+RECORD_MAX: Final = 2**31
+
+_PIECE: Final = 256 * 1024
+_HEADER: Final = struct.Struct("<QI")
+_CRC: Final = struct.Struct("<I")
+
 Record: TypeAlias = tuple[bytes, bytes]
 
-#: How much is asked of a file at a time.
-_PIECE: Final = 1 << 20
-#: The longest that a record may become by decompression, lest a small file exhaust the memory.
-_DECOMPRESSED_MAX: Final = 1 << 31
-_HEADER: Final = struct.Struct("<QI")
-_TRAILER: Final = struct.Struct("<I")
+
+class Source(Protocol):
+    """What records are read from: a file, or what a compressed one holds."""
+
+    def read(self, count: int, /) -> bytes: ...
 
 
-class ZlibFile:
-    """Bytes of a zlib stream, decompressed as they are read."""
+#: From an open file and its name to its records.
+Format: TypeAlias = Callable[[BinaryIO, bytes], Iterator[Record]]
 
-    def __init__(self, file: IO[bytes]) -> None:
+
+class Inflated:
+    """The contents of a zlib or gzip stream, decompressed as far as they are asked for."""
+
+    def __init__(self, file: BinaryIO, compression: str, name: bytes) -> None:
         self._file = file
-        self._decoder = zlib.decompressobj()
-        self._ready = b""
+        self._name = name
+        self._window = 15 if compression == "ZLIB" else 31
+        self._machine = zlib.decompressobj(self._window)
+        self._begun = False
 
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end."""
-        parts = []
-        while size:
-            if not self._ready:
-                self._ready = self._more(size)
-                if not self._ready:
+    def read(self, count: int, /) -> bytes:
+        """So many bytes, fewer at the end; DataLossError where the stream is damaged or cut off."""
+        parts: list[bytes] = []
+        missing = count
+        while missing > 0:
+            data = self._machine.unconsumed_tail or self._machine.unused_data or self._file.read(_PIECE)
+            if self._machine.eof:
+                if not data:
                     break
-            part, self._ready = self._ready[:size], self._ready[size:]
-            parts.append(part)
-            size -= len(part)
+                self._machine = zlib.decompressobj(self._window)
+            elif not data:
+                # What is left inside of the machine comes out without input.
+                rest = self._machine.decompress(b"", missing)
+                if not rest:
+                    if self._begun:
+                        raise self._damaged("the compressed stream ends too early")
+                    break
+                parts.append(rest)
+                missing -= len(rest)
+                continue
+            self._begun = True
+            try:
+                piece = self._machine.decompress(data, missing)
+            except zlib.error as error:
+                raise self._damaged(str(error)) from error
+            parts.append(piece)
+            missing -= len(piece)
         return b"".join(parts)
 
-    def _more(self, size: int) -> bytes:
-        while not self._decoder.eof:
-            compressed = self._decoder.unconsumed_tail or self._file.read(_PIECE)
-            if not compressed:
-                raise zlib.error("the compressed stream ends early")
-            data = self._decoder.decompress(compressed, max(size, _PIECE))
-            if data:
-                return data
-        return b""
-
-    def close(self) -> None:
-        self._file.close()
+    def _damaged(self, why: str) -> DataLossError:
+        return DataLossError(f"{_shown(self._name)}: damaged before offset {self._file.tell()}: {why}")
 
 
-def open_stream(path: str, compression: str) -> Any:
-    """A file to read from, decompressed; InvalidArgumentError for an unknown compression."""
-    if compression == "":
-        return open(path, "rb", buffering=_PIECE)
-    if compression == "GZIP":
-        return gzip.open(path, "rb")
-    if compression == "ZLIB":
-        return ZlibFile(open(path, "rb"))
-    raise InvalidArgumentError(f"unknown compression {compression!r}: it must be empty, 'ZLIB' or 'GZIP'")
+def _shown(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
 
 
-def whole_file(work: bytes) -> Iterator[Record]:
-    """The file's name and all that it holds."""
-    with open(os.fsdecode(work), "rb") as file:
-        yield work, file.read()
+def source_of(file: BinaryIO, compression: str, name: bytes) -> Source:
+    """The file itself, or what it holds where it is compressed ("ZLIB", "GZIP")."""
+    return Inflated(file, compression, name) if compression else file
 
 
-def text_lines(work: bytes, skip_header_lines: int) -> Iterator[Record]:
-    """`name:number` and a line without its end; numbers count from 1, skipped lines included."""
-    with open(os.fsdecode(work), "rb", buffering=_PIECE) as file:
-        for number, line in enumerate(file, 1):
-            if number > skip_header_lines:
-                yield b"%s:%d" % (work, number), line.rstrip(b"\n").replace(b"\r", b"")
+def checked_compression(compression: bytes) -> str:
+    """ "", "ZLIB" or "GZIP"; InvalidArgumentError for others."""
+    if compression not in (b"", b"NONE", b"ZLIB", b"GZIP"):
+        raise InvalidArgumentError(f"compression {_shown(compression)!r} is not one of '', 'ZLIB', 'GZIP'")
+    return "" if compression == b"NONE" else compression.decode()
+
+
+def _exactly(source: Source, count: int) -> bytes:
+    """So many bytes, fewer at the end, in memory that grows with what there is."""
+    if count <= _PIECE:
+        return source.read(count)
+    parts: list[bytes] = []
+    while count:
+        part = source.read(min(count, 16 * _PIECE))
+        if not part:
+            break
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def tf_records(source: Source, name: bytes) -> Iterator[Record]:
+    """Length, its checksum, the record, its checksum; the key is `name:offset`.
+
+    Raises DataLossError with file and offset for a checksum that does not fit and for a record cut off.
+    """
+    offset = 0
+    while True:
+        header = source.read(12)
+        if not header:
+            return
+        where = f"{_shown(name)}, record at offset {offset}: "
+        if len(header) < 12:
+            raise DataLossError(f"{where}truncated record: {len(header)} of 12 bytes of its header are there")
+        length, length_crc = _HEADER.unpack(header)
+        if mask(crc32c(header[:8])) != length_crc:
+            raise DataLossError(f"{where}corrupted record: the checksum of its length does not fit")
+        if length > RECORD_MAX:
+            raise ResourceExhaustedError(f"{where}it claims {length} bytes; the limit is {RECORD_MAX}")
+        data = _exactly(source, length + 4)
+        if len(data) < length + 4:
+            raise DataLossError(f"{where}truncated record: {len(data)} of {length + 4} bytes are there")
+        record = data[:length]
+        if mask(crc32c(record)) != _CRC.unpack_from(data, length)[0]:
+            raise DataLossError(f"{where}corrupted record: the checksum of its data does not fit")
+        yield b"%s:%d" % (name, offset), record
+        offset += 16 + length
+
+
+def lines(file: BinaryIO, name: bytes, skip: int = 0) -> Iterator[Record]:
+    """Lines without their ends; the key is `name:number`, counted from 1 and with those skipped."""
+    for number, line in enumerate(file, 1):
+        if number > skip:
+            if line.endswith(b"\n"):
+                line = line[:-1]
+            yield b"%s:%d" % (name, number), line.replace(b"\r", b"")
 
 
 def fixed_length(
-    work: bytes, *, header: int, record: int, footer: int, hop: int, compression: str
+    source: Source, name: bytes, *, header: int, record: int, footer: int, hop: int
 ) -> Iterator[Record]:
-    """`name:number` and a block of `record` bytes, each `hop` after the one before, counted from 0."""
-    path = os.fsdecode(work)
-    with closing(open_stream(path, compression)) as file:
-        if compression:
-            data = _all_of(file, path)
-            limit = len(data) - footer
-        else:
-            data = b""
-            limit = os.fstat(file.fileno()).st_size - footer
-        number, at = 0, header
-        while at + record <= limit:
-            if compression:
-                block = data[at : at + record]
-            else:
-                file.seek(at)
-                block = file.read(record)
-            if len(block) < record:
-                raise DataLossError(f"{path}: truncated record at {at}")
-            yield b"%s:%d" % (work, number), block
-            number += 1
-            at += hop or record
+    """Pieces of `record` bytes, each `hop` (0: `record`) after the last; the key is `name:number`.
 
-
-def tf_records(work: bytes, compression: str) -> Iterator[Record]:
-    """`name:offset` and a record of a TFRecord file; both checksums of each are verified."""
-    path = os.fsdecode(work)
-    with closing(open_stream(path, compression)) as file:
-        size = None if compression else os.fstat(file.fileno()).st_size
-        offset = 0
-        while True:
-            header = _read(file, _HEADER.size, path, offset)
-            if not header:
+    Raises DataLossError for a file without room for the header.
+    """
+    if len(_exactly(source, header)) < header:
+        raise DataLossError(f"{_shown(name)}: shorter than its header of {header} bytes")
+    step = hop or record
+    held = b""
+    number = 0
+    while True:
+        held += _exactly(source, max(0, record + footer - len(held)))
+        if len(held) < record + footer:
+            return
+        yield b"%s:%d" % (name, number), held[:record]
+        number += 1
+        skipped = step - len(held)
+        held = held[step:]
+        while skipped > 0:
+            piece = len(source.read(min(skipped, _PIECE)))
+            if not piece:
                 return
-            if len(header) < _HEADER.size:
-                raise DataLossError(f"{path}: truncated record at {offset}")
-            length, checksum = _HEADER.unpack(header)
-            if mask(crc32c(header[:8])) != checksum:
-                raise DataLossError(f"{path}: corrupted record at {offset}: its length fails its checksum")
-            left = None if size is None else size - offset - _HEADER.size - _TRAILER.size
-            if left is not None and length > left:
-                raise DataLossError(f"{path}: truncated record at {offset}")
-            if length > _DECOMPRESSED_MAX and left is None:
-                raise ResourceExhaustedError(
-                    f"{path}: the record at {offset} would have {length} bytes; at most {_DECOMPRESSED_MAX} "
-                    "are decompressed"
-                )
-            value = _read(file, length, path, offset)
-            trailer = _read(file, _TRAILER.size, path, offset)
-            if len(value) < length or len(trailer) < _TRAILER.size:
-                raise DataLossError(f"{path}: truncated record at {offset}")
-            if mask(crc32c(value)) != _TRAILER.unpack(trailer)[0]:
-                raise DataLossError(f"{path}: corrupted record at {offset}: its data fail their checksum")
-            yield b"%s:%d" % (work, offset), value
-            offset += _HEADER.size + length + _TRAILER.size
+            skipped -= piece
 
 
-def _read(file: Any, size: int, path: str, offset: int) -> bytes:
-    """Up to `size` bytes, asked for in pieces, so that a length that lies costs no memory."""
-    parts = []
-    try:
-        while size:
-            part: bytes = file.read(min(size, _PIECE))
-            if not part:
-                break
-            parts.append(part)
-            size -= len(part)
-    except (zlib.error, gzip.BadGzipFile, EOFError) as error:
-        raise DataLossError(f"{path}: damaged compression near record at {offset}: {error}") from error
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _all_of(file: Any, path: str) -> bytes:
-    data = _read(file, _DECOMPRESSED_MAX + 1, path, 0)
-    if len(data) > _DECOMPRESSED_MAX:
-        raise ResourceExhaustedError(f"{path} has more than {_DECOMPRESSED_MAX} bytes when decompressed")
-    return data
+def whole(file: BinaryIO, name: bytes) -> Iterator[Record]:
+    """All of the file; the key is its name."""
+    yield name, file.read()
