@@ -6,7 +6,7 @@ wraps. Floats follow IEEE 754.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import INTEGERS, register_ufunc
+
+#: Elements from which a remainder by one number is made of a quotient by it.
+_SCALAR_DIVISOR_MIN: Final = 256
 
 
 def _check_divisor(x: Array, y: Array) -> None:
@@ -71,6 +74,11 @@ register_ufunc("TruncateMod", np.fmod)
 def floor_mod_integer(xp: Any, x: Array, y: Array) -> Any:
     """The remainder with the sign of y."""
     _check_divisor(x, y)
+    if y.ndim == 0 and x.size >= _SCALAR_DIVISOR_MIN:
+        # NumPy divides by one number without dividing; its remainder does not.
+        quotient = xp.floor_divide(x, y)
+        xp.multiply(quotient, y, quotient)
+        return xp.subtract(x, quotient, quotient)
     return xp.remainder(x, y)
 
 

@@ -35,7 +35,10 @@ def rsqrt_grad(xp: Any, y: Array, dy: Array) -> Any:
     """-dy y^3 / 2, y = 1 / sqrt(x)."""
     y = _conj(xp, y)
     cube = xp.multiply(xp.square(y), y)
-    return xp.multiply(xp.multiply(dy, cube), y.dtype.type(-0.5))
+    if y.ndim == 0:
+        return dy * cube * y.dtype.type(-0.5)
+    xp.multiply(dy, cube, cube)
+    return xp.multiply(cube, y.dtype.type(-0.5), cube)
 
 
 @float_kernel("SigmoidGrad", fresh=True)

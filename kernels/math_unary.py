@@ -89,7 +89,8 @@ register_ufunc("Sign", np.sign)
 @float_kernel("Rsqrt", fresh=True)
 def rsqrt(xp: Any, x: Array) -> Any:
     """1 / sqrt(x)."""
-    return xp.reciprocal(xp.sqrt(x))
+    root = xp.sqrt(x)
+    return xp.reciprocal(root, root) if x.ndim else xp.reciprocal(root)
 
 
 @kernel("Sigmoid", types={"T": NARROW}, fresh=True)

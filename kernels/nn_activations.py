@@ -112,7 +112,9 @@ def selu_grad(xp: Any, gradients: Array, outputs: Array) -> Any:
 @float_kernel("Softplus", fresh=True)
 def softplus(xp: Any, features: Array) -> Any:
     """log(1 + exp(x)), without overflow."""
-    return xp.logaddexp(features, features.dtype.type(0))
+    # max(x, 0) + log(1 + exp(-|x|)): what is left of the exponential never overflows.
+    rest = xp.negative(xp.absolute(features))
+    return relu(xp, features) + xp.log1p(xp.exp(rest))
 
 
 @float_kernel("SoftplusGrad", fresh=True)

@@ -16,11 +16,13 @@ from flowengine.core.dtypes import float32, float64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.ufuncs import by_channel, float_kernel, shape_text
+from flowengine.kernels.ufuncs import by_channel, channel_sums, float_kernel, shape_text
 from flowengine.kernels.windows import from_channels_last, is_channels_first, to_channels_last
 
 #: Elements of a block of rows.
 _BLOCK: Final = 1 << 16
+#: Channels up to which neighbours are summed by a matrix product.
+_BAND_MAX: Final = 256
 
 
 def _rows(x: Array, channels_first: bool) -> Array:
@@ -57,13 +59,13 @@ def _statistics(rows: Array) -> tuple[Array, Array]:
     """Mean and mean squared deviation of each column."""
     share = np.float32(1) / np.float32(rows.shape[0])
     # Far from 0 the last bit of the mean shows in what is centred by it: rounded as TensorFlow rounds.
-    mean = np.add.reduce(rows, axis=0) * share
+    mean = channel_sums(rows) * share
     squares = np.zeros_like(mean)
     for part in _parts(rows):
         block = rows[part]
         centred = by_channel(np.subtract, block, mean, np.empty_like(block))
         np.multiply(centred, centred, out=centred)
-        squares += np.add.reduce(centred, axis=0)
+        squares += channel_sums(centred)
     return mean, squares * share
 
 
@@ -125,13 +127,13 @@ def _batch_norm_grad(
         )
     rows, upstream = _rows(x, first), _rows(gradient, first)
     inverse = np.float32(1) / np.sqrt(variance + np.float32(attrs["epsilon"]))
-    offset_backprop = np.add.reduce(upstream, axis=0)
+    offset_backprop = channel_sums(upstream)
     along = np.zeros_like(offset_backprop)
     for part in _parts(rows):
         block = rows[part]
         centred = by_channel(np.subtract, block, mean, np.empty_like(block))
         np.multiply(centred, upstream[part], out=centred)
-        along += np.add.reduce(centred, axis=0)
+        along += channel_sums(centred)
     scale_backprop = along * inverse
     factor = scale * inverse
     result = np.empty_like(rows)
@@ -215,12 +217,34 @@ def batch_norm_with_global_normalization_grad(
 
 def _banded_sum(values: Array, radius: int) -> Array:
     """Along the last axis, the sum of each element with its neighbours up to `radius` away."""
-    result = values.copy()
     depth = values.shape[-1]
+    if depth <= _BAND_MAX:
+        # A product with a matrix of ones near its diagonal: cheaper than sums of shifted channels.
+        places = np.arange(depth)
+        band = (np.abs(places[:, None] - places) <= radius).astype(values.dtype)
+        product: Array = np.dot(values.reshape(-1, depth), band)
+        return product.reshape(values.shape)
+    result = values.copy()
     for distance in range(1, min(radius, depth - 1) + 1):
         result[..., distance:] += values[..., :-distance]
         result[..., :-distance] += values[..., distance:]
     return result
+
+
+def _inverse_power(norm: Array, beta: float) -> Array:
+    """norm ** -beta, with square roots for the exponents that networks use."""
+    if beta == 0.5:
+        root: Array = np.sqrt(norm)
+    elif beta == 0.75:
+        root = np.sqrt(norm)
+        root *= np.sqrt(root)
+    elif beta == 1.0:
+        root = norm
+    else:
+        power: Array = np.power(norm, norm.dtype.type(-beta))
+        return power
+    inverse: Array = np.reciprocal(root)
+    return inverse
 
 
 def _response_norm(x: Array, radius: int, bias: float, alpha: float) -> Array:
@@ -236,7 +260,7 @@ def _response_norm(x: Array, radius: int, bias: float, alpha: float) -> Array:
 def lrn(xp: Any, x: Array, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
     """x / (bias + alpha * sum of the squares of neighbouring channels) ** beta."""
     norm = _response_norm(x, depth_radius, bias, alpha)
-    return xp.multiply(x, xp.power(norm, x.dtype.type(-beta), out=norm), out=norm)
+    return xp.multiply(x, _inverse_power(norm, beta))
 
 
 @float_kernel("LRNGrad", fresh=True)
@@ -262,5 +286,5 @@ def lrn_grad(
     along = _banded_sum(input_grads * output_image / norm, depth_radius)
     along *= input_image
     along *= dtype(-2.0 * alpha * beta)
-    along += input_grads * xp.power(norm, dtype(-beta))
+    along += input_grads * _inverse_power(norm, beta)
     return along

@@ -5,7 +5,7 @@ The greatest logit of a row is subtracted first, so that nothing overflows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.ufuncs import float_kernel, shape_text
 
 #: Label values that an error message shows.
-_LABELS_SHOWN = 32
+_LABELS_SHOWN: Final = 32
+#: Elements of a block of rows that stays in cache through its passes.
+_BLOCK: Final = 1 << 16
 
 
 def _check_rank(logits: Array) -> None:
@@ -33,9 +35,18 @@ def _shifted(xp: Any, logits: Array) -> Any:
 def softmax(xp: Any, logits: Array) -> Any:
     """exp(x) over its sum along the last axis; (..., C)."""
     _check_rank(logits)
-    weights = _shifted(xp, logits)
-    xp.exp(weights, weights)
-    return xp.divide(weights, xp.add.reduce(weights, -1, None, None, True), weights)
+    if logits.size <= _BLOCK or logits.ndim != 2:
+        weights = _shifted(xp, logits)
+        xp.exp(weights, weights)
+        return xp.divide(weights, xp.add.reduce(weights, -1, None, None, True), weights)
+    result = xp.empty(logits.shape, logits.dtype)
+    step = max(1, _BLOCK // logits.shape[1])
+    for start in range(0, logits.shape[0], step):
+        rows, part = logits[start : start + step], result[start : start + step]
+        xp.subtract(rows, xp.maximum.reduce(rows, -1, None, None, True), part)
+        xp.exp(part, part)
+        xp.divide(part, xp.add.reduce(part, -1, None, None, True), part)
+    return result
 
 
 @float_kernel("LogSoftmax", fresh=True)

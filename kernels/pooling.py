@@ -156,10 +156,18 @@ def mean(x: Array, geometry: Windows) -> Array:
 
 def mean_gradient(gradient: Array, geometry: Windows) -> Array:
     """The gradient of (N, *sizes, C): each window's spread evenly over its real elements."""
-    padded = np.zeros((gradient.shape[0], *geometry.padded, gradient.shape[-1]), gradient.dtype)
-    if gradient.size:
-        share = gradient / counts(geometry, gradient.dtype)
-        for part, target in zip(share, padded, strict=True):
-            for offset in _offsets(geometry):
-                target[geometry.slices(offset)] += part
-    return np.ascontiguousarray(geometry.crop(padded))
+    if not gradient.size:
+        return np.zeros((gradient.shape[0], *geometry.sizes, gradient.shape[-1]), gradient.dtype)
+    # Spread along one axis after the other, the last first: there is least to spread then.
+    current = gradient / counts(geometry, gradient.dtype)
+    for axis in range(len(geometry.window) - 1, -1, -1):
+        shape = list(current.shape)
+        shape[axis + 1] = geometry.padded[axis]
+        spread = np.zeros(shape, gradient.dtype)
+        lead = (slice(None),) * (axis + 1)
+        step, count = geometry.strides[axis], geometry.out[axis]
+        for offset in range(geometry.window[axis]):
+            spread[(*lead, slice(offset, offset + (count - 1) * step + 1, step))] += current
+        before = geometry.before[axis]
+        current = spread[(*lead, slice(before, before + geometry.sizes[axis]))]
+    return np.ascontiguousarray(current)

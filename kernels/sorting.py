@@ -36,6 +36,19 @@ def _top_row(row: Array, k: int) -> Array:
     return chosen[_descending(row[chosen])]
 
 
+def _top_rows(rows: Array, k: int) -> Array:
+    """Positions of the k greatest of each row, in order."""
+    width = rows.shape[1]
+    threshold = np.partition(rows, width - k, axis=1)[:, width - k]
+    above = rows >= threshold[:, None]
+    if np.count_nonzero(above) != rows.shape[0] * k:
+        # Somewhere more elements than wanted reach the threshold (or a NaN hides some): row by row.
+        return np.stack([_top_row(row, k) for row in rows])
+    chosen = np.nonzero(above)[1].reshape(-1, k)
+    order = _descending(np.take_along_axis(rows, chosen, axis=1))
+    return np.take_along_axis(chosen, order, axis=1)
+
+
 def _unsorted_row(row: Array, k: int) -> list[int]:
     """Positions of the k greatest in the order in which TensorFlow's heap of the best is left."""
     heap: list[tuple[Any, int]] = []
@@ -69,7 +82,7 @@ def _top(x: Array, k: int, in_order: bool) -> Any:
     elif not in_order and k < width <= _HEAP_WIDTH_MAX:
         place = np.array([_unsorted_row(row, k) for row in rows])
     elif width >= _PARTITION_RATIO * k and width > 64:
-        place = np.stack([_top_row(row, k) for row in rows])
+        place = _top_rows(rows, k)
     else:
         place = _descending(rows)[:, :k]
     values = np.take_along_axis(rows, place, axis=1) if x.size else rows[:, :k]

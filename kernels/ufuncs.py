@@ -148,6 +148,20 @@ def by_channel(ufunc: Any, rows: Any, vector: Any, out: Any) -> Any:
     return out
 
 
+def channel_sums(rows: Any) -> Any:
+    """The sums of the columns of (N, C), C-contiguous, C possibly small; see `by_channel`."""
+    count, channels = rows.shape
+    repeat = _TILE // channels if channels else 0
+    if repeat < 2 or count < 2 * repeat:
+        return np.add.reduce(rows, 0)
+    whole = count // repeat * repeat
+    partial = np.add.reduce(rows[:whole].reshape(-1, repeat * channels), 0)
+    total = np.add.reduce(partial.reshape(repeat, channels), 0)
+    if whole < count:
+        total += np.add.reduce(rows[whole:], 0)
+    return total
+
+
 def shape_text(value: Any) -> str:
     """A shape as TensorFlow's messages write it: `[2,3]`."""
     return "[" + ",".join(map(str, np.shape(value))) + "]"
