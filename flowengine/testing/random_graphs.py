@@ -65,7 +65,7 @@ class GraphWriter:
         self._statements: list[Callable[[_Block], None]] = [self._write_op] * 6
         self._statements += [self._write_constant, self._write_split, self._write_tensor_array]
         self._statements += [self._write_conditional] * conditionals + [self._write_loop] * loops
-        self._statements += [self._write_division] * 2 * failing
+        self._statements += [self._write_division] * 8 * failing
         self._root = _Block(self.graph, depth=0)
 
     def write(self, depth: int) -> None:
