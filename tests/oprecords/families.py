@@ -6,16 +6,19 @@ from typing import Final
 
 from tests.oprecords import (
     array,
+    blocks,
+    convolution,
     image,
     indexing,
     math_binary,
     math_unary,
     nn,
+    pooling,
     random,
     reductions,
+    segments,
     state,
     training,
-    windows,
 )
 from tests.oprecords.record import OpRecord
 
@@ -27,9 +30,12 @@ RECORDS: Final[list[OpRecord]] = [
     *image.RECORDS,
     *random.RECORDS,
     *state.RECORDS,
-    *windows.RECORDS,
+    *convolution.RECORDS,
+    *pooling.RECORDS,
     *array.RECORDS,
     *indexing.RECORDS,
+    *segments.RECORDS,
+    *blocks.RECORDS,
     *training.RECORDS,
 ]
 

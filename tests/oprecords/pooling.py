@@ -1,0 +1,253 @@
+"""Pooling, dilation and patches, against the windows that define them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.oprecords.record import FLOATS, OpRecord, Sample, bad, sample
+from tests.oprecords.windows import windows
+
+_TYPES = {"T": ("float32", "float64", "float16")}
+
+
+def _pool(x: Any, ksize: Any, strides: Any, padding: bytes) -> Iterator[tuple[Any, Any]]:
+    """Each output place with the input places of its window."""
+    _, pairs = windows(x.shape[1:-1], ksize[1:-1], strides[1:-1], [1] * (x.ndim - 2), padding)
+    for o, group in itertools.groupby(pairs, lambda p: p[0]):
+        yield o, [i for _, i, _ in group]
+
+
+def _out_shape(x: Any, ksize: Any, strides: Any, padding: bytes) -> tuple[int, ...]:
+    outs, _ = windows(x.shape[1:-1], ksize[1:-1], strides[1:-1], [1] * (x.ndim - 2), padding)
+    return (x.shape[0], *outs, x.shape[-1])
+
+
+class _Pool:
+    """Max or mean of windows, or what flows back through them; `moved` where the op's format is NCHW."""
+
+    attr_names = ("ksize", "strides", "padding", "data_format")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *inputs: Any, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
+        if data_format.startswith(b"NC"):
+            inputs = tuple(np.moveaxis(x, 1, -1) for x in inputs)
+            ksize, strides = [(*v[:1], *v[2:], v[1]) for v in (ksize, strides)]
+            return np.moveaxis(self.function(*inputs, ksize, strides, padding), -1, 1)
+        return self.function(*inputs, ksize, strides, padding)
+
+
+def _reduce_windows(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def pooled(x: Any, ksize: Any, strides: Any, padding: bytes) -> Any:
+        y = np.zeros(_out_shape(x, ksize, strides, padding), x.dtype)
+        for o, places in _pool(x, ksize, strides, padding):
+            y[(slice(None), *o)] = reduce(np.stack([x[(slice(None), *i)] for i in places]), 0)
+        return y
+
+    return pooled
+
+
+def _winners(x: Any, ksize: Any, strides: Any, padding: bytes) -> Iterator[tuple[Any, Any]]:
+    """(index of an output, index of the input that it came from)."""
+    for o, places in _pool(x, ksize, strides, padding):
+        best = np.argmax(np.stack([x[(slice(None), *i)] for i in places]), 0)
+        for n, c in np.ndindex(*best.shape):
+            yield (n, *o, c), (n, *places[best[n, c]], c)
+
+
+def _max_grad(x: Any, y: Any, g: Any, ksize: Any, strides: Any, padding: bytes) -> Any:
+    result = np.zeros_like(x)
+    for o, i in _winners(x, ksize, strides, padding):
+        result[i] += g[o]
+    return result
+
+
+def _max_grad_grad(x: Any, y: Any, g: Any, ksize: Any, strides: Any, padding: bytes) -> Any:
+    result = np.zeros_like(y)
+    for o, i in _winners(x, ksize, strides, padding):
+        result[o] = g[i]
+    return result
+
+
+class _AvgGrad:
+    attr_names = _Pool.attr_names
+
+    def __call__(
+        self, shape: Any, g: Any, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
+    ) -> Any:
+        result = np.zeros(tuple(shape))
+        for o, places in _pool(result, ksize, strides, padding):
+            for i in places:
+                result[(slice(None), *i)] += g[(slice(None), *o)] / len(places)
+        return result
+
+
+def _with_argmax(x: Any, *, ksize: Any, strides: Any, padding: bytes) -> tuple[Any, Any]:
+    y = np.zeros(_out_shape(x, ksize, strides, padding))
+    index = np.zeros(y.shape, int)
+    for o, i in _winners(x, ksize, strides, padding):
+        y[o], index[o] = x[i], np.ravel_multi_index(i[1:], x.shape[1:])
+    return y, index
+
+
+def _patches(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: bytes) -> Any:
+    outs, pairs = windows(x.shape[1:-1], ksizes[1:-1], strides[1:-1], rates[1:-1], padding)
+    y = np.zeros((x.shape[0], *outs, *ksizes[1:-1], x.shape[-1]), x.dtype)
+    for o, i, k in pairs:
+        here: Any = (slice(None), *o, *k)
+        y[here] = x[(slice(None), *i)]
+    return y.reshape(x.shape[0], *outs, -1)
+
+
+def _volume_patches(x: Any, *, ksizes: Any, strides: Any, padding: bytes) -> Any:
+    return _patches(x, ksizes=ksizes, strides=strides, rates=[1] * x.ndim, padding=padding)
+
+
+class _Dilation:
+    """Largest sum of input and filter in a window, or its gradient; the first of equals wins."""
+
+    attr_names = ("strides", "rates", "padding")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(self, x: Any, w: Any, g: Any = None, *, strides: Any, rates: Any, padding: bytes) -> Any:
+        outs, pairs = windows(x.shape[1:-1], w.shape[:2], strides[1:-1], rates[1:-1], padding)
+        y, dx, dw = np.zeros((x.shape[0], *outs, x.shape[-1])), np.zeros(x.shape), np.zeros(w.shape)
+        for o, group in itertools.groupby(pairs, lambda p: p[0]):
+            members = [(i, k) for _, i, k in group]
+            sums = np.stack([x[(slice(None), *i)] + w[k] for i, k in members])
+            at: Any = (slice(None), *o)
+            y[at] = sums.max(0)
+            if g is None:
+                continue
+            best = sums.argmax(0)
+            for n, c in np.ndindex(*best.shape):
+                i, k = members[best[n, c]]
+                dx[(n, *i, c)] += g[(n, *o, c)]
+                dw[(*k, c)] += g[(n, *o, c)]
+        return {"forward": y, "input": dx, "filter": dw}[self.kind]
+
+
+_P = np.random.RandomState(3).permutation(2 * 5 * 4 * 2).reshape(2, 5, 4, 2) / 8.0 - 3
+_POOLS: list[dict[str, Any]] = [
+    {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"},
+    {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1], "padding": "SAME"},
+]
+_P5 = np.random.RandomState(4).permutation(4 * 3 * 4 * 2).reshape(1, 4, 3, 4, 2) / 8.0
+_POOLS5: list[dict[str, Any]] = [{"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 2, 2, 1], "padding": "SAME"}]
+_ZERO = bad("InvalidArgumentError", "", _P, ksize=[1, 9, 9, 1], strides=[1, 1, 1, 1], padding="VALID")
+
+
+def _through(x: Any, calls: Sequence[dict[str, Any]], *, second: bool = False) -> list[Sample]:
+    """Samples of a gradient of max pooling; gradients are whole numbers, which add up alike in any order."""
+    samples = []
+    for call in calls:
+        y = _reduce_windows(np.max)(x, call["ksize"], call["strides"], call["padding"].encode())
+        g = np.arange(x.size if second else y.size).reshape(x.shape if second else y.shape) % 7.0
+        samples.append(sample(x, y, g, **call))
+    return samples
+
+
+def _v2(samples: Sequence[Sample]) -> list[Sample]:
+    """The window as inputs instead of attributes."""
+    return [
+        Sample((*s.inputs, s.attrs["ksize"], s.attrs["strides"]), {"padding": s.attrs["padding"]})
+        for s in samples
+    ]
+
+
+class _V2:
+    attr_names = ("padding", "data_format")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.pool = _Pool(function)
+
+    def __call__(self, *inputs: Any, padding: bytes, data_format: bytes) -> Any:
+        *values, ksize, strides = inputs
+        return self.pool(
+            *values, ksize=tuple(ksize), strides=tuple(strides), padding=padding, data_format=data_format
+        )
+
+
+def _pools() -> list[OpRecord]:
+    maximum, mean = _reduce_windows(np.max), _reduce_windows(np.mean)
+    flat, volume = [sample(_P, **c) for c in _POOLS], [sample(_P5, **c) for c in _POOLS5]
+    three, whole = (
+        {"T": ("float32", "float64", "float16")},
+        {"T": ("float32", "float64", "int32", "int64", "uint8")},
+    )
+    single = {"T": ("float32",)}
+    argmax = [sample(_P, **c) for c in _POOLS]
+    averages = [sample(s.inputs[0].shape, s.inputs[2], **s.attrs) for s in _through(_P, _POOLS)]
+    averages5 = [sample(s.inputs[0].shape, s.inputs[2], **s.attrs) for s in _through(_P5, _POOLS5)]
+    return [
+        OpRecord("MaxPool", flat, _Pool(maximum), [_ZERO], whole, differentiable=True),
+        OpRecord("MaxPoolV2", _v2(flat), _V2(maximum), dtypes=whole, differentiable=True),
+        OpRecord("MaxPool3D", volume, _Pool(maximum), dtypes=single, differentiable=True),
+        OpRecord("AvgPool", flat, _Pool(mean), [_ZERO], three, loose=2, differentiable=True),
+        OpRecord("AvgPool3D", volume, _Pool(mean), dtypes=three, loose=2, differentiable=True),
+        OpRecord("MaxPoolGrad", _through(_P, _POOLS), _Pool(_max_grad), dtypes=three, differentiable=True),
+        OpRecord(
+            "MaxPoolGradV2", _v2(_through(_P, _POOLS)), _V2(_max_grad), dtypes=three, differentiable=True
+        ),
+        OpRecord(
+            "MaxPool3DGrad",
+            _through(_P5, _POOLS5),
+            _Pool(_max_grad),
+            only=[{"T": "float32", "TInput": "float32"}],
+        ),
+        OpRecord("MaxPoolGradGrad", _through(_P, _POOLS, second=True), _Pool(_max_grad_grad), dtypes=single),
+        OpRecord(
+            "MaxPoolGradGradV2", _v2(_through(_P, _POOLS, second=True)), _V2(_max_grad_grad), dtypes=single
+        ),
+        OpRecord(
+            "MaxPool3DGradGrad", _through(_P5, _POOLS5, second=True), _Pool(_max_grad_grad), dtypes=single
+        ),
+        OpRecord("MaxPoolWithArgmax", argmax, _with_argmax, dtypes=three, differentiable=True),
+        OpRecord("AvgPoolGrad", averages, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
+        OpRecord("AvgPool3DGrad", averages5, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
+    ]
+
+
+_SPREAD = {"strides": [1, 2, 1, 1], "rates": [1, 1, 2, 1], "padding": "SAME"}
+_SHARP = np.random.RandomState(5).permutation(3 * 2 * 2).reshape(3, 2, 2) / 16.0
+_DILATED = _Dilation("forward")(_P, _SHARP, strides=(1, 2, 1, 1), rates=(1, 1, 2, 1), padding=b"SAME")
+_BACK = np.arange(_DILATED.size).reshape(_DILATED.shape) % 5.0
+_PATCH = {"ksizes": [1, 2, 3, 1], "strides": [1, 1, 2, 1], "rates": [1, 2, 1, 1]}
+
+RECORDS = [
+    *_pools(),
+    OpRecord(
+        "Dilation2D",
+        [sample(_P, _SHARP, **_SPREAD)],
+        _Dilation("forward"),
+        dtypes=_TYPES,
+        differentiable=True,
+    ),
+    OpRecord(
+        "Dilation2DBackpropInput", [sample(_P, _SHARP, _BACK, **_SPREAD)], _Dilation("input"), dtypes=_TYPES
+    ),
+    OpRecord(
+        "Dilation2DBackpropFilter", [sample(_P, _SHARP, _BACK, **_SPREAD)], _Dilation("filter"), dtypes=_TYPES
+    ),
+    OpRecord(
+        "ExtractImagePatches",
+        [sample(_P, **_PATCH, padding=p) for p in ("SAME", "VALID")],
+        _patches,
+        dtypes={"T": (*FLOATS, "int32", "uint8")},
+        differentiable=True,
+    ),
+    OpRecord(
+        "ExtractVolumePatches",
+        [sample(_P5, ksizes=[1, 2, 1, 2, 1], strides=[1, 1, 2, 2, 1], padding=p) for p in ("SAME", "VALID")],
+        _volume_patches,
+        dtypes={"T": ("float32", "float64", "int32")},
+        differentiable=True,
+    ),
+]
