@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import json
 import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +31,8 @@ from flowengine.testing.replay import Result, replay_case
 #: Time beyond a case's own limit before its worker is taken for stuck.
 _GRACE_SECONDS: Final = 5.0
 _START_SECONDS: Final = 120.0
+#: What an idle worker is given to clean up after itself.
+_END_SECONDS: Final = 2.0
 
 
 def _serve(connection: Connection, timeout_seconds: float) -> None:
@@ -38,11 +42,13 @@ def _serve(connection: Connection, timeout_seconds: float) -> None:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
     connection.send("ready")
-    while (address := connection.recv()) is not None:
-        try:
-            connection.send(replay_case(address, timeout_seconds=timeout_seconds))
-        except Exception as error:
-            connection.send(_unplayed(address, f"could not be replayed: {type(error).__name__}: {error}"))
+    # Some graphs write files with relative names.
+    with tempfile.TemporaryDirectory(prefix="replay-") as scratch, contextlib.chdir(scratch):
+        while (address := connection.recv()) is not None:
+            try:
+                connection.send(replay_case(address, timeout_seconds=timeout_seconds))
+            except Exception as error:
+                connection.send(_unplayed(address, f"could not be replayed: {type(error).__name__}: {error}"))
 
 
 def _unplayed(address: str, why: str) -> Result:
@@ -61,7 +67,7 @@ class _Worker:
     def play(self, address: str) -> Result:
         try:
             connection = self._connection or self._start()
-            connection.send(address)
+            connection.send(os.path.abspath(address))
             if connection.poll(self._timeout_seconds + _GRACE_SECONDS):
                 result: Result = connection.recv()
                 return result
@@ -87,7 +93,10 @@ class _Worker:
 
     def stop(self) -> None:
         if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.send(None)
             self._connection.close()
+            self._process.join(_END_SECONDS)
             self._process.kill()
             self._process.join()
         self._connection = self._process = None
