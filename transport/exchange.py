@@ -38,6 +38,7 @@ from flowengine.transport import events as e
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer
+from flowengine.transport.rendezvous import sent_twice
 from flowengine.transport.steps import EndedSteps, Step
 
 logger = logging.getLogger("flowengine.transport")
@@ -182,6 +183,8 @@ class Exchange:
         elif connection.may_push(payload):
             connection.push(key, payload, is_dead)
         else:
+            if key in step.held:
+                raise sent_twice(key)
             step.held[key] = (peer, payload, is_dead)
             if connection.may_announce():
                 connection.announce(key, payload.size)
@@ -318,6 +321,9 @@ class Exchange:
         step = self._step(key.step)
         if step.table.error is not None:
             peer.connection.give_back(event.cost)
+        elif step.table.holds(key):
+            peer.connection.give_back(event.cost)
+            self.abort(step, sent_twice(key))
         elif step.table.is_awaited(key):
             peer.connection.give_back(event.cost)
             peer.connection.pull(key)

@@ -70,10 +70,7 @@ class LocalRendezvous:
             return
         if key in self._held:
             _release(held)
-            raise AlreadyExistsError(
-                f"{key.edge} was sent twice from {key.source_device} to {key.target_device} "
-                f"in step {key.step}, path {key.path}"
-            )
+            raise sent_twice(key)
         self._held[key] = held
 
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
@@ -132,6 +129,10 @@ class LocalRendezvous:
         """Keys that somebody waits for."""
         return list(self._waiters)
 
+    def holds(self, key: RendezvousKey) -> bool:
+        """Whether a value for this key is here."""
+        return key in self._held
+
     def is_awaited(self, key: RendezvousKey) -> bool:
         """Whether somebody waits for this key."""
         return key in self._waiters
@@ -149,9 +150,17 @@ class LocalRendezvous:
             _release(self._held.pop(key))
 
 
+def sent_twice(key: RendezvousKey) -> AlreadyExistsError:
+    """The error of a key that gets a value while it holds one."""
+    return AlreadyExistsError(
+        f"{key.edge} was sent twice from {key.source_device} to {key.target_device} "
+        f"in step {key.step}, path {key.path}"
+    )
+
+
 def _release(held: _Held) -> None:
     if held.release is not None:
         held.release()
 
 
-__all__ = ["LocalRendezvous"]
+__all__ = ["LocalRendezvous", "sent_twice"]

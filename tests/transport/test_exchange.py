@@ -24,6 +24,7 @@ from flowengine.core.errors import (
 )
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.testing.links import KEY, identity
+from flowengine.testing.rendezvous import check_rendezvous
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.exchange import Exchange, StepRendezvous, task_of_device
@@ -338,6 +339,29 @@ async def test_a_value_that_cannot_travel_fails_at_its_send() -> None:
         with pytest.raises(InvalidArgumentError, match="only tensors can"):
             a.send(key("x"), object(), False)
         a.send(key("x"), 1, False)
+
+
+async def test_both_kinds_of_rendezvous_keep_their_promises() -> None:
+    async def local() -> tuple[LocalRendezvous, LocalRendezvous]:
+        table = LocalRendezvous()
+        return table, table
+
+    await check_rendezvous(local, key)
+    for limits in (None, Limits(credit_bytes=1600)):
+        async with tasks(limits) as (pair, _):
+            await check_rendezvous(*steps_of(pair))
+
+
+def steps_of(pair: Pair) -> tuple[Any, Any]:
+    """A new step of a pair each time, and keys of the latest."""
+    step = 0
+
+    async def make_pair() -> tuple[StepRendezvous, StepRendezvous]:
+        nonlocal step
+        step += 1
+        return pair.begin(step)
+
+    return make_pair, lambda edge: key(edge, step)
 
 
 async def test_the_local_table() -> None:
