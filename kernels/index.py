@@ -278,6 +278,9 @@ OPS: Final[dict[str, str]] = {
     "checkpoint_v1": """
         Restore RestoreSlice Save SaveSlices
     """,
+    "remapping": """
+        GenerateVocabRemapping LoadAndRemapMatrix
+    """,
     "readers": """
         FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
         ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted

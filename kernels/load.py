@@ -88,6 +88,7 @@ MODULES: Final = (
     "summaries",
     "checkpoint",
     "checkpoint_v1",
+    "remapping",
     "readers",
     "files",
 )
