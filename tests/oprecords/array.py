@@ -196,6 +196,13 @@ RECORDS = [
         differentiable=True,
     ),
     OpRecord(
+        "TileGrad",
+        [sample(np.arange(24.0).reshape(4, 6), [2, 3])],
+        lambda g, m: g.reshape(2, 2, 3, 2).sum((0, 2)),
+        dtypes={"T": ("float32", "float64", "int32")},
+        partial=True,
+    ),
+    OpRecord(
         "BroadcastTo",
         [sample([1.0, 2.0], [3, 2]), sample(1.0, [2]), sample(1.0, [0, 2])],
         lambda x, shape: np.broadcast_to(x, tuple(shape)),

@@ -56,7 +56,7 @@ OTHER_FAMILIES: Final = {
         ["resource_variables", "state"], "several steps show what the rest do: tests/kernels/test_state.py"
     ),
     **dict.fromkeys(
-        ["checkpoint", "checkpoint_v1", "file_access", "printing", "readers"],
+        ["checkpoint", "checkpoint_v1", "files", "printing", "readers", "remapping"],
         "they touch files and streams: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
@@ -72,7 +72,7 @@ OTHER_OPS: Final = {
         Abort Assert Const FakeParam NoOp Placeholder PlaceholderV2
     """,
     "not yet; tests/kernels and tests/conformance compare them with recorded values": """
-        BatchNormWithGlobalNormalizationGrad GatherTree MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiagV2
-        MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax QuantizedReshape SparseSegmentSumGrad TileGrad
+        BatchNormWithGlobalNormalizationGrad MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiagV2
+        QuantizedReshape SparseSegmentSumGrad
     """,
 }

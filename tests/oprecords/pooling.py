@@ -175,6 +175,26 @@ class _V2:
         )
 
 
+def _by_argmax(*, second: bool) -> list[Sample]:
+    """Samples of gradients that are told which elements were the largest."""
+    samples = []
+    for call, s in zip(_POOLS, _through(_P, _POOLS, second=second), strict=True):
+        settings = {**call, "padding": call["padding"].encode()}
+        samples.append(sample(_P, s.inputs[2], _with_argmax(_P, **settings)[1], **call))
+    return samples
+
+
+def _argmax_grad(x: Any, g: Any, index: Any) -> Any:
+    result = np.zeros((x.shape[0], x[0].size))
+    for n in range(len(x)):
+        np.add.at(result[n], index[n].ravel(), g[n].ravel())
+    return result.reshape(x.shape)
+
+
+def _argmax_grad_grad(x: Any, g: Any, index: Any) -> Any:
+    return np.stack([g[n].ravel()[index[n]] for n in range(len(x))])
+
+
 def _pools() -> list[OpRecord]:
     maximum, mean = _reduce_windows(np.max), _reduce_windows(np.mean)
     flat, volume = [sample(_P, **c) for c in _POOLS], [sample(_P5, **c) for c in _POOLS5]
@@ -210,6 +230,8 @@ def _pools() -> list[OpRecord]:
             "MaxPool3DGradGrad", _through(_P5, _POOLS5, second=True), _Pool(_max_grad_grad), dtypes=single
         ),
         OpRecord("MaxPoolWithArgmax", argmax, _with_argmax, dtypes=three, differentiable=True),
+        OpRecord("MaxPoolGradWithArgmax", _by_argmax(second=False), _argmax_grad, dtypes=three),
+        OpRecord("MaxPoolGradGradWithArgmax", _by_argmax(second=True), _argmax_grad_grad, dtypes=single),
         OpRecord("AvgPoolGrad", averages, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
         OpRecord("AvgPool3DGrad", averages5, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
     ]
