@@ -60,7 +60,7 @@ OTHER_FAMILIES: Final = {
         "they touch files and streams: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
-        ["decoding", "examples", "regex", "string_splitting", "strings"],
+        ["decoding", "examples", "image_coding", "regex", "string_splitting", "strings"],
         "values of strings, told by recorded ones: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(["summaries"], "their value is a serialized message: tests/conformance"),
