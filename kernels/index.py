@@ -93,6 +93,9 @@ OPS: Final[dict[str, str]] = {
     "examples": """
         ParseExample ParseSingleExample ParseSingleSequenceExample
     """,
+    "image_coding": """
+        DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg EncodePng
+    """,
     "constants": """
         Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
     """,

@@ -37,6 +37,7 @@ MODULES: Final = (
     "regex",
     "decoding",
     "examples",
+    "image_coding",
     "constants",
     "identity",
     "printing",

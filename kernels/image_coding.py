@@ -1,0 +1,256 @@
+"""Images in files: PNG, JPEG and GIF through Pillow, which is imported on first use; BMP and the writing
+of PNG by hand.
+
+As in TensorFlow, the ops that decode PNG, JPEG and GIF tell by the contents which of them it is. JPEG is
+decoded with the accurate transform whatever `dct_method` says, so values may differ by one or two.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import struct
+import zlib
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from flowengine.ir.graph import Node
+from flowengine.kernels.registry import kernel
+
+#: Pixels of one image, over all of its frames.
+PIXELS_MAX: Final = 2**26
+
+_MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_FORMATS: Final = ((b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"))
+
+
+@functools.cache
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise FailedPreconditionError(
+            "decoding and encoding images needs Pillow: pip install 'flowengine[image]'"
+        ) from None
+    return Image
+
+
+def _cost(contents: Any, *_: Any) -> float:
+    """Microseconds: a byte of a file is about 0.05."""
+    return 50.0 + 0.05 * (len(contents) if isinstance(contents, bytes) else 0)
+
+
+def _scalar(contents: Value) -> bytes:
+    array = to_array(contents)
+    if array.ndim:
+        raise InvalidArgumentError(f"contents must be scalar, got shape {list(array.shape)}")
+    data: bytes = array.item()
+    return data
+
+
+def _bounded(width: int, height: int, frames: int = 1) -> None:
+    if width <= 0 or height <= 0:
+        raise InvalidArgumentError(f"an image of {width} x {height} pixels")
+    if width * height * frames > PIXELS_MAX:
+        raise ResourceExhaustedError(
+            f"an image of {width} x {height} pixels in {frames} frame(s): the limit is {PIXELS_MAX} pixels"
+        )
+
+
+def _opened(data: bytes) -> Any:
+    """Pillow's image, its pixels not decoded yet, of bounded size."""
+    form = next((name for magic, name in _FORMATS if data.startswith(magic)), None)
+    if form is None:
+        got = f"unknown format starting with {data[:16]!r}" if data else "empty file"
+        raise InvalidArgumentError(f"Expected image (JPEG, PNG, or GIF), got {got}")
+    pillow = _pillow()
+    try:
+        image = pillow.open(io.BytesIO(data), formats=(form,))
+        width, height = image.size
+        _bounded(width, height, getattr(image, "n_frames", 1))
+    except pillow.DecompressionBombError as error:
+        raise ResourceExhaustedError(str(error)) from error
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        raise InvalidArgumentError(f"Invalid {form} data, data size {len(data)}: {error}") from error
+    return image
+
+
+def _pixels(image: Any, mode: str, size: int) -> Array:
+    """The pixels as [height, width, channels]; InvalidArgumentError for damaged data."""
+    try:
+        array: Array = np.array(image if image.mode == mode else image.convert(mode))
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error) as error:
+        raise InvalidArgumentError(f"Invalid {image.format} data, data size {size}: {error}") from error
+    return array.reshape(*array.shape[:2], -1)
+
+
+def _decoded(data: bytes, channels: int, ratio: int = 1) -> Array:
+    """One image, uint8 or (PNG in 16-bit grey) uint16."""
+    image = _opened(data)
+    if getattr(image, "n_frames", 1) > 1:
+        raise InvalidArgumentError(
+            f"Got {image.n_frames} frames, but animated gifs can only be decoded by DecodeGif"
+        )
+    if image.format == "JPEG":
+        if channels not in (0, 1, 3):
+            raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
+        mode = _MODES[channels or (1 if image.mode == "L" else 3)]
+        width, height = image.size
+        image.draft(mode if image.mode != "CMYK" else None, (-(-width // ratio), -(-height // ratio)))
+        return _pixels(image, mode, len(data))
+    if image.mode.startswith("I"):
+        grey = _pixels(image, image.mode, len(data)).astype(np.uint16)
+        if channels in (0, 1):
+            return grey
+        raise UnimplementedError(f"a PNG of 16-bit grey as {channels} channels is not supported")
+    if not channels:
+        transparent = "transparency" in image.info
+        own = {"1": 1, "L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "P": 4 if transparent else 3}
+        channels = 3 if image.format == "GIF" else own.get(image.mode, 3)
+    return _pixels(image, _MODES[channels], len(data))
+
+
+@kernel("DecodePng", fresh=True, heavy=_cost)
+def decode_png(contents: Value, *, channels: int, dtype: DType) -> Array:
+    """The image, uint8 or uint16 [height, width, channels]; 0 channels: as many as the file has.
+
+    Raises InvalidArgumentError for what is no image, ResourceExhaustedError for one that is too large.
+    """
+    if channels not in (0, 1, 3, 4):
+        raise InvalidArgumentError(f"channels must be 0, 1, 3, or 4, got {channels}")
+    image = _decoded(_scalar(contents), channels)
+    if dtype is dtypes.uint16:
+        return image if image.dtype == np.uint16 else image.astype(np.uint16) * np.uint16(257)
+    return image if image.dtype == np.uint8 else (image >> 8).astype(np.uint8)
+
+
+@kernel("DecodeJpeg", fresh=True, heavy=_cost)
+def decode_jpeg(contents: Value, *, channels: int, ratio: int) -> Array:
+    """An image, uint8 [height, width, channels], `ratio` (1, 2, 4, 8) times smaller. Raises as DecodePng."""
+    if channels not in (0, 1, 3):
+        raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
+    if ratio not in (1, 2, 4, 8):
+        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    image = _decoded(_scalar(contents), channels, ratio)
+    return image if image.dtype == np.uint8 else (image >> 8).astype(np.uint8)
+
+
+@kernel("DecodeGif", fresh=True, heavy=_cost)
+def decode_gif(contents: Value) -> Array:
+    """All frames, uint8 [frames, height, width, 3]; raises as DecodePng."""
+    data = _scalar(contents)
+    image = _opened(data)
+    if image.format != "GIF":
+        return _decoded(data, 3)[np.newaxis]
+    frames = []
+    for index in range(image.n_frames):
+        try:
+            image.seek(index)
+        except (OSError, ValueError, EOFError) as error:
+            raise InvalidArgumentError(f"Invalid GIF data, frame {index}: {error}") from error
+        frames.append(_pixels(image, "RGB", len(data)))
+    return np.stack(frames)
+
+
+@kernel("DecodeBmp", fresh=True, heavy=_cost)
+def decode_bmp(contents: Value, *, channels: int) -> Array:
+    """The image, uint8 [height, width, channels]; raises as DecodePng."""
+    data = _scalar(contents)
+    if len(data) < 32:
+        raise InvalidArgumentError(
+            f"Incomplete bmp content, requires at least 32 bytes, got {len(data)} bytes"
+        )
+    begin, width, height = (struct.unpack_from("<i", data, at)[0] for at in (10, 18, 22))
+    own = struct.unpack_from("<H", data, 28)[0] // 8
+    if own not in (1, 3, 4):
+        raise InvalidArgumentError(f"Number of channels must be 1, 3 or 4, was {own}")
+    if channels not in (0, own):
+        raise InvalidArgumentError(
+            f"channels attribute {channels} does not match bits per pixel from file {8 * own}"
+        )
+    _bounded(width, abs(height))
+    stride = (own * width + 3) // 4 * 4
+    if begin < 0 or len(data) < begin + stride * abs(height):
+        raise InvalidArgumentError(
+            f"Incomplete bmp content, requires at least {begin + stride * abs(height)} bytes, got {len(data)}"
+        )
+    rows = np.frombuffer(data, np.uint8, stride * abs(height), begin).reshape(abs(height), stride)
+    image = rows[:, : own * width].reshape(abs(height), width, own)
+    if height > 0:
+        image = image[::-1]
+    order = {1: [0], 3: [2, 1, 0], 4: [2, 1, 0, 3]}[own]
+    return image[:, :, order]
+
+
+def _checked_image(image: Array, most: int) -> tuple[int, int, int]:
+    if image.ndim != 3 or not 1 <= image.shape[2] <= most:
+        raise InvalidArgumentError(
+            f"image must be 3-dimensional with 1 to {most} channels, but has shape {list(image.shape)}"
+        )
+    height, width, channels = image.shape
+    _bounded(width, height)
+    return height, width, channels
+
+
+@kernel("EncodePng", fresh=True)
+def encode_png(image: Array, *, compression: int) -> bytes:
+    """An image of 1 to 4 channels, uint8 or uint16, as PNG; `compression` from 0 to 9, -1 for the usual."""
+    if not -1 <= compression <= 9:
+        raise InvalidArgumentError(f"compression should be in [-1,9], got {compression}")
+    height, width, channels = _checked_image(image, 4)
+    big = image.astype(">u2") if image.dtype == np.uint16 else image
+    rows = np.zeros((height, 1 + width * channels * image.itemsize), np.uint8)
+    rows[:, 1:] = np.ascontiguousarray(big).view(np.uint8).reshape(height, -1)
+    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    header = struct.pack(">IIBBBBB", width, height, 8 * image.itemsize, colour, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), compression)), (b"IEND", b""))
+    out = [b"\x89PNG\r\n\x1a\n"]
+    for name, data in parts:
+        out.append(struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)))
+    return b"".join(out)
+
+
+@kernel("EncodeJpeg", fresh=True)
+def encode_jpeg(
+    image: Array,
+    *,
+    node: Node,
+    quality: int,
+    progressive: bool,
+    optimize_size: bool,
+    chroma_downsampling: bool,
+    density_unit: bytes,
+    x_density: int,
+    y_density: int,
+) -> bytes:
+    """A grey or RGB image, uint8 [height, width, 1 or 3], as JPEG."""
+    if not 0 <= quality <= 100:
+        raise InvalidArgumentError(f"quality must be in [0,100], got {quality}")
+    _, _, channels = _checked_image(image, 3)
+    form = node.attrs["format"]
+    wanted = {b"": channels, b"grayscale": 1, b"rgb": 3}[form]
+    if channels != wanted or channels == 2:
+        raise InvalidArgumentError(f"image of {channels} channel(s) given for format '{form.decode()}'")
+    pillow = _pillow()
+    out = io.BytesIO()
+    scale = 2.54 if density_unit == b"cm" else 1.0
+    pillow.fromarray(np.ascontiguousarray(image[:, :, 0] if channels == 1 else image)).save(
+        out,
+        "JPEG",
+        quality=max(quality, 1),
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+        dpi=(round(x_density * scale), round(y_density * scale)),
+    )
+    return out.getvalue()

@@ -1,0 +1,116 @@
+"""Images into files and back."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
+from flowengine.ir.graph import Node
+from flowengine.kernels import image_coding as coding
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow (the extra `image`) is not installed")
+
+
+def _image(channels: int, dtype: Any = np.uint8) -> Any:
+    return np.random.default_rng(0).integers(0, np.iinfo(dtype).max, (5, 7, channels), dtype, endpoint=True)
+
+
+@settings(deadline=None)
+@given(st.sampled_from([1, 2, 3, 4]), st.integers(1, 9), st.integers(1, 9), st.integers(-1, 9))
+def test_png_comes_back(channels: int, height: int, width: int, compression: int) -> None:
+    image = np.random.default_rng(1).integers(0, 256, (height, width, channels), np.uint8)
+    data = coding.encode_png(image, compression=compression)
+    assert np.array_equal(coding.decode_png(data, channels=0, dtype=dtypes.uint8), image)
+
+
+def test_png_of_16_bits() -> None:
+    image = _image(1, np.uint16)
+    data = coding.encode_png(image, compression=-1)
+    assert np.array_equal(coding.decode_png(data, channels=0, dtype=dtypes.uint16), image)
+    assert np.array_equal(coding.decode_png(data, channels=1, dtype=dtypes.uint8), image >> 8)
+    small = coding.encode_png(_image(3), compression=-1)
+    assert np.array_equal(
+        coding.decode_png(small, channels=0, dtype=dtypes.uint16), _image(3).astype(np.uint16) * 257
+    )
+
+
+def _jpeg(image: Any, form: bytes = b"", **changes: Any) -> bytes:
+    attrs: dict[str, Any] = {
+        "quality": 95,
+        "progressive": False,
+        "optimize_size": False,
+        "chroma_downsampling": True,
+        "density_unit": b"in",
+        "x_density": 300,
+        "y_density": 300,
+    }
+    node = Node("jpeg", "EncodeJpeg", attrs={"format": form})
+    return coding.encode_jpeg(image, node=node, **{**attrs, **changes})
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_jpeg_comes_back_nearly(channels: int) -> None:
+    image = np.full((16, 24, channels), 90, np.uint8)
+    image[:, 12:] = 160
+    out = coding.decode_jpeg(_jpeg(image), channels=0, ratio=1)
+    assert out.shape == image.shape
+    assert np.abs(out.astype(int) - image).max() < 12
+    assert coding.decode_jpeg(_jpeg(image), channels=3, ratio=2).shape == (8, 12, 3)
+    assert coding.decode_jpeg(_jpeg(image), channels=1, ratio=1).shape == (16, 24, 1)
+
+
+def test_frames_of_a_gif() -> None:
+    frames = [Image.new("RGB", (3, 2), colour) for colour in ("red", "blue")]
+    out = io.BytesIO()
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:])
+    decoded = coding.decode_gif(out.getvalue())
+    assert decoded.shape == (2, 2, 3, 3)
+    assert decoded[:, 0, 0].tolist() == [[255, 0, 0], [0, 0, 255]]
+    with pytest.raises(InvalidArgumentError, match="Got 2 frames"):
+        coding.decode_png(out.getvalue(), channels=0, dtype=dtypes.uint8)
+    assert coding.decode_gif(coding.encode_png(_image(3), compression=-1)).shape == (1, 5, 7, 3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_bmp(channels: int) -> None:
+    image = _image(channels)
+    out = io.BytesIO()
+    Image.fromarray(image[:, :, 0] if channels == 1 else image).save(out, "BMP")
+    assert np.array_equal(coding.decode_bmp(out.getvalue(), channels=0), image)
+    with pytest.raises(InvalidArgumentError, match="does not match"):
+        coding.decode_bmp(out.getvalue(), channels=4)
+    with pytest.raises(InvalidArgumentError, match="Incomplete bmp"):
+        coding.decode_bmp(out.getvalue()[:-1], channels=0)
+
+
+def test_what_is_no_image() -> None:
+    for bad, complaint in ((b"xx", "unknown format starting with b'xx'"), (b"", "got empty file")):
+        with pytest.raises(InvalidArgumentError, match=complaint):
+            coding.decode_png(bad, channels=0, dtype=dtypes.uint8)
+    data = coding.encode_png(_image(3), compression=-1)
+    for bad in (data[:20], data[:60], _jpeg(_image(3))[:200]):
+        with pytest.raises(InvalidArgumentError, match=r"Invalid (PNG|JPEG) data"):
+            coding.decode_png(bad, channels=0, dtype=dtypes.uint8)
+
+
+def test_sizes_are_bounded() -> None:
+    header = b"BM" + struct.pack("<iiiiiiHH", 0, 0, 54, 40, 2**20, 2**20, 1, 24) + bytes(40)
+    with pytest.raises(ResourceExhaustedError, match="1048576 x 1048576 pixels"):
+        coding.decode_bmp(header, channels=0)
+
+
+def test_images_that_cannot_be_encoded() -> None:
+    with pytest.raises(InvalidArgumentError, match="1 to 4 channels"):
+        coding.encode_png(_image(5), compression=-1)
+    with pytest.raises(InvalidArgumentError, match="for format 'grayscale'"):
+        _jpeg(_image(3), form=b"grayscale")
+    with pytest.raises(InvalidArgumentError, match="quality"):
+        _jpeg(_image(3), quality=101)
