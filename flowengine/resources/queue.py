@@ -31,6 +31,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.elements import Element, own, rows_of, stack
+from flowengine.resources.queue_attempts import Close, Dequeue, DequeueMany, Enqueue
 from flowengine.resources.waiting import Attempt, Line, wait_finished
 
 #: What a negative capacity means.
@@ -225,20 +226,20 @@ class Queue:
 
     def start_enqueue(self, elements: list[Element]) -> Attempt:
         """Stand in line with elements that the queue may keep."""
-        return self._join(self._enqueues, _Enqueue(self, elements))
+        return self._join(self._enqueues, Enqueue(self, elements))
 
     def start_dequeue(self) -> Attempt:
-        return self._join(self._dequeues, _Dequeue(self))
+        return self._join(self._dequeues, Dequeue(self))
 
     def start_dequeue_many(self, count: int, *, up_to: bool = False) -> Attempt:
-        return self._join(self._dequeues, _DequeueMany(self, count, up_to))
+        return self._join(self._dequeues, DequeueMany(self, count, up_to))
 
     def start_close(self) -> Attempt:
-        return self._join(self._enqueues, _Close(self))
+        return self._join(self._enqueues, Close(self))
 
     def withdraw(self, attempt: Attempt) -> None:
         """Cancel an unfinished attempt; see the module for what it leaves behind."""
-        line = self._enqueues if isinstance(attempt, _Enqueue | _Close) else self._dequeues
+        line = self._enqueues if isinstance(attempt, Enqueue | Close) else self._dequeues
         line.leave(attempt)
         self._advance()
 
@@ -274,7 +275,7 @@ class Queue:
         try:
             await wait_finished(attempt, self.withdraw)
         except trio.Cancelled as cancelled:
-            assert isinstance(attempt, _Enqueue)
+            assert isinstance(attempt, Enqueue)
             cancelled.add_note(f"{self.kind} '{self.name}': {attempt.progress()} before cancellation")
             raise
 
@@ -382,7 +383,7 @@ class Queue:
         return CancelledError(f"{self.kind} '{self.name}' is closed.")
 
     def _cancelled_error(self, attempt: Attempt) -> CancelledError:
-        did = f" ({attempt.progress()})" if isinstance(attempt, _Enqueue) else ""
+        did = f" ({attempt.progress()})" if isinstance(attempt, Enqueue) else ""
         return CancelledError(
             f"Enqueue operation was cancelled: {self.kind} '{self.name}' was closed with its waiters{did}"
         )
@@ -401,98 +402,3 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"<{self.kind} '{self.name}' {len(self)} of {self.capacity}{' closed' * self._closed}>"
-
-
-class _Enqueue(Attempt):
-    """Elements on their way in, one or many."""
-
-    __slots__ = ("_done", "_elements", "_queue")
-
-    def __init__(self, queue: Queue, elements: list[Element]) -> None:
-        super().__init__()
-        self._queue = queue
-        self._elements = elements
-        self._done = 0
-
-    def advance(self) -> bool:
-        queue = self._queue
-        if queue._closed:
-            error = queue._closed_error()
-            if self._done:
-                error = CancelledError(f"{error.message} {self.progress()}")
-            return self.fail(error)
-        room = queue.capacity - len(queue)
-        if room <= 0:
-            return False
-        stop = min(self._done + room, len(self._elements))
-        for index in range(self._done, stop):
-            queue._put(self._elements[index])
-        self._done = stop
-        return self.finish() if stop == len(self._elements) else True
-
-    def progress(self) -> str:
-        return f"{self._done} of {len(self._elements)} elements were enqueued"
-
-
-class _Close(Attempt):
-    """A close that waits for the enqueues before it."""
-
-    __slots__ = ("_queue",)
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__()
-        self._queue = queue
-
-    def advance(self) -> bool:
-        if self._queue._closed:
-            return self.fail(CancelledError(f"Queue '{self._queue.name}' is already closed."))
-        self._queue._closed = True
-        return self.finish()
-
-
-class _Dequeue(Attempt):
-    """One element wanted."""
-
-    __slots__ = ("_queue",)
-
-    def __init__(self, queue: Queue) -> None:
-        super().__init__()
-        self._queue = queue
-
-    def advance(self) -> bool:
-        queue = self._queue
-        if queue._available() > 0:
-            return self.finish(queue._take())
-        return self.fail(queue._insufficient(1)) if queue._closed else False
-
-
-class _DequeueMany(Attempt):
-    """Several elements wanted: usually taken as they come, so that more than the capacity can be."""
-
-    __slots__ = ("_count", "_queue", "_taken", "_up_to")
-
-    def __init__(self, queue: Queue, count: int, up_to: bool) -> None:
-        super().__init__()
-        self._queue = queue
-        self._count = count
-        self._up_to = up_to
-        self._taken: list[Element] = []
-
-    def advance(self) -> bool:
-        queue = self._queue
-        wanted = self._count - len(self._taken)
-        if queue._closed and len(queue) < wanted:
-            self.undo()
-            if not self._up_to or not len(queue):
-                return self.fail(queue._insufficient(self._count))
-            self._count = wanted = len(queue)
-        ready = min(wanted, queue._available())
-        if ready <= 0 or (ready < wanted and not queue.takes_as_they_come):
-            return False
-        self._taken.extend(queue._take() for _ in range(ready))
-        return self.finish(queue.batch(self._taken)) if ready == wanted else True
-
-    def undo(self) -> None:
-        if self._taken:
-            self._queue._give_back(self._taken)
-            self._taken = []

@@ -1,0 +1,110 @@
+"""What may have to wait at a queue: enqueues, dequeues, and the close that lets enqueues go first.
+
+These are the inside of `Queue`: each advances as far as the queue's store and its two lines allow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flowengine.core.errors import CancelledError
+from flowengine.resources.elements import Element
+from flowengine.resources.waiting import Attempt
+
+if TYPE_CHECKING:
+    from flowengine.resources.queue import Queue
+
+
+class Enqueue(Attempt):
+    """Elements on their way in, one or many."""
+
+    __slots__ = ("_done", "_elements", "_queue")
+
+    def __init__(self, queue: Queue, elements: list[Element]) -> None:
+        super().__init__()
+        self._queue = queue
+        self._elements = elements
+        self._done = 0
+
+    def advance(self) -> bool:
+        queue = self._queue
+        if queue._closed:
+            error = queue._closed_error()
+            if self._done:
+                error = CancelledError(f"{error.message} {self.progress()}")
+            return self.fail(error)
+        room = queue.capacity - len(queue)
+        if room <= 0:
+            return False
+        stop = min(self._done + room, len(self._elements))
+        for index in range(self._done, stop):
+            queue._put(self._elements[index])
+        self._done = stop
+        return self.finish() if stop == len(self._elements) else True
+
+    def progress(self) -> str:
+        return f"{self._done} of {len(self._elements)} elements were enqueued"
+
+
+class Close(Attempt):
+    """A close that waits for the enqueues before it."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        self._queue = queue
+
+    def advance(self) -> bool:
+        if self._queue._closed:
+            return self.fail(CancelledError(f"Queue '{self._queue.name}' is already closed."))
+        self._queue._closed = True
+        return self.finish()
+
+
+class Dequeue(Attempt):
+    """One element wanted."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
+        self._queue = queue
+
+    def advance(self) -> bool:
+        queue = self._queue
+        if queue._available() > 0:
+            return self.finish(queue._take())
+        return self.fail(queue._insufficient(1)) if queue._closed else False
+
+
+class DequeueMany(Attempt):
+    """Several elements wanted: usually taken as they come, so that more than the capacity can be."""
+
+    __slots__ = ("_count", "_queue", "_taken", "_up_to")
+
+    def __init__(self, queue: Queue, count: int, up_to: bool) -> None:
+        super().__init__()
+        self._queue = queue
+        self._count = count
+        self._up_to = up_to
+        self._taken: list[Element] = []
+
+    def advance(self) -> bool:
+        queue = self._queue
+        wanted = self._count - len(self._taken)
+        if queue._closed and len(queue) < wanted:
+            self.undo()
+            if not self._up_to or not len(queue):
+                return self.fail(queue._insufficient(self._count))
+            self._count = wanted = len(queue)
+        ready = min(wanted, queue._available())
+        if ready <= 0 or (ready < wanted and not queue.takes_as_they_come):
+            return False
+        self._taken.extend(queue._take() for _ in range(ready))
+        return self.finish(queue.batch(self._taken)) if ready == wanted else True
+
+    def undo(self) -> None:
+        if self._taken:
+            self._queue._give_back(self._taken)
+            self._taken = []
