@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = {
     "click": ("flowengine.cli.",),
     "cupy": ("flowengine.devices.cuda", "flowengine.kernels.cuda."),
-    "google": ("flowengine.ir.",),
+    "google": ("flowengine.ir.", "flowengine.kernels."),
     "msgpack": ("flowengine.transport.",),
     "rich": ("flowengine.cli.",),
     "trio": (
