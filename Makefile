@@ -60,6 +60,7 @@ lint: $(TEST)/ready
 	$(TEST)/bin/lint-imports
 
 docs: $(DOCS)/ready
+	$(DOCS)/bin/flowengine ops --markdown > docs/ops.md
 	$(DOCS)/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
 
 bench: $(TEST)/ready
