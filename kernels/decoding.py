@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import zlib
@@ -253,25 +252,9 @@ def _quoted(text: bytes, at: int, delimiter: bytes, record: int) -> tuple[bytes,
             )
 
 
-@functools.cache
-def _example_type() -> Any:
-    from flowengine.ir.proto.example_pb2 import Example
-
-    return Example
-
-
 @kernel("DecodeJSONExample", fresh=True, heavy=lambda texts: 20.0 * float(getattr(texts, "size", 1)))
 def decode_json_example(texts: Value) -> Value:
     """Examples in JSON as serialised examples; InvalidArgumentError for text that is none."""
-    from google.protobuf import json_format
+    from flowengine.ir.examplejson import example_from_json
 
-    def decoded(text: bytes) -> bytes:
-        example = _example_type()()
-        try:
-            json_format.Parse(text, example, max_recursion_depth=32)
-        except (json_format.ParseError, ValueError, RecursionError) as error:
-            raise InvalidArgumentError(f"Error while parsing JSON: {error} in {shown(text)}") from error
-        data: bytes = example.SerializeToString(deterministic=True)
-        return data
-
-    return mapped(texts, decoded)
+    return mapped(texts, example_from_json)

@@ -271,6 +271,9 @@ def test_any_bytes_are_parsed_or_refused(features: dict[str, list[int]], tail: b
 def test_json() -> None:
     text = b'{"features": {"feature": {"a": {"int64List": {"value": ["1", 2]}}}}}'
     assert Example.FromString(decoding.decode_json_example(text)) == Example.FromString(_example(a=[1, 2]))
+    expected = b"\n\r\n\x0b\n\x01a\x12\x06\x1a\x04\x08\x01\x08\x02"
+    assert decoding.decode_json_example(text) == expected
+    assert decoding.decode_json_example(b"{}") == b""
     for bad in (b'{"x": 1}', b"{", b"\xff", b"[" * 5000):
         with pytest.raises(InvalidArgumentError, match="Error while parsing JSON"):
             decoding.decode_json_example(bad)
