@@ -29,7 +29,7 @@ from flowengine.runtime.items import Item, Kind
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import INLINE_BYTES, Plan
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.threads import POOL, Job, current_inbox
+from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
 
 #: The event loop belongs to the host: a slice of inline work ends after this many seconds.
 SLICE_SECONDS: Final = 0.002
@@ -548,7 +548,7 @@ class Executor:
         self.heavy_items += 1
         item.was_heavy = True
         self._jobs[job] = (item, iteration, held)
-        POOL.submit(job)
+        (PRODUCTS if item.is_product else POOL).submit(job)
 
     @trio.lowlevel.enable_ki_protection
     def _heavy_done(self, job: Job) -> None:

@@ -77,6 +77,7 @@ class Item:
         "inline_bytes",
         "is_constant_enter",
         "is_immediate",
+        "is_product",
         "kind",
         "local",
         "merge_edges",
@@ -120,6 +121,8 @@ class Item:
         self.call: Any = None
         #: Of a REGION: its `codegen.CompiledRegion`.
         self.region: Any = None
+        #: Whether its kernel is a BLAS call, which uses several cores by itself.
+        self.is_product = False
         #: Whether it has run on a worker thread: such a node stays out of regions.
         self.was_heavy = False
         #: A control flow item that must follow a reference first.

@@ -41,6 +41,18 @@ _ALWAYS_INLINE: Final = 1 << 62
 #: A count that a fetch's place among the entries never reaches: it is no item and never runs.
 _NEVER: Final = 1 << 40
 
+#: Ops whose kernels spend their time in BLAS.
+_PRODUCTS: Final = frozenset(
+    {
+        "MatMul",
+        "BatchMatMul",
+        "BatchMatMulV2",
+        "Conv2D",
+        "Conv2DBackpropInput",
+        "Conv2DBackpropFilter",
+        "Conv3D",
+    }
+)
 _FORWARDING: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
 
 
@@ -285,6 +297,7 @@ class _Planner:
         item.function = kernel.bind(node, self.xp)
         item.nowait = kernel.bind_nowait(node, self.xp)
         item.takes_context = kernel.takes_context
+        item.is_product = node.op in _PRODUCTS
         if kernel.is_async:
             item.kind = Kind.ASYNC
         self._shape_call(item, kernel)

@@ -163,3 +163,7 @@ def _cores() -> int:
 
 
 POOL: Final = ThreadPool(min(_cores(), THREADS_MAX))
+
+#: For kernels that are BLAS calls, which use every core by themselves: two at a time would fight for them,
+#: and 200 concurrent small products then take a hundred times as long.
+PRODUCTS: Final = ThreadPool(1)
