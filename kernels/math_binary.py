@@ -52,6 +52,7 @@ def pow_integer(xp: Any, x: Array, y: Array) -> Any:
 
 register_ufunc("Pow", np.power)
 register_ufunc("Atan2", np.arctan2)
+register_ufunc("NextAfter", np.nextafter)
 
 
 @kernel("Maximum", types={"T": INTEGERS}, fresh=True)
@@ -133,6 +134,17 @@ def right_shift(xp: Any, x: Array, y: Array) -> Any:
 def _shift(xp: Any, x: Array, y: Array) -> Any:
     bits = x.dtype.itemsize * 8 - 1
     return xp.minimum(xp.maximum(y, y.dtype.type(0)), y.dtype.type(bits))
+
+
+@kernel("ClipByValue", fresh=True)
+def clip_by_value(xp: Any, t: Array, low: Array, high: Array) -> Any:
+    """t held between two limits, each a scalar or of t's shape; InvalidArgumentError for other shapes."""
+    for name, limit in (("clip_value_min", low), ("clip_value_max", high)):
+        if limit.ndim and limit.shape != t.shape:
+            raise InvalidArgumentError(
+                f"{name} must be a scalar or have the shape of t: {shape_text(limit)} vs. {shape_text(t)}"
+            )
+    return xp.minimum(xp.maximum(t, low), high)
 
 
 @kernel("AddN", "AccumulateNV2", fresh=True)

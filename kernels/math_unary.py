@@ -111,6 +111,12 @@ def sigmoid(xp: Any, x: Array) -> Any:
     return xp.reciprocal(y, y)
 
 
+@kernel("PopulationCount", fresh=True)
+def population_count(xp: Any, x: Array) -> Any:
+    """How many bits are set, uint8; a negative number counts as its two's complement."""
+    return xp.bitwise_count(x.view(f"u{x.dtype.itemsize}"))
+
+
 @kernel("Real", heavy=False)
 def real(x: Array) -> Any:
     return x.real

@@ -68,13 +68,15 @@ class Generator:
     Two seeds of 0 mean that nobody asked for a certain sequence: they are drawn from the system.
     """
 
-    __slots__ = ("_lock", "counter", "key")
+    __slots__ = ("_lock", "counter", "kept", "key")
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         if seed == 0 and seed2 == 0:
             seed, seed2 = secrets.randbits(64), secrets.randbits(64)
         self.key = seed & _MASK64
         self.counter = (seed2 & _MASK64) << 64
+        #: What a node that draws only once made of its draw.
+        self.kept: Any = None
         # Nodes of two concurrent steps may draw on two threads.
         self._lock = threading.Lock()
 
@@ -97,7 +99,7 @@ def _to_float32(bits: Array) -> Array:
     return ones.view(np.float32) - np.float32(1)
 
 
-def _to_float64(first: Array, second: Array) -> Array:
+def to_float64(first: Array, second: Array) -> Array:
     """52 bits of each pair as a float64 in [0, 1)."""
     mantissa = (first.astype(np.uint64) & np.uint64(0xFFFFF)) << _SHIFT | second.astype(np.uint64)
     return (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
@@ -107,7 +109,7 @@ def uniform(key: int, start: int, count: int, dtype: DType) -> Array:
     """`count` numbers in [0, 1) of a floating type."""
     if dtype is dtypes.float64:
         bits = uniform_bits(key, start, 2 * count)
-        return _to_float64(bits[::2], bits[1::2])
+        return to_float64(bits[::2], bits[1::2])
     bits = uniform_bits(key, start, count)
     if dtype is dtypes.float32:
         return _to_float32(bits)
@@ -142,10 +144,10 @@ def _box_muller(first: Array, second: Array) -> Array:
     return np.stack([sine * radius, cosine * radius], axis=-1)
 
 
-def _box_muller64(bits: Array) -> Array:
+def box_muller64(bits: Array) -> Array:
     """Two normal float64 numbers from each four 32-bit numbers (..., 4); (..., 2)."""
-    u1 = np.maximum(_to_float64(bits[..., 0], bits[..., 1]), _EPSILON)
-    angle = 2 * np.pi * _to_float64(bits[..., 2], bits[..., 3])
+    u1 = np.maximum(to_float64(bits[..., 0], bits[..., 1]), _EPSILON)
+    angle = 2 * np.pi * to_float64(bits[..., 2], bits[..., 3])
     radius = np.sqrt(-2.0 * np.log(u1))
     return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1)
 
@@ -153,7 +155,7 @@ def _box_muller64(bits: Array) -> Array:
 def normal(key: int, start: int, count: int, dtype: DType) -> Array:
     """`count` numbers of mean 0 and deviation 1."""
     if dtype is dtypes.float64:
-        return _box_muller64(counted(key, start, -(-count // 2))).reshape(-1)[:count]
+        return box_muller64(counted(key, start, -(-count // 2))).reshape(-1)[:count]
     bits = counted(key, start, -(-count // 4))
     numbers = _box_muller(bits[:, ::2], bits[:, 1::2]).reshape(-1)[:count]
     return numbers.astype(dtype.as_numpy_dtype, copy=False)
@@ -193,7 +195,7 @@ def _stretch(key: int, start: int, groups: Array, stretch: int, tries: int, dtyp
     high = np.full(low.size, np.uint64((start >> 64) & _MASK64)) + (low < base).astype(np.uint64)
     bits = blocks(key, low, high).reshape(groups.size, tries, 4)
     if dtype is dtypes.float64:
-        return _box_muller64(bits).reshape(groups.size, -1)
+        return box_muller64(bits).reshape(groups.size, -1)
     return _box_muller(bits[..., ::2], bits[..., 1::2]).reshape(groups.size, -1)
 
 

@@ -5,6 +5,7 @@ Given seeds, every op yields TensorFlow's own sequence, which goes on from one r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -102,14 +103,20 @@ def random_shuffle(value: Any, *, node: Node, ctx: KernelContext) -> Any:
     if array.ndim == 0 or array.size == 0 or array.shape[0] <= 1:
         return value
     rows = array.shape[0]
-    key, start = node_generator(ctx, node).reserve(-(-rows // 4))
-    bits = philox.uniform_bits(key, start, rows).tolist()
-    order = list(range(rows))
-    # The last row is left where it is; its draw is not made either.
-    for i in range(rows - 1):
-        j = i + bits[i] % (rows - i)
-        order[i], order[j] = order[j], order[i]
-    return array[order]
+    return array[shuffled(node_generator(ctx, node), list(range(rows)))]
+
+
+def shuffled(generator: philox.Generator, items: list[int]) -> list[int]:
+    """The items in random order."""
+    count = len(items)
+    key, start = generator.reserve(-(-count // 4))
+    bits = philox.uniform_bits(key, start, count).tolist()
+    result = list(items)
+    # The last one is left where it is; its draw is not made either.
+    for i in range(count - 1):
+        j = i + bits[i] % (count - i)
+        result[i], result[j] = result[j], result[i]
+    return result
 
 
 @kernel("Multinomial", fresh=True, heavy=lambda logits, n: logits.size * 0.02 + len(logits) * int(n) * 0.3)
@@ -121,6 +128,16 @@ def multinomial(
     A class whose logit is not finite is never drawn. InvalidArgumentError for other ranks, no classes, or
     a negative number of samples.
     """
+    generator = node_generator(ctx, node)
+    return categories(
+        logits, num_samples, output_dtype, lambda count: generator.reserve(count * philox.RESERVED)
+    )
+
+
+def categories(
+    logits: Array, num_samples: Any, output_dtype: DType, reserve: Callable[[int], tuple[int, int]]
+) -> Any:
+    """What `multinomial` draws from the counters that `reserve` hands out."""
     if logits.ndim != 2:
         raise InvalidArgumentError(f"logits should be a matrix, got shape {shape_text(logits)}")
     if getattr(num_samples, "ndim", 0):
@@ -133,8 +150,7 @@ def multinomial(
         raise InvalidArgumentError(f"num_classes should be positive, got {classes}")
     result = np.empty((rows, samples), np.int64)
     if result.size:
-        reserved = 2 * rows * (-(-samples // 4) * 4)
-        key, start = node_generator(ctx, node).reserve(reserved * philox.RESERVED)
+        key, start = reserve(2 * rows * (-(-samples // 4) * 4))
         draws = philox.uniform(key, start, rows * samples, dtypes.float64).reshape(rows, samples)
         for row, target, draw in zip(logits, result, draws, strict=True):
             target[:] = _classes(row.astype(np.float64), draw)
