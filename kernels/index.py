@@ -185,12 +185,12 @@ OPS: Final[dict[str, str]] = {
     """,
     "math_unary": """
         Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp Expm1 Floor
-        Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg Real Reciprocal Rint Round Rsqrt
-        Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
+        Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg PopulationCount Real Reciprocal Rint
+        Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
     """,
     "math_binary": """
-        AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor LeftShift Maximum Minimum Mul
-        MulNoNan Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
+        AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue LeftShift Maximum
+        Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
     """,
     "math_division": """
         Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
@@ -259,6 +259,16 @@ OPS: Final[dict[str, str]] = {
     """,
     "random": """
         Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
+    """,
+    "random_stateless": """
+        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
+        StatelessTruncatedNormal
+    """,
+    "random_gamma": """
+        RandomGamma
+    """,
+    "nn_fractional_pool": """
+        FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
     """,
     "candidates": """
         AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
