@@ -63,6 +63,10 @@ OTHER_FAMILIES: Final = {
         ["decoding", "examples", "image_coding", "regex", "string_splitting", "strings"],
         "values of strings, told by recorded ones: tests/kernels, tests/conformance",
     ),
+    **dict.fromkeys(
+        ["nn_fractional_pool", "random_gamma", "random_stateless"],
+        "random with parts that are not: tests/kernels, tests/conformance",
+    ),
     **dict.fromkeys(["summaries"], "their value is a serialized message: tests/conformance"),
 }
 

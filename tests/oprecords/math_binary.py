@@ -87,6 +87,12 @@ def _squared_difference(x: Any, y: Any) -> Any:
     return (x - y) * np.conj(x - y)
 
 
+def _near(x: Any, y: Any, *, tolerance: float) -> Any:
+    # As recorded from TensorFlow 1.15: the bound itself is near for floats, not for integers.
+    distance = np.abs(x - y)
+    return distance < int(tolerance) if x.dtype.kind == "i" else distance <= tolerance
+
+
 def _select(c: Any, t: Any, e: Any) -> Any:
     if c.ndim == 1 and t.ndim > 1:
         c = c.reshape((-1,) + (1,) * (t.ndim - 1))
@@ -168,8 +174,11 @@ RECORDS = [
     OpRecord("LogicalOr", _TRUTHS, np.logical_or),
     OpRecord(
         "ApproximateEqual",
-        [sample([1.0, 2.0, 3.0], [1.0, 2.5, 3.25], tolerance=0.375)],
-        lambda x, y, *, tolerance: np.abs(x - y) < tolerance,
+        [
+            sample([1.0, 2.0, 3.0], [1.0, 2.5, 3.25], tolerance=0.375),
+            sample([1.0, 1.0], [1.0, 2.0], tolerance=1.0),
+        ],
+        _near,
         [bad("InvalidArgumentError", "", [1.0, 2.0], [1.0, 2.0, 3.0])],
         {"T": ("float32", "float64", "int32")},
     ),
@@ -210,6 +219,19 @@ RECORDS = [
         [sample([1.0, 2.0], [2.0, 0.5], [0.25, 0.75]), sample(np.ones((0,)), np.ones((0,)), np.ones((0,)))],
         special.betainc,
         loose=10,
+    ),
+    OpRecord(
+        "NextAfter",
+        [sample([1.0, -1.0, 0.0], [2.0, 2.0, -1.0]), sample(1.0, [1.0, 0.0])],
+        dtypes={"T": ("float32", "float64")},
+        check=lambda outputs, inputs: np.testing.assert_array_equal(outputs[0], np.nextafter(*inputs)),
+    ),
+    OpRecord(
+        "ClipByValue",
+        [sample([[-3.0, 0.5], [2.0, 9.0]], 0.0, 2.0), sample(np.zeros((0,)), 0.0, 1.0)],
+        lambda x, low, high: np.minimum(np.maximum(x, low), high),
+        dtypes={"T": REALS},
+        differentiable=True,
     ),
     OpRecord(
         "AddN",

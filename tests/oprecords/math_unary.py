@@ -57,6 +57,10 @@ def _leaky(x: Any, *, alpha: float) -> Any:
     return np.where(x > 0, x, x * alpha)
 
 
+def _bits_set(x: Any) -> Any:
+    return np.bitwise_count(x.view(f"u{x.itemsize}"))
+
+
 _PART_OPS: dict[str, Callable[..., Any]] = {
     "Real": np.real,
     "Imag": np.imag,
@@ -106,6 +110,7 @@ RECORDS = [
     _unary("Inv", np.reciprocal, _away_from_zero(_ONES)),
     _unary("Reciprocal", np.reciprocal, _away_from_zero(_ONES)),
     _unary("Invert", np.invert, [sample([0, 1, -1, 100]), sample(np.zeros((2, 0)))], differentiable=False),
+    OpRecord("PopulationCount", [sample([0, 1, 7, -1, 100]), sample(3)], _bits_set),
     OpRecord("LogicalNot", [sample([True, False]), sample(True), sample(np.zeros((0,)))], np.logical_not),
     *[
         OpRecord(op, [sample([1 + 2j, -3j, -1 + 0.5j]), sample(1j)], reference, only=_PARTS)
