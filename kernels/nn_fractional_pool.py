@@ -1,7 +1,7 @@
 """Fractional pooling: windows of two neighbouring sizes in random order, and the gradients.
 
 The sequences of window borders are outputs of the forward ops and inputs of the gradients. With seeds they
-are TensorFlow's own; with `deterministic` the first pair is kept for all runs of the node.
+are TensorFlow's own; with `deterministic` the first pair is kept for all runs of the node on one size.
 """
 
 from __future__ import annotations
@@ -61,16 +61,20 @@ def _sequences(x: Array, node: Node, ctx: KernelContext) -> tuple[Array, Array]:
             f"pooling_ratio {list(ratio)} must be at least 1 and leave something of {shape_text(x)}"
         )
     generator = node_generator(ctx, node)
-    if attrs["deterministic"] and generator.kept is not None:
-        kept: tuple[Array, Array] = generator.kept
-        return kept
-    pair = (
-        _borders(x.shape[1], counts[0], generator, attrs["pseudo_random"]),
-        _borders(x.shape[2], counts[1], generator, attrs["pseudo_random"]),
-    )
-    if attrs["deterministic"]:
-        generator.kept = pair
-    return pair
+    if not attrs["deterministic"]:
+        return _draw(x, counts, generator, attrs["pseudo_random"])
+    kept: dict[tuple[int, ...], tuple[Array, Array]] = generator.kept or {}
+    generator.kept = kept
+    if x.shape[1:3] not in kept:
+        kept[x.shape[1:3]] = _draw(x, counts, generator, attrs["pseudo_random"])
+    return kept[x.shape[1:3]]
+
+
+def _draw(
+    x: Array, counts: list[int], generator: philox.Generator, pseudo_random: bool
+) -> tuple[Array, Array]:
+    rows = _borders(x.shape[1], counts[0], generator, pseudo_random)
+    return rows, _borders(x.shape[2], counts[1], generator, pseudo_random)
 
 
 def _windows(borders: Array, size: int, overlapping: bool) -> list[slice]:

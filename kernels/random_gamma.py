@@ -1,7 +1,7 @@
 """Gamma-distributed numbers by Marsaglia and Tsang's rejection from normal ones.
 
-Every output has a stretch of counters of its own, so that those accepted at the first try, nearly all,
-are computed at once and the others one by one.
+Every output has a stretch of counters of its own, so that those accepted at the first or second try,
+nearly all, are computed at once and the others one by one.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def _one(key: int, start: int, alpha: float) -> float:
         if v <= 0:
             continue
         v = v**3
-        if _accepted(x, uniform(), v, d):
-            return d * v * (uniform() ** (1 / alpha) if alpha < 1 else 1.0)
+        if bool(_accepted(x, uniform(), v, d)):
+            number: float = d * v
+            return number if alpha >= 1 else number * uniform() ** (1 / alpha if alpha else math.inf)
 
 
 @kernel("RandomGamma", fresh=True, heavy=lambda shape, alpha: float(np.prod(shape, dtype=float)) * alpha.size)
@@ -67,27 +68,40 @@ def random_gamma(shape: Array, alpha: Array, *, node: Node, ctx: KernelContext) 
     """Numbers of the gamma distributions with shape parameters alpha and scale 1: shape + alpha.shape."""
     dims = shape_of(shape)
     samples, kinds = count_of(dims), alpha.size
-    result = np.empty((samples, kinds), np.float64)
-    if result.size:
-        key, start = node_generator(ctx, node).reserve(samples * kinds * philox.RESERVED)
-        for kind, value in enumerate(alpha.reshape(-1).astype(np.float64).tolist()):
-            outputs = np.arange(samples) + kind * samples
-            result[:, kind] = _many(key, start, outputs, value)
-    return result.astype(alpha.dtype).reshape(dims + alpha.shape)
+    if not samples * kinds:
+        return np.empty(dims + alpha.shape, alpha.dtype)
+    key, start = node_generator(ctx, node).reserve(samples * kinds * philox.RESERVED)
+    parameters = np.repeat(alpha.reshape(-1).astype(np.float64), samples)
+    numbers = _many(key, start, parameters).reshape(kinds, samples).T
+    return numbers.astype(alpha.dtype).reshape(dims + alpha.shape)
 
 
-def _many(key: int, start: int, outputs: Array, alpha: float) -> Array:
-    if alpha == 1.0:
-        exponential: Array = -np.log(1 - _pairs(key, start, outputs, 0)[1][:, 1])
-        return exponential
-    d = alpha + (2 / 3 if alpha < 1 else -1 / 3)
-    x = _pairs(key, start, outputs, 0)[0][:, 1]
-    uniforms = _pairs(key, start, outputs, 1)[1]
-    v = 1 + x / 3 / math.sqrt(d)
+def _many(key: int, start: int, alpha: Array) -> Array:
+    """One number for each parameter."""
+    normals, first = _pairs(key, start, np.arange(alpha.size), 0)
+    uniforms = _pairs(key, start, np.arange(alpha.size), 1)[1]
+    result, kept, inside = _candidates(normals[:, 1], uniforms[:, 1], uniforms[:, 0], alpha)
+    # The second try has its normal number already, and what uniform ones the first left over.
+    again = np.flatnonzero(~kept)
+    if again.size:
+        spent = inside[again]
+        third = _pairs(key, start, again, 2)[1]
+        u = np.where(spent, uniforms[again, 0], uniforms[again, 1])
+        b = np.where(spent, third[:, 1], uniforms[again, 0])
+        result[again], kept[again], _ = _candidates(normals[again, 0], u, b, alpha[again])
+    for place in np.flatnonzero(~kept & (alpha != 1)).tolist():
+        result[place] = _one(key, start + philox.RESERVED * place, float(alpha[place]))
+    # A parameter of 1 is the exponential distribution, drawn by its inverse.
+    return np.where(alpha == 1, -np.log(1 - first[:, 1]), result)
+
+
+def _candidates(x: Array, u: Array, b: Array, alpha: Array) -> tuple[Array, Array, Array]:
+    """(number, whether it is accepted, whether its uniform number was needed) of one try each."""
+    small = alpha < 1
+    d = alpha + np.where(small, 2 / 3, -1 / 3)
+    v = 1 + x / 3 / np.sqrt(d)
     inside = v > 0
     v = np.where(inside, v, 1.0) ** 3
-    kept = inside & _accepted(x, uniforms[:, 1], v, d)
-    result: Array = d * v * (uniforms[:, 0] ** (1 / alpha) if alpha < 1 else 1.0)
-    for place in np.flatnonzero(~kept).tolist():
-        result[place] = _one(key, start + philox.RESERVED * int(outputs[place]), alpha)
-    return result
+    # Below 1 a number for alpha + 1 is drawn and scaled down; for 0 that leaves 0.
+    scale = np.where(small, b ** (1 / np.where(small, alpha, 1.0)), 1.0)
+    return d * v * scale, inside & _accepted(x, u, v, d), inside
