@@ -270,6 +270,9 @@ OPS: Final[dict[str, str]] = {
     "nn_fractional_pool": """
         FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
     """,
+    "nn_rnn": """
+        BlockLSTM BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell LSTMBlockCellGrad
+    """,
     "candidates": """
         AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
     """,
