@@ -85,6 +85,8 @@ MODULES: Final = (
     "random_stateless",
     "random_gamma",
     "nn_fractional_pool",
+    "nn_rnn",
+    "data_format",
     "candidates",
     "sorting",
     "image",

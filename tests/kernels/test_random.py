@@ -250,6 +250,56 @@ def test_candidates_are_those_of_tensorflow(
     assert true_expected.dtype == sampled_expected.dtype == np.float32
 
 
+def test_gamma_numbers_are_those_of_tensorflow() -> None:
+    session = _Session()
+    alpha = np.array([0.3, 1, 2.5], np.float32)
+    first = session.run("RandomGamma", np.array([3]), alpha, seed=1, seed2=2)
+    expected = [
+        [0.0017811220604926348, 0.3340418338775635, 2.10901141166687],
+        [0.06502508372068405, 0.27169960737228394, 3.640136480331421],
+        [0.045153774321079254, 0.965160608291626, 1.3657408952713013],
+    ]
+    assert first.dtype == np.float32
+    np.testing.assert_allclose(first, expected, rtol=1e-6)
+    second = session.run("RandomGamma", np.array([3]), alpha, seed=1, seed2=2)
+    assert second[0, 1] == pytest.approx(0.12614542245864868, rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2, 1.0, 7.5])
+def test_gamma_moments(alpha: float) -> None:
+    drawn = _Session().run("RandomGamma", np.array([40_000]), np.float64(alpha), seed=3, seed2=4)
+    assert drawn.shape == (40_000,)
+    assert drawn.mean() == pytest.approx(alpha, abs=0.03)
+    assert drawn.var() == pytest.approx(alpha, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("pseudo_random", "rows", "columns"),
+    [
+        (False, [0, 2, 4, 6, 7, 9, 10], [0, 2, 3, 5, 6, 8, 10, 12]),
+        (True, [0, 2, 4, 5, 7, 9, 10], [0, 2, 4, 6, 7, 9, 11, 12]),
+    ],
+)
+def test_fractional_windows_are_those_of_tensorflow(pseudo_random: bool, rows: Any, columns: Any) -> None:
+    session = _Session()
+    x = np.random.default_rng(0).normal(size=(1, 10, 12, 1)).astype(np.float32)
+    ratio = (1.0, 1.5, 1.7, 1.0)
+    for _ in range(2):
+        pooled, *borders = session.run(
+            "FractionalMaxPool",
+            x,
+            pooling_ratio=ratio,
+            pseudo_random=pseudo_random,
+            deterministic=True,
+            seed=5,
+            seed2=6,
+        )
+        assert [b.tolist() for b in borders] == [rows, columns]
+        assert pooled[0, 1, 2, 0] == x[0, rows[1] : rows[2], columns[2] : columns[3]].max()
+    with pytest.raises(InvalidArgumentError, match="should be 0 if deterministic is false"):
+        session.run("FractionalAvgPool", x, pooling_ratio=ratio, seed=5)
+
+
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=4), st.integers(-(2**63), 2**63 - 1))
 def test_a_larger_draw_begins_with_a_smaller_one(sizes: list[int], seed: int) -> None:
     for dtype in (dtypes.float32, dtypes.float64, dtypes.float16):
