@@ -273,6 +273,9 @@ OPS: Final[dict[str, str]] = {
     "nn_rnn": """
         BlockLSTM BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell LSTMBlockCellGrad
     """,
+    "data_format": """
+        DataFormatDimMap DataFormatVecPermute
+    """,
     "candidates": """
         AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
     """,

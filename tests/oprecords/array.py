@@ -110,6 +110,11 @@ _STRIDE_ZERO = bad("InvalidArgumentError", "zero", _M, [0, 0], [1, 1], [1, 0])
 _PADS = [sample(_M, [[1, 2], [0, 1]]), sample(_M, [[0, 0], [0, 0]]), sample(_NOTHING, [[1, 1], [0, 0]])]
 _MIRRORS = [sample(_M, [[1, 2], [0, 1]], mode=mode) for mode in ("REFLECT", "SYMMETRIC")]
 
+
+def _axis_places(x: Any, *, src_format: Any, dst_format: Any) -> Any:
+    return np.vectorize(lambda axis: dst_format.index(src_format[int(axis)]), otypes=[x.dtype])(x)
+
+
 RECORDS = [
     OpRecord(
         "Fill",
@@ -383,5 +388,27 @@ RECORDS = [
         only=[{"T": "float32", "type": "int32"}],
         check=lambda outputs, inputs: np.testing.assert_equal(outputs[0].tobytes(), inputs[0].tobytes()),
         bad=[bad("InvalidArgumentError", "", [1, 2, 3], T="int32", type="float64")],
+    ),
+    OpRecord(
+        "DataFormatDimMap",
+        [
+            sample([0, 1, 2, 3, -1, -4], src_format="NHWC", dst_format="NCHW"),
+            sample([[2], [-2]], src_format="NCHW", dst_format="HWNC"),
+            sample(np.zeros((0,)), src_format="NHWC", dst_format="NCHW"),
+        ],
+        _axis_places,
+        [bad("InvalidArgumentError", "4", [4], src_format="NHWC", dst_format="NCHW")],
+    ),
+    OpRecord(
+        "DataFormatVecPermute",
+        [
+            sample([7, 8, 9, 10], src_format="NHWC", dst_format="NCHW"),
+            sample([[0, 1], [2, 3], [4, 5], [6, 7]], src_format="NCHW", dst_format="NHWC"),
+        ],
+        lambda x, *, src_format, dst_format: np.stack([x[src_format.index(axis)] for axis in dst_format]),
+        [
+            bad("InvalidArgumentError", "[3]", [7, 8, 9], src_format="NHWC", dst_format="NCHW"),
+            bad("InvalidArgumentError", "NCHH", [7, 8, 9, 1], src_format="NHWC", dst_format="NCHH"),
+        ],
     ),
 ]

@@ -247,6 +247,7 @@ TestShuffle = ShuffleMachine.TestCase
 TestPriority = PriorityMachine.TestCase
 for _case in (TestFIFO, TestPadded, TestShuffle, TestPriority):
     _case.settings = _SETTINGS
+del _case  # else collected once more
 
 
 def test_priority_decides_then_arrival() -> None:

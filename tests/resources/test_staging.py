@@ -173,4 +173,4 @@ class MapMachine(RuleBasedStateMachine):
 
 
 TestMap = MapMachine.TestCase
-TestMap.settings = settings(max_examples=60, stateful_step_count=30)
+TestMap.settings = settings(max_examples=200, stateful_step_count=50)

@@ -78,7 +78,8 @@ class Dense(Mutable):
 TestMutable = Mutable.TestCase
 TestDense = Dense.TestCase
 for _case in (TestMutable, TestDense):
-    _case.settings = settings(max_examples=60, stateful_step_count=25)
+    _case.settings = settings(max_examples=200, stateful_step_count=50)
+del _case  # else collected once more
 
 
 def _table() -> HashTable:

@@ -1,0 +1,180 @@
+"""Rule-based machines for barriers, staging areas and mutexes: each core against a model of a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import WOULD_WAIT
+from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from flowengine.core.shapes import SCALAR
+from flowengine.resources.barrier import Barrier
+from flowengine.resources.mutex import Mutex, MutexLock
+from flowengine.resources.staging import StagingArea
+
+_SETTINGS = settings(max_examples=200, stateful_step_count=50)
+_KEYS = st.integers(0, 6)
+
+
+class BarrierMachine(RuleBasedStateMachine):
+    """Keys begin in an order, are complete with both components, and leave in the order of beginning."""
+
+    @initialize()
+    def make(self) -> None:
+        self.barrier = Barrier("b", (dtypes.float32,) * 2, (SCALAR, SCALAR))
+        #: {key: (number in order of beginning, {component: value})}
+        self.incomplete: dict[int, tuple[int, dict[int, float]]] = {}
+        self.ready: list[tuple[int, int, float, float]] = []
+        self.begun = 0
+        self.closed = False
+
+    @rule(component=st.integers(0, 1), key=_KEYS, value=st.integers(0, 99))
+    def insert(self, component: int, key: int, value: int) -> None:
+        keys = np.empty(1, object)
+        keys[0] = b"%d" % key
+        values = np.array([value], np.float32)
+        if key not in self.incomplete and self.closed:
+            with pytest.raises(CancelledError):
+                self.barrier.insert_many(component, keys, values)
+            return
+        if key in self.incomplete and component in self.incomplete[key][1]:
+            with pytest.raises(InvalidArgumentError):
+                self.barrier.insert_many(component, keys, values)
+            return
+        self.barrier.insert_many(component, keys, values)
+        if key not in self.incomplete:
+            self.incomplete[key] = (self.begun, {})
+            self.begun += 1
+        number, held = self.incomplete[key]
+        held[component] = value
+        if len(held) == 2:
+            del self.incomplete[key]
+            self.ready.append((number, key, held[0], held[1]))
+            self.ready.sort()
+
+    @rule(count=st.integers(1, 4), up_to=st.booleans())
+    def take(self, count: int, up_to: bool) -> None:
+        wanted = count
+        if self.closed:
+            if up_to:
+                wanted = min(count, len(self.ready))
+            promised = len(self.ready) + (0 if up_to else len(self.incomplete))
+            if promised < max(wanted, 1):
+                with pytest.raises(OutOfRangeError):
+                    self.barrier.take_many_nowait(count, up_to=up_to)
+                return
+        found: Any = self.barrier.take_many_nowait(count, up_to=up_to)
+        if len(self.ready) < wanted:
+            assert found is WOULD_WAIT
+            return
+        taken, self.ready = self.ready[:wanted], self.ready[wanted:]
+        _, keys, first, second = found
+        assert keys.tolist() == [b"%d" % key for _, key, _, _ in taken]
+        assert first.tolist() == [a for _, _, a, _ in taken]
+        assert second.tolist() == [b for _, _, _, b in taken]
+
+    @precondition(lambda self: getattr(self, "begun", 0) > 8 and not self.closed)
+    @rule(cancel=st.booleans())
+    def close(self, cancel: bool) -> None:
+        self.barrier.close(cancel_pending_enqueues=cancel)
+        self.closed = True
+        if cancel:
+            self.incomplete.clear()
+
+    @invariant()
+    def holds(self) -> None:
+        if hasattr(self, "barrier"):
+            assert self.barrier.ready_size == len(self.ready)
+            assert self.barrier.incomplete_size == len(self.incomplete)
+
+
+class AreaMachine(RuleBasedStateMachine):
+    """A staging area is a list with a capacity."""
+
+    @initialize(capacity=st.integers(0, 3))
+    def make(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.area = StagingArea("s", capacity=capacity)
+        self.model: list[int] = []
+
+    @rule(value=st.integers(0, 99))
+    def put(self, value: int) -> None:
+        result = self.area.put_nowait((np.int64(value),))
+        if self.capacity and len(self.model) >= self.capacity:
+            assert result is WOULD_WAIT
+        else:
+            assert result is None
+            self.model.append(value)
+
+    @rule()
+    def get(self) -> None:
+        found: Any = self.area.get_nowait()
+        assert found == (self.model.pop(0),) if self.model else found is WOULD_WAIT
+
+    @rule(index=st.integers(0, 4))
+    def peek(self, index: int) -> None:
+        found: Any = self.area.peek_nowait(index)
+        assert found == (self.model[index],) if index < len(self.model) else found is WOULD_WAIT
+
+    @rule()
+    def clear(self) -> None:
+        self.area.clear()
+        self.model.clear()
+
+    @invariant()
+    def holds(self) -> None:
+        if hasattr(self, "area"):
+            assert len(self.area) == len(self.model)
+            assert self.area.bytes_held == 8 * len(self.model)
+
+
+class MutexMachine(RuleBasedStateMachine):
+    """One lock at a time; one that was given back already is refused."""
+
+    @initialize()
+    def make(self) -> None:
+        self.mutex = Mutex("m")
+        self.holder: MutexLock | None = None
+        self.old: list[MutexLock] = []
+
+    @rule()
+    def lock(self) -> None:
+        found = self.mutex.lock_nowait()
+        if self.holder is not None:
+            assert found is WOULD_WAIT
+        else:
+            assert isinstance(found, MutexLock)
+            self.holder = found
+
+    @precondition(lambda self: getattr(self, "holder", None) is not None)
+    @rule()
+    def release(self) -> None:
+        assert self.holder is not None
+        self.holder.release()
+        self.old.append(self.holder)
+        self.holder = None
+
+    @precondition(lambda self: bool(getattr(self, "old", None)))
+    @rule(data=st.data())
+    def release_again(self, data: st.DataObject) -> None:
+        with pytest.raises(InvalidArgumentError):
+            data.draw(st.sampled_from(self.old)).release()
+
+    @invariant()
+    def holds(self) -> None:
+        if hasattr(self, "mutex"):
+            assert self.mutex.is_locked == (self.holder is not None)
+
+
+TestBarrier = BarrierMachine.TestCase
+TestArea = AreaMachine.TestCase
+TestMutex = MutexMachine.TestCase
+for _case in (TestBarrier, TestArea, TestMutex):
+    _case.settings = _SETTINGS
+del _case  # else collected once more
