@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from flowengine import asyncio as asyncio
     from flowengine import blocking as blocking
+    from flowengine import train as train
     from flowengine.build.graph import Graph
     from flowengine.build.tensor import Operation, Tensor
     from flowengine.core import dtypes, errors
@@ -49,6 +50,7 @@ _PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
     "blocking": ("flowengine.blocking", None),
     "dtypes": ("flowengine.core.dtypes", None),
     "errors": ("flowengine.core.errors", None),
+    "train": ("flowengine.train", None),
 }
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "blocking",
     "dtypes",
     "errors",
+    "train",
 ]
 
 
