@@ -27,11 +27,11 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import to_array
-from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.codegen_loops import LoopWriting, truth
 from flowengine.passes.program import Program
-from flowengine.passes.units import Conditions, Loop, Unit
+from flowengine.passes.units import Conditions, Unit
 
 _FILE: Final = "<flowengine region>"
 
@@ -111,19 +111,12 @@ def compile_region(program: Program, kernels: KernelRegistry, xp: Any = np) -> C
     return CompiledRegion(writer.lines, writer.constants, writer.loops_written > 0)
 
 
-def truth(value: Any) -> bool:
-    """The truth of a predicate; InvalidArgumentError unless it is a scalar."""
-    if getattr(value, "ndim", 0):
-        raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(value.shape)}")
-    return bool(value)
-
-
 def as_scalar(value: Any) -> Any:
     """A rank-0 array as a NumPy scalar; anything else as it is."""
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
-class _Writer:
+class _Writer(LoopWriting):
     def __init__(self, program: Program, kernels: KernelRegistry, xp: Any) -> None:
         self.program = program
         self.kernels = kernels
@@ -398,83 +391,3 @@ class _Writer:
         if kernel.takes_context:
             arguments.append("ctx=ctx")
         return f"{function}({', '.join(arguments)})", plain
-
-    # -- loops --------------------------------------------------------------------------------------
-
-    def _write_loop(self, loop: Loop) -> None:
-        number = self.loops_written
-        self.loops_written += 1
-        conditions, self._open = self._open, None
-        counter, mask = f"i{number}", f"m{number}"
-        for node in loop.constants:
-            port = OutputPort(node.name, 0)
-            if self.program.origin(port) == port:  # a reference that is followed on entering
-                self._line(
-                    f"{self._define(port)} = {self._argument(node.inputs[0], False)}",
-                    node,
-                    (self._value(node.inputs[0]),),
-                )
-                if port in self._predicates:
-                    self._write_truth(port)
-        initial = [
-            (v, self._argument(port, False, port in self.program.scalars), self._value(port))
-            for v in loop.variables
-            for port in (v.enter.inputs[0],)
-        ]
-        for variable, expression, plain in initial:
-            name = self._define(variable.merge)
-            self._line(f"{name} = {expression}", variable.enter, (plain,))
-        self._line(f"{counter} = {mask} = 0")
-        self._line("while True:")
-        self._indent += 1
-        outer, self._loops = self._loops, (*self._loops, (loop.frame, counter))
-        for variable in loop.variables:
-            if variable.merge in self._predicates:
-                self._write_truth(variable.merge)
-        program = self.program
-        carried = [program.origin(v.following) for v in loop.variables]
-        top_made = {port for unit in loop.top for port in program.defines(unit)}
-        needed_later = [p for unit in loop.body for p in program.uses(unit)]
-        self._scope(loop.top, [loop_cond := program.origin(loop.cond), *needed_later, *carried], outer=False)
-        test = self._constant(truth, "truth")
-        held = self._value(loop_cond)
-        self._line(f"if not {test}({held}): break", loop.cond_switch, ("", held))
-        self._scope(loop.body, carried, outer=False)
-        pairs = [
-            (self._names[v.merge], self._value(port))
-            for v, port in zip(loop.variables, carried, strict=True)
-            if port != v.merge
-        ]
-        if pairs:
-            self._line(f"{', '.join(a for a, _ in pairs)} = {', '.join(b for _, b in pairs)}")
-        made = top_made | {port for unit in loop.body for port in program.defines(unit)}
-        ended = set(self._take_back([p for p in made if p in self._names]))
-        for name in sorted(ended):
-            self._line(f"{name} = None")
-        self._line(f"{counter} += 1")
-        self._line(f"if not {counter} & {mask}: {mask} = yield")
-        self._indent -= 1
-        self._loops = outer
-        self._finish_loop(loop)
-        self._open = conditions
-
-    def _finish_loop(self, loop: Loop) -> None:
-        """Give each Exit the value of its variable; the first takes over the name."""
-        holder: dict[int, OutputPort] = {}
-        for port, index in loop.exits.items():
-            merge = loop.variables[index].merge
-            if index not in holder:
-                holder[index] = port
-                self._names[port] = self._names[merge]
-            else:
-                self._line(f"{self._define(port)} = {self._names[merge]}")
-        for index, variable in enumerate(loop.variables):
-            name = self._names.pop(variable.merge)
-            if index not in holder:
-                self._line(f"{name} = None")
-                self._free.append(name)
-        for node in loop.constants:
-            name = self._names.pop(OutputPort(node.name, 0), "")
-            if name:
-                self._line(f"{name} = None")
-                self._free.append(name)
