@@ -5,7 +5,7 @@
     {"what": "time", "repeats": 100}        [seconds of each step]
 
 They take turns: while one computes, the other waits for its next line, so that what disturbs the machine
-disturbs both.
+disturbs both. An engine may be held to a number of cores: its libraries then start that many threads.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,32 +23,47 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 
 
+@contextmanager
+def _held_to(cores: int | None) -> Iterator[None]:
+    """What is started inside may run on so many cores only; on systems without affinity, on all."""
+    if cores is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(mine)[-cores:])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
 class Engine:
     """One engine's process; use it with `with`."""
 
-    def __init__(self, python: str, script: str) -> None:
+    def __init__(self, python: str, script: str, cores: int | None = None) -> None:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
         }
         if script != "engine_flowengine.py":
             environment.pop("PYTHONPATH")
-        self._process = subprocess.Popen(
-            [python, str(HERE / script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        with _held_to(cores):
+            self._process = subprocess.Popen(
+                [python, str(HERE / script)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
         self.name: str = self.ask(what="version")
 
     @classmethod
-    def flowengine(cls) -> Engine:
-        return cls(sys.executable, "engine_flowengine.py")
+    def flowengine(cls, cores: int | None = None) -> Engine:
+        return cls(sys.executable, "engine_flowengine.py", cores)
 
     @classmethod
-    def tensorflow(cls, python: str) -> Engine:
-        return cls(python, "engine_tensorflow.py")
+    def tensorflow(cls, python: str, cores: int | None = None) -> Engine:
+        return cls(python, "engine_tensorflow.py", cores)
 
     def ask(self, **question: Any) -> Any:
         """Send a question and wait for the answer; RuntimeError if the process ends instead."""
