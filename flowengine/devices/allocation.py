@@ -1,0 +1,97 @@
+"""What a device's memory holds: every allocation with its holder, counted until its last reference goes.
+
+A ledger belongs to a device and outlives steps, so that variables count. It refuses what would pass the
+device's limit and says who holds most.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from flowengine.core.errors import ResourceExhaustedError
+
+#: How many of the largest holders an error names.
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationStatistics:
+    """A device's memory at one moment.
+
+    bytes_in_use, peak_bytes_in_use    now, and at most since the last `reset_peak`
+    num_allocations                    counted so far
+    largest_allocation                 bytes of the largest one so far
+    bytes_limit                        what may be in use at once; None for no bound
+    """
+
+    bytes_in_use: int
+    peak_bytes_in_use: int
+    num_allocations: int
+    largest_allocation: int
+    bytes_limit: int | None
+
+
+class Ledger:
+    """The allocations of one device. For the event loop's thread; the last reference may go on any.
+
+    live, peak   bytes now, and at most since the last `reset_peak`
+    """
+
+    def __init__(self, limit_bytes: int | None = None, what: str = "memory") -> None:
+        """`what` names the limit in errors: whose it is and how it is set."""
+        self.limit_bytes = limit_bytes
+        self.live = 0
+        self.peak = 0
+        self.allocations = 0
+        self.largest = 0
+        self._what = what
+        #: {id of the object that owns the memory: (its bytes, who holds it, a weak reference)}
+        self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
+
+    def hold(self, owner: Any, size: int, holder: str) -> None:
+        """Count the memory that `owner` owns, in the name of `holder`; once, however often it is told.
+
+        Raises nothing: what is there is there. `check` says whether it is too much.
+        """
+        key = id(owner)
+        if key in self._owners:
+            return
+        self._owners[key] = (size, holder, weakref.ref(owner, partial(self._forget, key)))
+        self.live += size
+        self.peak = max(self.peak, self.live)
+        self.allocations += 1
+        self.largest = max(self.largest, size)
+
+    def check(self, wanted: int = 0) -> None:
+        """ResourceExhaustedError naming the largest holders if `wanted` more bytes pass the limit."""
+        if self.limit_bytes is not None and self.live + wanted > self.limit_bytes:
+            raise self._exhausted(wanted)
+
+    def statistics(self) -> AllocationStatistics:
+        return AllocationStatistics(self.live, self.peak, self.allocations, self.largest, self.limit_bytes)
+
+    def reset_peak(self) -> None:
+        """Let the peak be what is in use now."""
+        self.peak = self.live
+
+    def _forget(self, key: int, _: object) -> None:
+        size, _, _ = self._owners.pop(key)
+        self.live -= size
+
+    def _exhausted(self, wanted: int) -> ResourceExhaustedError:
+        by_holder: dict[str, int] = {}
+        for size, holder, _ in tuple(self._owners.values()):
+            by_holder[holder] = by_holder.get(holder, 0) + size
+        largest = sorted(by_holder.items(), key=lambda entry: -entry[1])[:_NAMED]
+        holders = "; ".join(f"'{name}' holds {size:,}" for name, size in largest) or "nothing yet"
+        asked = f"{wanted:,} bytes are wanted and " if wanted else ""
+        return ResourceExhaustedError(
+            f"{asked}{self.live:,} bytes are in use, the limit is {self.limit_bytes:,} "
+            f"({self._what}); the largest holders: {holders}"
+        )
+
+
+__all__ = ["AllocationStatistics", "Ledger"]

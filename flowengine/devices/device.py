@@ -1,0 +1,188 @@
+"""Devices: what places a kernel runs in, and how a new kind of place is added.
+
+A device has a complete name, an array module that its kernels are written against, memory, and a way for
+values into that memory and out of it. `DEVICES` knows the types; a `DeviceSet` is the devices of one
+session.
+
+    DEVICES.register("GPU", make=..., count=lambda: number_of_gpus())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.names import DeviceName
+from flowengine.devices.allocation import Ledger
+
+#: The task that a session without a cluster is.
+LOCAL_TASK: Final = "/job:localhost/replica:0/task:0"
+
+
+class Device(Protocol):
+    """One place where kernels run.
+
+    name          complete, such as `/job:localhost/replica:0/task:0/device:CPU:1`
+    type          "CPU", "GPU", ...: what kernels are registered for
+    incarnation   another number in every life, so that nothing meant for a former one is taken for it
+    xp            the array module that kernels are called with
+    ledger        what its memory holds, with the limit
+    shares_host_memory   whether its arrays are NumPy arrays in host memory
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def incarnation(self) -> int: ...
+
+    @property
+    def xp(self) -> Any: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def shares_host_memory(self) -> bool: ...
+
+    def copy_in(self, value: Value) -> Value:
+        """A value of host memory in this device's memory; what is no array passes as it is."""
+
+    def copy_out(self, value: Value) -> Value:
+        """A value of this device's memory as a NumPy array or scalar, when what computes it is done."""
+
+    def owner_of(self, value: Value) -> tuple[Any, int] | None:
+        """The object that owns the memory of one of this device's arrays, and its bytes; None for what
+        owns none: a number, a view of foreign memory. Objects must allow weak references."""
+
+    def synchronize(self) -> None:
+        """Wait until everything launched on the device is done."""
+
+
+#: Makes one device: from its complete name and the limit of its memory in bytes.
+MakeDevice = Callable[[str, int | None], Device]
+
+
+class DeviceRegistry:
+    """Device types: how many there are of each, and how one is made."""
+
+    def __init__(self, parent: DeviceRegistry | None = None) -> None:
+        self._types: dict[str, tuple[MakeDevice, Callable[[], int]]] = (
+            {} if parent is None else dict(parent._types)
+        )
+
+    def register(self, kind: str, make: MakeDevice, count: Callable[[], int] = lambda: 0) -> None:
+        """Add a type, or replace one. `count()` says how many a session has that does not say itself.
+
+        Raises InvalidArgumentError for a name that is no device type.
+        """
+        if not kind.isidentifier() or kind != kind.upper():
+            raise InvalidArgumentError(f"{kind!r} is no name of a device type: write it as 'CPU' or 'GPU'")
+        self._types[kind] = (make, count)
+
+    @property
+    def types(self) -> Sequence[str]:
+        return tuple(self._types)
+
+    def make(
+        self,
+        counts: Mapping[str, int] | None = None,
+        memory_limits: Mapping[str, int] | None = None,
+        *,
+        task: str = LOCAL_TASK,
+    ) -> DeviceSet:
+        """New devices of every type: `counts[type]` of them, else what the type itself says.
+
+        memory_limits   {type or device name, partial or not: bytes}; the most precise name counts
+
+        Raises InvalidArgumentError for an unknown type, a count below zero, or no CPU at all.
+        """
+        for kind, wanted in (counts or {}).items():
+            if kind not in self._types:
+                raise InvalidArgumentError(
+                    f"device_count names the device type {kind!r}; there are {', '.join(self._types)}"
+                )
+            if wanted < 0 or (kind == "CPU" and not wanted):
+                raise InvalidArgumentError(f"device_count says {wanted} of {kind}")
+        limits = [(_pattern(text, self._types), size) for text, size in (memory_limits or {}).items()]
+        devices: list[Device] = []
+        for kind, (make, count) in self._types.items():
+            number = count() if counts is None or kind not in counts else counts[kind]
+            for index in range(number):
+                name = f"{task}/device:{kind}:{index}"
+                devices.append(make(name, _limit(DeviceName.parse(name), limits)))
+        return DeviceSet(devices)
+
+
+def _pattern(text: str, types: Iterable[str]) -> DeviceName:
+    if text in types:
+        return DeviceName(type=text)
+    head, colon, _ = text.partition(":")
+    return DeviceName.parse(f"/device:{text}" if colon and head in types else text)
+
+
+def _limit(name: DeviceName, limits: Sequence[tuple[DeviceName, int]]) -> int | None:
+    fitting = [(_precision(pattern), size) for pattern, size in limits if pattern.matches(name)]
+    return max(fitting)[1] if fitting else None
+
+
+def _precision(name: DeviceName) -> int:
+    return sum(part is not None for part in (name.job, name.replica, name.task, name.type, name.index))
+
+
+class DeviceSet:
+    """The devices that a session may place nodes on, in the order of preference."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        """Raises InvalidArgumentError if two have one name, or none is a CPU of this process."""
+        self._devices = tuple(devices)
+        self._by_name = {device.name: device for device in devices}
+        if len(self._by_name) != len(self._devices):
+            raise InvalidArgumentError(
+                "two devices have one name: " + ", ".join(device.name for device in devices)
+            )
+        found = next((device for device in devices if device.type == "CPU"), None)
+        if found is None:
+            raise InvalidArgumentError("a session needs at least one CPU device")
+        #: Where a node goes that nothing calls elsewhere: the first CPU.
+        self.default: Device = found
+
+    def matching(self, constraint: str | DeviceName) -> list[Device]:
+        """The devices that fulfil a partial name: "" all, "/device:GPU:*" every GPU."""
+        wanted = DeviceName.parse(constraint) if isinstance(constraint, str) else constraint
+        return [device for device in self._devices if wanted.matches(DeviceName.parse(device.name))]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Each type once, in the order of the devices."""
+        return tuple(dict.fromkeys(device.type for device in self._devices))
+
+    def __getitem__(self, name: str) -> Device:
+        """The device of a complete name; NotFoundError, listing those there are, if there is none."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise NotFoundError(
+                f"there is no device '{name}'; there are {', '.join(self._by_name)}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self._devices)
+
+    def __len__(self) -> int:
+        return len(self._devices)
+
+
+__all__ = ["LOCAL_TASK", "Device", "DeviceRegistry", "DeviceSet", "MakeDevice"]
