@@ -77,7 +77,7 @@ class LoopWriting:
         self._line(f"{counter} = {mask} = 0")
         self._line("while True:")
         self._indent += 1
-        outer, self._loops = self._loops, (*self._loops, (loop.frame, counter))
+        outer, self._loops = self._loops, (*self._loops, (loop.path[-1], counter))
         for variable in loop.variables:
             if variable.merge in self._predicates:
                 self._write_truth(variable.merge)

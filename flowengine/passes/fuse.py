@@ -35,6 +35,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import REGION
 from flowengine.ops.shape_inference import infer_shapes
 from flowengine.passes.context import PassContext
+from flowengine.passes.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
 from flowengine.passes.loops import lower_loop
 from flowengine.passes.program import Program
 from flowengine.passes.units import (
@@ -101,6 +102,8 @@ class _Fusing:
         self.members_max = members_max
         self.order = {name: index for index, name in enumerate(graph.nodes)}
         self.aliases = Aliases(graph.nodes)
+        #: Loops that are left to the state machine, for they may be dead in part.
+        self.unlowered: set[FramePath] = set()
         self.frames = assign_frames(graph, self.feeds)
         self.scalars = _scalars(graph, context)
         #: {port: the nodes that take it}; {node: the nodes that wait for it}
@@ -116,6 +119,16 @@ class _Fusing:
         by_frame: dict[FramePath, list[Node]] = {}
         for node in self.graph:
             by_frame.setdefault(self.frames.get(node.name, ()), []).append(node)
+        regions: list[_Region] | None = None
+        while regions is None:
+            try:
+                regions = self._all_regions(by_frame)
+            except LoopStays as stays:
+                self.unlowered.add(stays.frame)
+                self.aliases = Aliases(self.graph.nodes)
+        return self._rewrite(regions) if regions else Fused(self.graph, {})
+
+    def _all_regions(self, by_frame: Mapping[FramePath, list[Node]]) -> list[_Region]:
         lowered = self._lower_loops(by_frame)
         regions: list[_Region] = []
         for path, nodes in by_frame.items():
@@ -123,7 +136,7 @@ class _Fusing:
                 continue
             inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
             regions += self._regions_of(nodes, inner)
-        return self._rewrite(regions) if regions else Fused(self.graph, {})
+        return regions
 
     # -- members ------------------------------------------------------------------------------------
 
@@ -165,7 +178,7 @@ class _Fusing:
         for path in sorted((p for p in by_frame if p), key=len, reverse=True):
             inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
             exits = [n for n in by_frame[path] if n.op in EXIT_OPS]
-            if any(OutputPort(n.name, 0) in self.feeds for n in exits):
+            if path in self.unlowered or any(OutputPort(n.name, 0) in self.feeds for n in exits):
                 continue
             try:
                 unit = lower_loop(
@@ -210,6 +223,7 @@ class _Fusing:
         group_of: dict[str, int] = {}
         while True:
             everything = topological([*members, *map(self._forward, outsiders)])
+            check_loops(everything, self.aliases, self._tokens_from_outside)
             inside = {unit.name for unit in members}
             try:
                 of_port = assign_conditions(
@@ -271,6 +285,13 @@ class _Fusing:
         """The tokens of a node of another frame, an Enter or Exit: a source of its own; of a Const none."""
         node = self.graph.nodes.get(name)
         return frozenset() if node is None or node.op == "Const" else frozenset({name})
+
+    def _tokens_from_outside(self, port: OutputPort) -> Tokens:
+        """What may kill a value from another frame: what enters one is taken to live and die together."""
+        node = self.graph.nodes.get(port.node)
+        if node is None or port in self.feeds or node.op == "Const":
+            return LIVE
+        return frozenset({ENTERED if node.op in ENTER_OPS else node.name})
 
     def _waits(self, unit: Unit) -> bool:
         node = unit.node

@@ -20,6 +20,7 @@ from flowengine.ir.frames import (
     FramePath,
 )
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.passes.deadness import LIVE, check_loops
 from flowengine.passes.units import (
     ALWAYS,
     Aliases,
@@ -75,6 +76,10 @@ class _Lowering:
         self.is_member = is_member
         self.used = used
         self.by_name = {node.name: node for node in nodes}
+        #: Identities between a Switch and an Exit.
+        self.leaving: dict[str, Node] = {}
+        #: What NextIterations wait for.
+        self.awaited: set[str] = set()
 
     def run(self) -> Unit:
         variables = self._variables()
@@ -88,7 +93,7 @@ class _Lowering:
         units = self._body_units(switches)
         top, body = self._split(units, switches)
         loop = Loop(
-            frame=self.frame[-1],
+            path=self.frame,
             variables=variables,
             constants=[node for node in self.enters.values() if node.attrs["is_constant"]],
             cond=self.aliases.origin(OutputPort(cond.name, 0)),
@@ -96,6 +101,8 @@ class _Lowering:
             top=top,
             body=body,
             exits=exits,
+            deciding=self._deciding(top, variables, self.aliases.origin(OutputPort(cond.name, 0))),
+            has_effects_on_top=any(_has_effects(unit) for unit in top),
         )
         self._check_conditions(loop, top, body, switches)
         self._alias(loop, switches)
@@ -127,8 +134,9 @@ class _Lowering:
                 raise Malformed
             if enter.op != "Enter" or enter.attrs["is_constant"] or back.op != "NextIteration":
                 raise Malformed
-            if back.control_inputs or self.used(OutputPort(merge.name, 1)):
+            if self.used(OutputPort(merge.name, 1)):
                 raise Malformed
+            self.awaited.update(back.control_inputs)
             if self.aliases.is_reference(back.inputs[0]):
                 raise Malformed
             returning.add(back.name)
@@ -157,17 +165,27 @@ class _Lowering:
         return found
 
     def _exits(self, switches: Mapping[str, tuple[Node, int]]) -> dict[OutputPort, int]:
+        """{port of an Exit: index of its variable}; notes the Identities on the way out."""
+        leaving = {OutputPort(name, 0): index for name, (_, index) in switches.items()}
         exits: dict[OutputPort, int] = {}
         for node in self.nodes:
-            if node.op not in EXIT_OPS:
-                for port in node.inputs:
-                    if port.node in switches and port.slot == 0:
-                        raise Malformed
-                continue
-            source = node.inputs[0]
-            if node.op != "Exit" or node.control_inputs or source.node not in switches or source.slot != 0:
+            index = leaving.get(node.inputs[0]) if len(node.inputs) == 1 else None
+            if node.op == "Identity" and index is not None:
+                leaving[OutputPort(node.name, 0)] = index
+                self.leaving[node.name] = node
+            elif node.op in EXIT_OPS:
+                if node.op != "Exit" or node.control_inputs or index is None:
+                    raise Malformed
+                exits[OutputPort(node.name, 0)] = index
+            elif any(port in leaving for port in node.inputs):
                 raise Malformed
-            exits[OutputPort(node.name, 0)] = switches[source.node][1]
+        for node in self.nodes:
+            # Constructed in another order, or waited for: it would be live in the last round only.
+            missed = node.name not in self.leaving and node.op not in EXIT_OPS
+            if missed and any(port in leaving for port in node.inputs):
+                raise Malformed
+            if any(name in self.leaving for name in node.control_inputs):
+                raise Malformed
         return exits
 
     def _body_units(self, switches: Mapping[str, tuple[Node, int]]) -> list[Unit]:
@@ -177,13 +195,13 @@ class _Lowering:
         loop_merges = {node.name for node in self.nodes if node.op in MERGE_OPS and self._is_loop_merge(node)}
         inner_enters = {name for unit in self.inner for name in unit.names}
         for node in self.nodes:
-            if node.name in inner_enters:
+            if node.name in inner_enters or node.name in self.leaving:
                 continue
             if node.op in structural or node.name in switches or node.name in loop_merges:
                 if node.op in ENTER_OPS:
                     raise Malformed  # into a loop that was not lowered
                 continue
-            if not self.is_member(node):
+            if not self.is_member(node) and node.op != "ControlTrigger":
                 raise Malformed
             result.append(unit_of_node(node, self.order[node.name]))
         return topological(result)
@@ -196,18 +214,24 @@ class _Lowering:
     ) -> tuple[list[Unit], list[Unit]]:
         """Units that run in every round, and those that run only while the loop goes on."""
         going_on: set[str] = set()
+        late = set(switches)
         top: list[Unit] = []
         body: list[Unit] = []
         for unit in units:
             inside = any(
                 (port.node in switches and port.slot == 1) or port.node in going_on for port in unit.inputs
             ) or any(name in going_on for name in unit.controls)
-            if any(name in switches for name in unit.controls):
-                raise Malformed
             if inside and unit.node is not None and unit.node.op == "LoopCond":
                 raise Malformed
-            if inside:
+            if unit.node is not None and unit.node.op == "ControlTrigger":
+                late.add(unit.name)
+            elif inside:
                 going_on |= unit.names
+            elif not late.isdisjoint(unit.controls):
+                # It runs in the last round too, after the condition is known: nobody but an Exit may care.
+                if unit.node is None or unit.node.op != "NoOp":
+                    raise Malformed
+                late |= unit.names
             (body if inside else top).append(unit)
         return top, body
 
@@ -220,6 +244,18 @@ class _Lowering:
         for port in [cond_port, *(variable.following for variable in loop.variables)]:
             if of_port.get(port, ALWAYS):
                 raise Malformed
+        awaited_last = {name for node in self.leaving.values() for name in node.control_inputs}
+        always = {name for unit in top if not unit.conditions for name in unit.names}
+        if not awaited_last <= always | set(switches):
+            raise Malformed  # an Exit would be dead
+        for unit in (*top, *body):
+            if unit.conditions and not self.awaited.isdisjoint(unit.names):
+                raise Malformed  # a round in which it is dead would be the last for what waits for it
+        check_loops(
+            [*top, *body],
+            self.aliases,
+            lambda port: frozenset({"goes on"}) if port.node in switches and port.slot == 1 else LIVE,
+        )
         body_names = {name for unit in body for name in unit.names}
         for variable in loop.variables:
             port = variable.following
@@ -228,6 +264,27 @@ class _Lowering:
         loop.top = arranged(top)
         loop.body = arranged(body)
 
+    def _deciding(
+        self, top: Iterable[Unit], variables: Iterable[LoopVariable], cond: OutputPort
+    ) -> frozenset[str]:
+        """The Enters that the condition depends on before anything has come around."""
+        unit_of = {name: unit for unit in top for name in unit.names}
+        enter_of = {variable.merge.node: variable.enter.name for variable in variables}
+        found: set[str] = set()
+        seen: set[str] = set()
+        waiting = [cond.node]
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self.enters or name in enter_of:
+                found.add(enter_of.get(name, name))
+            elif name in unit_of:
+                unit = unit_of[name]
+                waiting += [*(port.node for port in unit.inputs), *unit.controls]
+        return frozenset(found)
+
     def _alias(self, loop: Loop, switches: Mapping[str, tuple[Node, int]]) -> None:
         """Only now that it is certain: Switches hand on the variables, constant Enters their input."""
         for name, (node, _) in switches.items():
@@ -235,3 +292,10 @@ class _Lowering:
         for node in loop.constants:
             if node.op == "RefEnter" or not self.aliases.is_reference(node.inputs[0]):
                 self.aliases.add(OutputPort(node.name, 0), node.inputs[0])
+
+
+def _has_effects(unit: Unit) -> bool:
+    if unit.loop is not None:
+        return any(map(_has_effects, (*unit.loop.top, *unit.loop.body)))
+    assert unit.node is not None
+    return unit.node.op_def is not None and unit.node.op_def.is_stateful

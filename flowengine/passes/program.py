@@ -93,7 +93,7 @@ class Program:
         node = unit.node
         if node is None:
             return False
-        if node.op in ("Const", "NoOp") or self.aliases.forwards(node):
+        if node.op in ("Const", "NoOp", "ControlTrigger") or self.aliases.forwards(node):
             return True
         return node.op == "Switch" and not self.reads(node.inputs[0])
 

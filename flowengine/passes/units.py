@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TypeAlias
 
+from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
 
 #: {(the predicate's port, which output of the Switch)}
@@ -68,11 +69,14 @@ class LoopVariable:
 class Loop:
     """A while loop as Python's `while`: `top` runs each round, `body` while `cond` holds.
 
+    path        of its frame
     constants   Enters whose value every iteration has
     exits       {port of an Exit: index of its variable}
+    deciding    names of the Enters that the condition of the first round depends on
+    has_effects_on_top    whether `top` holds what is stateful
     """
 
-    frame: str
+    path: FramePath
     variables: list[LoopVariable]
     constants: list[Node]
     cond: OutputPort
@@ -80,6 +84,8 @@ class Loop:
     top: list[Unit]
     body: list[Unit]
     exits: dict[OutputPort, int] = field(default_factory=dict)
+    deciding: frozenset[str] = frozenset()
+    has_effects_on_top: bool = False
 
 
 class Aliases:
@@ -139,6 +145,8 @@ def assign_conditions(
         node = unit.node
         if node is not None and node.op == "Merge":
             conditions, unit.chooser = _merged([look(port) for port in unit.inputs])
+        elif node is not None and node.op == "ControlTrigger":
+            conditions = ALWAYS  # it runs whether or not what it waits for did
         else:
             conditions = ALWAYS.union(*(look(port) for port in unit.inputs))
             conditions = conditions.union(*(of_name.get(name, ALWAYS) for name in unit.controls))
