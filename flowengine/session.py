@@ -9,7 +9,8 @@ the same time; variables, queues and tables live in the session's resource manag
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
@@ -296,6 +297,25 @@ class Session:
         return FeedSpec(str(port), dtype, shape)
 
     # -- the rest -----------------------------------------------------------------------------------
+
+    @property
+    def is_local(self) -> bool:
+        """Whether steps run in this process, on `resources`, rather than at a target."""
+        return self._remote is None
+
+    def at_step_boundary(self, counts: Callable[[Graph], bool]) -> bool:
+        """Whether no step is under way whose nodes, as a graph, count."""
+        plans = [executor.plan for executor in self._runner.running]
+        return not any(counts(plan.graph if plan.unfused is None else plan.unfused) for plan in plans)
+
+    @contextmanager
+    def when_steps_end(self, call: Callable[[], None]) -> Iterator[None]:
+        """Have a function called whenever a step has ended, before whoever ran it goes on."""
+        self._runner.ended.append(call)
+        try:
+            yield
+        finally:
+            self._runner.ended.remove(call)
 
     def extend(self, graph: Graph) -> None:
         """Add the nodes of another graph; InvalidArgumentError, with nothing added, if a name is taken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ class StepRunner:
     """Runs plans on one device with one resource manager. Steps may run at the same time.
 
     running   executors of the steps that have not ended
+    ended     called whenever one has ended, before its caller goes on
     """
 
     def __init__(self, resources: ResourceManager, settings: Settings, device: str) -> None:
@@ -30,6 +32,7 @@ class StepRunner:
         self.settings = settings
         self.device = device
         self.running: set[Executor] = set()
+        self.ended: list[Callable[[], None]] = []
         self._yielded_at = 0.0
 
     async def run(
@@ -76,6 +79,8 @@ class StepRunner:
         finally:
             self.running.discard(executor)
             container.clear()
+            for call in tuple(self.ended):
+                call()
             if run_metadata is not None:
                 run_metadata.wall_seconds = perf_counter() - started
                 run_metadata.items = len(plan.items)

@@ -109,7 +109,12 @@ class TieredPlan:
         heavy = frozenset(item.name for item in self.interpreted.items if item.was_heavy)
         try:
             fused = fuse(self._graph, self._context, heavy=heavy, members_max=self._members_max)
-            self.compiled = self._plan(fused.graph, fused.moved) if fused.graph is not self._graph else None
+            if fused.graph is self._graph:
+                self.compiled = None
+                return
+            compiled = self._plan(fused.graph, fused.moved)
+            compiled.unfused = self._graph
+            self.compiled = compiled
         except OpError:
             # What cannot be planned as regions runs as it did, and says itself what is wrong.
             self.compiled = None
