@@ -33,7 +33,7 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.core.names import DeviceName
-from flowengine.core.rendezvous import RendezvousKey
+from flowengine.core.rendezvous import Received, RendezvousKey
 from flowengine.transport import events as e
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.payload import Payload
@@ -91,6 +91,10 @@ class StepRendezvous:
         task that it comes from is gone.
         """
         return await self._step.table.wait_received(key)
+
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        """Have `done` called once with the value, at once or when it is here, or with the error."""
+        self._step.table.receive(key, done)
 
     def abort(self, error: Exception) -> None:
         """Fail every waiter of the step, present and to come, on this task and on all that take part."""

@@ -15,7 +15,7 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AlreadyExistsError, CancelledError
-from flowengine.core.rendezvous import RendezvousKey
+from flowengine.core.rendezvous import Received, RendezvousKey
 
 
 class _Held(NamedTuple):
@@ -26,12 +26,37 @@ class _Held(NamedTuple):
 
 
 class _Waiter:
+    """A task that waits for a value."""
+
     __slots__ = ("error", "held", "task")
 
     def __init__(self, task: trio.lowlevel.Task) -> None:
         self.task: Final = task
         self.held: _Held | None = None
         self.error: Exception | None = None
+
+    def give(self, held: _Held) -> None:
+        self.held = held
+        trio.lowlevel.reschedule(self.task)
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        trio.lowlevel.reschedule(self.task)
+
+
+class _Call:
+    """A function that is to be called with a value."""
+
+    __slots__ = ("done",)
+
+    def __init__(self, done: Received) -> None:
+        self.done: Final = done
+
+    def give(self, held: _Held) -> None:
+        self.done(held.value, held.is_dead, None)
+
+    def fail(self, error: Exception) -> None:
+        self.done(None, False, error)
 
 
 class LocalRendezvous:
@@ -41,7 +66,7 @@ class LocalRendezvous:
         """`on_wait(key)` is told when somebody is about to wait; an error that it returns is raised there."""
         self._on_wait = on_wait
         self._held: dict[RendezvousKey, _Held] = {}
-        self._waiters: dict[RendezvousKey, deque[_Waiter]] = {}
+        self._waiters: dict[RendezvousKey, deque[_Waiter | _Call]] = {}
         self.error: Exception | None = None
 
     def __len__(self) -> int:
@@ -64,8 +89,7 @@ class LocalRendezvous:
             waiter = waiters.popleft()
             if not waiters:
                 del self._waiters[key]
-            waiter.held = held
-            trio.lowlevel.reschedule(waiter.task)
+            waiter.give(held)
             _release(held)
             return
         if key in self._held:
@@ -111,6 +135,20 @@ class LocalRendezvous:
         assert waiter.held is not None, "a receiver was woken without a value"
         return waiter.held.value, waiter.held.is_dead
 
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        """Have `done` called once with the value, at once or when it is there, or with the error."""
+        try:
+            found = self.take(key)
+            error = None if found is not None or self._on_wait is None else self._on_wait(key)
+        except Exception as aborted:
+            found, error = None, aborted
+        if found is not None:
+            done(*found, None)
+        elif error is not None:
+            done(None, False, error)
+        else:
+            self._waiters.setdefault(key, deque()).append(_Call(done))
+
     def abort(self, error: Exception) -> None:
         """Fail every waiter, present and to come, with this error (the first one counts)."""
         if self.error is not None:
@@ -141,8 +179,7 @@ class LocalRendezvous:
         """Fail those who wait for the keys concerned."""
         for key in [key for key in self._waiters if concerned(key)]:
             for waiter in self._waiters.pop(key):
-                waiter.error = error
-                trio.lowlevel.reschedule(waiter.task)
+                waiter.fail(error)
 
     def drop(self, concerned: Callable[[RendezvousKey], bool]) -> None:
         """Drop the values of the keys concerned."""

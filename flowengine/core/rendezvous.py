@@ -5,9 +5,13 @@ A producer never waits. A consumer may ask before or after the value is there. A
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
 
 from flowengine.core.arrays import Value
+
+#: What `receive` calls: value, dead bit, and the error instead of them or None.
+Received: TypeAlias = Callable[[Value, bool, Exception | None], None]
 
 
 class RendezvousKey(NamedTuple):
@@ -29,6 +33,13 @@ class Rendezvous(Protocol):
 
     async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
         """Take the value and its dead bit, waiting for it; cancelled, it leaves the value there."""
+
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        """Have `done` called once with the value, at once or when it is there, or with the error.
+
+        What a step's partition waits with: a task for each awaited tensor would cost more than most
+        tensors. `done` must neither wait nor raise.
+        """
 
     def abort(self, error: Exception) -> None:
         """Fail every waiter, present and to come, with this error."""

@@ -31,6 +31,7 @@ async def check_rendezvous(make_pair: MakePair, make_key: MakeKey) -> None:
         _check_receivers_first,
         _check_cancelled_receivers,
         _check_duplicates,
+        _check_callbacks,
         _check_abort,
     ):
         sender, receiver = await make_pair()
@@ -89,6 +90,31 @@ async def _check_duplicates(sender: Rendezvous, receiver: Rendezvous, make_key: 
     except AlreadyExistsError:
         return
     raise AssertionError("a key was sent twice and nobody was told")
+
+
+async def _check_callbacks(sender: Rendezvous, receiver: Rendezvous, make_key: MakeKey) -> None:
+    """`receive` calls back once, whether asked before the value is there or after, and when aborted."""
+    got: list[tuple[object, bool, Exception | None]] = []
+
+    def done(value: object, is_dead: bool, error: Exception | None) -> None:
+        got.append((value, is_dead, error))
+
+    receiver.receive(make_key("later"), done)
+    await trio.testing.wait_all_tasks_blocked()
+    assert not got, "called back without a value"
+    sender.send(make_key("later"), np.float32(3), False)
+    sender.send(make_key("dead"), None, True)
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    receiver.receive(make_key("dead"), done)
+    receiver.receive(make_key("never"), done)
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    sender.abort(AbortedError("enough"))
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    receiver.receive(make_key("late"), done)
+    await trio.testing.wait_all_tasks_blocked()
+    assert [value for value, is_dead, error in got if not is_dead and error is None] == [3]
+    assert [is_dead for _, is_dead, _ in got] == [False, True, False, False], "the dead bit was lost"
+    assert [type(error) for *_, error in got] == [type(None)] * 2 + [AbortedError] * 2
 
 
 async def _check_abort(sender: Rendezvous, receiver: Rendezvous, make_key: MakeKey) -> None:
