@@ -33,13 +33,13 @@ def add_strings(x: Any, y: Any) -> Any:
     return np.add(to_array(x), to_array(y), dtype=object)
 
 
-register_ufunc("Add", np.add)
-register_ufunc("AddV2", np.add)
-register_ufunc("Sub", np.subtract)
-register_ufunc("Mul", np.multiply)
-register_ufunc("BitwiseAnd", np.bitwise_and)
-register_ufunc("BitwiseOr", np.bitwise_or)
-register_ufunc("BitwiseXor", np.bitwise_xor)
+register_ufunc("Add", np.add, inline="{0} + {1}")
+register_ufunc("AddV2", np.add, inline="{0} + {1}")
+register_ufunc("Sub", np.subtract, inline="{0} - {1}")
+register_ufunc("Mul", np.multiply, inline="{0} * {1}")
+register_ufunc("BitwiseAnd", np.bitwise_and, inline="{0} & {1}")
+register_ufunc("BitwiseOr", np.bitwise_or, inline="{0} | {1}")
+register_ufunc("BitwiseXor", np.bitwise_xor, inline="{0} ^ {1}")
 
 
 @kernel("Pow", types={"T": INTEGERS}, fresh=True)
@@ -55,12 +55,12 @@ register_ufunc("Atan2", np.arctan2)
 register_ufunc("NextAfter", np.nextafter)
 
 
-@kernel("Maximum", types={"T": INTEGERS}, fresh=True)
+@kernel("Maximum", types={"T": INTEGERS}, fresh=True, inline="{1} if {0} < {1} else {0}")
 def maximum_integer(xp: Any, x: Array, y: Array) -> Any:
     return xp.maximum(x, y)
 
 
-@kernel("Minimum", types={"T": INTEGERS}, fresh=True)
+@kernel("Minimum", types={"T": INTEGERS}, fresh=True, inline="{1} if {1} < {0} else {0}")
 def minimum_integer(xp: Any, x: Array, y: Array) -> Any:
     return xp.minimum(x, y)
 

@@ -12,12 +12,12 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import register_ufunc, shape_text
 
-register_ufunc("Less", np.less)
-register_ufunc("LessEqual", np.less_equal)
-register_ufunc("Greater", np.greater)
-register_ufunc("GreaterEqual", np.greater_equal)
-register_ufunc("LogicalAnd", np.logical_and)
-register_ufunc("LogicalOr", np.logical_or)
+register_ufunc("Less", np.less, inline="{0} < {1}")
+register_ufunc("LessEqual", np.less_equal, inline="{0} <= {1}")
+register_ufunc("Greater", np.greater, inline="{0} > {1}")
+register_ufunc("GreaterEqual", np.greater_equal, inline="{0} >= {1}")
+register_ufunc("LogicalAnd", np.logical_and, inline="{0} & {1}")
+register_ufunc("LogicalOr", np.logical_or, inline="{0} | {1}")
 
 #: Shapes that do not broadcast are simply unequal where the node says that they are no error.
 _LENIENT: Final = "incompatible_shape_error"
@@ -45,8 +45,8 @@ def not_equal_lenient(x: Array, y: Array) -> Any:
     return _compare(np.not_equal, x, y, False, True)
 
 
-register_ufunc("Equal", np.equal)
-register_ufunc("NotEqual", np.not_equal)
+register_ufunc("Equal", np.equal, inline="{0} == {1}")
+register_ufunc("NotEqual", np.not_equal, inline="{0} != {1}")
 
 
 def _compare(ufunc: Any, x: Array, y: Array, strict: bool, otherwise: bool) -> Any:

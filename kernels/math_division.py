@@ -39,13 +39,13 @@ def truncate_div_integer(xp: Any, x: Array, y: Array) -> Any:
     return _truncated(xp, x, y)
 
 
-register_ufunc("Div", np.divide)
-register_ufunc("RealDiv", np.divide)
+register_ufunc("Div", np.divide, inline="{0} / {1}")
+register_ufunc("RealDiv", np.divide, inline="{0} / {1}")
 # Of floats the quotient stays as it is: only integers are truncated.
-register_ufunc("TruncateDiv", np.divide)
+register_ufunc("TruncateDiv", np.divide, inline="{0} / {1}")
 
 
-@kernel("FloorDiv", types={"T": INTEGERS}, fresh=True)
+@kernel("FloorDiv", types={"T": INTEGERS}, fresh=True, inline="{0} // {1} if {1} else {f}({0}, {1})")
 def floor_div_integer(xp: Any, x: Array, y: Array) -> Any:
     """Integer quotient rounded down."""
     _check_divisor(x, y)
@@ -70,7 +70,7 @@ register_ufunc("Mod", np.fmod)
 register_ufunc("TruncateMod", np.fmod)
 
 
-@kernel("FloorMod", types={"T": INTEGERS}, fresh=True)
+@kernel("FloorMod", types={"T": INTEGERS}, fresh=True, inline="{0} % {1} if {1} else {f}({0}, {1})")
 def floor_mod_integer(xp: Any, x: Array, y: Array) -> Any:
     """The remainder with the sign of y."""
     _check_divisor(x, y)

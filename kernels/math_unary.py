@@ -60,8 +60,15 @@ _UFUNCS: Final = {
 #: Of integers NumPy would make these float64: they are for floats and complex numbers only.
 _FLOAT_VALUED: Final = frozenset({"Acos", "Asin", "Atan", "Tan"})
 
+_INLINE: Final = {"Abs": "abs({0})", "LogicalNot": "~{0}", "Neg": "-{0}", "Square": "{0} * {0}"}
+
 for _op, _ufunc in _UFUNCS.items():
-    register_ufunc(_op, _ufunc, types=(*FLOATS, *COMPLEX) if _op in _FLOAT_VALUED else None)
+    register_ufunc(
+        _op,
+        _ufunc,
+        types=(*FLOATS, *COMPLEX) if _op in _FLOAT_VALUED else None,
+        inline=_INLINE.get(_op),
+    )
 
 register_ufunc("Round", np.positive, types=INTEGERS)
 register_ufunc("Round", np.rint)

@@ -45,7 +45,8 @@ class Kernel:
     fresh      whether every output is new memory that nothing else refers to
     heavy      False: constant time however large (views); a function: microseconds from the inputs;
                None: judged by the bytes of the inputs
-    inline     what generated code may write instead of a call
+    inline     an expression of NumPy scalars with the same result, to the last bit, that generated code may
+               write instead of a call: `{0}`, `{1}` are the operands, `{f}` the bound function
     nowait     see the module
     """
 

@@ -29,9 +29,17 @@ COMPLEX: Final = (dtypes.complex64, dtypes.complex128)
 
 
 def register_ufunc(
-    op: str, ufunc: Callable[..., Any], *, types: Iterable[Any] | None = None, attr: str = "T"
+    op: str,
+    ufunc: Callable[..., Any],
+    *,
+    types: Iterable[Any] | None = None,
+    attr: str = "T",
+    inline: str | None = None,
 ) -> None:
-    """Make a function of arrays alone, without attributes, the kernel of an op as it is."""
+    """Make a function of arrays alone, without attributes, the kernel of an op as it is.
+
+    `inline` says the same of NumPy scalars: see `Kernel`.
+    """
     REGISTRY.register(
         Kernel(
             op=op,
@@ -43,7 +51,7 @@ def register_ufunc(
             host=frozenset(),
             fresh=True,
             heavy=None,
-            inline=None,
+            inline=inline,
             nowait=None,
             takes_xp=False,
             takes_context=False,

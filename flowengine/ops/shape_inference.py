@@ -103,6 +103,11 @@ class ShapeInference:
         shapes = self._shapes.get(port.node)
         return UNKNOWN_SHAPE if shapes is None or port.slot >= len(shapes) else shapes[port.slot]
 
+    @property
+    def order(self) -> Sequence[str]:
+        """The names of the nodes taken in so far, each after its inputs, back edges aside."""
+        return self._order
+
     def shapes(self, node: str) -> Sequence[TensorShape]:
         """The shapes of all outputs of a node; empty for an opaque or unknown one."""
         return self._shapes.get(node, ())

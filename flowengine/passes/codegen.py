@@ -17,7 +17,7 @@ every so many iterations, and is told how many by what it is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +29,7 @@ import numpy as np
 from flowengine.core.arrays import to_array
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.codegen_calls import CallWriting
 from flowengine.passes.codegen_loops import LoopWriting, truth
 from flowengine.passes.program import Program
 from flowengine.passes.units import Conditions, Unit
@@ -116,7 +117,7 @@ def as_scalar(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
-class _Writer(LoopWriting):
+class _Writer(CallWriting, LoopWriting):
     def __init__(self, program: Program, kernels: KernelRegistry, xp: Any) -> None:
         self.program = program
         self.kernels = kernels
@@ -125,6 +126,9 @@ class _Writer(LoopWriting):
         self.constants: list[Any] = []
         self.loops_written = 0
         self._constant_names: dict[Any, str] = {}
+        self._kernel_of = {}
+        self._held = set()
+        self._wanted_scalars = set()
         self._indent = 2
         self._loops: tuple[tuple[str, str], ...] = ()
         #: {origin port: the name that holds it}
@@ -141,6 +145,7 @@ class _Writer(LoopWriting):
     def write(self) -> None:
         program = self.program
         self._find_predicates(program.units)
+        self._look_at_uses(program.units)
         header = [Line("def make(constants):"), Line(""), Line("    def region(args, ctx):")]
         for index, port in enumerate(program.inputs):
             self._names[port] = f"a{index}"
@@ -149,7 +154,7 @@ class _Writer(LoopWriting):
             self._line(f"{names}{',' if len(program.inputs) == 1 else ''} = args")
             self._line("args.clear()")
             for index, port in enumerate(program.inputs):
-                if port in program.scalars and not program.reads(port):
+                if port in program.scalars and port in self._wanted_scalars and not program.reads(port):
                     self._line(f"a{index} = {self._constant(as_scalar, 'as_scalar')}(a{index})")
         for port in self._predicates:
             if port in self._names:
@@ -267,7 +272,7 @@ class _Writer(LoopWriting):
                 fresh: list[str] = []
             else:
                 assert unit.node is not None
-                released, fresh = self._write_node(unit, unit.node, ending)
+                released, fresh = self._write_node(unit, unit.node, ending, mine)
             for name in released:
                 if name not in fresh:
                     self._line(f"{name} = None")
@@ -336,7 +341,7 @@ class _Writer(LoopWriting):
     # -- units --------------------------------------------------------------------------------------
 
     def _write_node(
-        self, unit: Unit, node: Node, ending: Sequence[OutputPort]
+        self, unit: Unit, node: Node, ending: Sequence[OutputPort], mine: Set[OutputPort]
     ) -> tuple[list[str], list[str]]:
         """The line of a node; returns the names let go of and those newly given."""
         if node.op == "Merge":
@@ -344,7 +349,7 @@ class _Writer(LoopWriting):
         elif node.op in ("Switch", "Identity", "StopGradient", "PreventGradient", "LoopCond"):
             text, plain = self._argument(node.inputs[0], False), [self._value(node.inputs[0])]
         else:
-            text, plain = self._call(node)
+            text, plain = self._call(node, [port for port in ending if port in mine])
         released = self._take_back(ending)
         targets = [self._define(port) for port in self.program.defines(unit)]
         assigned = f"{', '.join(targets)} = " if targets else ""
@@ -366,28 +371,3 @@ class _Writer(LoopWriting):
         assert unit.chooser is not None
         pred, side = unit.chooser
         return self.program.predicate(pred), side
-
-    def _call(self, node: Node) -> tuple[str, list[str]]:
-        kernel = self.kernels.find(node)
-        function = self._constant(kernel.bind(node, self.xp), ("kernel", node.name))
-        op_def = node.op_def
-        assert op_def is not None
-        arguments: list[str] = []
-        plain: list[str] = []
-        position = 0
-        scalar = all(port in self.program.scalars for port in node.inputs)
-        for arg in op_def.inputs:
-            types = arg.types(node.attrs)
-            parts = [
-                self._argument(port, wanted.is_ref, scalar)
-                for port, wanted in zip(node.inputs[position : position + len(types)], types, strict=True)
-            ]
-            plain += [self._value(port, scalar) for port in node.inputs[position : position + len(types)]]
-            position += len(types)
-            if arg.is_list:
-                arguments.append(f"({', '.join(parts)}{',' if len(parts) == 1 else ''})")
-            else:
-                arguments += parts
-        if kernel.takes_context:
-            arguments.append("ctx=ctx")
-        return f"{function}({', '.join(arguments)})", plain

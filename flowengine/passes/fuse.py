@@ -14,7 +14,7 @@ a region's boundary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -37,7 +37,7 @@ from flowengine.ops.shape_inference import infer_shapes
 from flowengine.passes.context import PassContext
 from flowengine.passes.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
 from flowengine.passes.loops import lower_loop
-from flowengine.passes.program import Program
+from flowengine.passes.program import Extents, Program
 from flowengine.passes.units import (
     ALWAYS,
     FORWARDING,
@@ -57,6 +57,8 @@ MEMBERS_MAX: Final = 300
 _CALLS_MIN: Final = 2
 
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | frozenset({"RefSwitch", "RefMerge", "LoopCond"})
+#: Ops whose outputs' shapes depend on which way a step goes.
+_UNCERTAIN: Final = _CONTROL | SWITCH_OPS | MERGE_OPS
 _OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"})
 
 
@@ -105,7 +107,7 @@ class _Fusing:
         #: Loops that are left to the state machine, for they may be dead in part.
         self.unlowered: set[FramePath] = set()
         self.frames = assign_frames(graph, self.feeds)
-        self.scalars = _scalars(graph, context)
+        self.scalars, self.extents = _known_shapes(graph, context)
         #: {port: the nodes that take it}; {node: the nodes that wait for it}
         self.consumers: dict[OutputPort, list[str]] = {}
         self.followers: dict[str, list[str]] = {}
@@ -391,7 +393,9 @@ class _Fusing:
         consts = {u.name for u in units if u.node is not None and u.node.op == "Const"}
         region.copied = frozenset(consts)
         produced = own - consts
-        program = Program(tuple(units), self.aliases, self.graph.nodes, self.feeds, self.scalars)
+        program = Program(
+            tuple(units), self.aliases, self.graph.nodes, self.feeds, self.scalars, self.extents
+        )
         outputs = [
             port
             for unit in units
@@ -456,19 +460,37 @@ class _Region:
         self.copied: frozenset[str] = frozenset()
 
 
-def _scalars(graph: Graph, context: PassContext) -> frozenset[OutputPort]:
-    """The ports of numbers whose shape is known to be that of a scalar, whatever is fed."""
+def _known_shapes(
+    graph: Graph, context: PassContext
+) -> tuple[frozenset[OutputPort], dict[OutputPort, Extents]]:
+    """(the ports of numbers whose shape is known to be a scalar's whatever is fed, certain dimensions).
+
+    Dimensions are certain where no variable has a say, which may hold another shape than it declares.
+    """
     if any(port.node in graph for port in context.feeds):
-        return frozenset()  # what is fed in place of a node's output may have another shape
+        return frozenset(), {}  # what is fed in place of a node's output may have another shape
     whole = graph.rewritten([*context.declared, *graph])
     shapes = infer_shapes(whole)
-    found = set()
-    for node in whole:
+    declared = {node.name for node in context.declared}
+    scalars: set[OutputPort] = set()
+    extents: dict[OutputPort, Extents] = {}
+    certain: set[str] = set()
+    for name in shapes.order:
+        node = whole[name]
+        if name in declared or (node.op not in _UNCERTAIN and _is_certain(node, certain)):
+            certain.add(name)
         for slot, dtype in enumerate(node.output_types):
-            port = OutputPort(node.name, slot)
-            if dtype.size and shapes.shape(port).dims == ():
-                found.add(port)
-    return frozenset(found)
+            dims = shapes.shape(port := OutputPort(name, slot)).dims
+            if dims == () and dtype.size:
+                scalars.add(port)
+            if dims is not None and name in certain:
+                extents[port] = dims
+    return frozenset(scalars), extents
+
+
+def _is_certain(node: Node, certain: Set[str]) -> bool:
+    stateful = node.op_def is None or node.op_def.is_stateful
+    return not stateful and all(port.node in certain for port in node.inputs)
 
 
 def _is_control(unit: Unit) -> bool:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.units import Aliases, Loop, Unit
+
+#: Dimensions; None for one that only running tells.
+Extents: TypeAlias = tuple[int | None, ...]
 
 
 class Program:
@@ -15,9 +19,21 @@ class Program:
     outputs   ports that others take from it
     feeds     ports that the caller supplies, whatever node they are named after
     scalars   ports of numbers that are known to be of rank 0
+    extents   the dimensions of ports of which nothing but shapes of feeds and constants decides
     """
 
-    __slots__ = ("_own", "_predicates", "aliases", "feeds", "inputs", "nodes", "outputs", "scalars", "units")
+    __slots__ = (
+        "_own",
+        "_predicates",
+        "aliases",
+        "extents",
+        "feeds",
+        "inputs",
+        "nodes",
+        "outputs",
+        "scalars",
+        "units",
+    )
 
     def __init__(
         self,
@@ -26,8 +42,10 @@ class Program:
         nodes: Mapping[str, Node],
         feeds: frozenset[OutputPort],
         scalars: frozenset[OutputPort] = frozenset(),
+        extents: Mapping[OutputPort, Extents] | None = None,
     ) -> None:
         self.scalars = scalars
+        self.extents: Mapping[OutputPort, Extents] = {} if extents is None else extents
         self.units = units
         self.aliases = aliases
         self.nodes = nodes
