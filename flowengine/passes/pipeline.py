@@ -9,6 +9,7 @@ from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.cse import merge_common_subexpressions
 from flowengine.passes.fold import fold_constants
+from flowengine.passes.late_reads import read_late
 from flowengine.passes.prune import prune
 
 Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
@@ -20,7 +21,9 @@ _PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     # Before CSE, which then finds more that is equal: constants that were computed in different ways.
     ("fold_constants", fold_constants, lambda context: context.fold_constants),
     ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
-    # Folding leaves behind the constants that went into a folded one.
+    # After everything that merges, places or cuts: values may cross devices, references may not.
+    ("late_reads", read_late, lambda context: True),
+    # Folding leaves behind the constants that went into a folded one, late reads the Identities.
     ("prune_again", prune, lambda context: True),
 )
 

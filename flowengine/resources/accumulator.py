@@ -201,7 +201,7 @@ class SparseAccumulator(_Accumulator):
         container: str = "",
     ) -> None:
         super().__init__(name, dtype, shape, average=average, container=container)
-        #: Indices in rising order, the sum of the slices at each, and how many gradients had it.
+        #: Indices, the sum of the slices of each entry, and how many gradients had it.
         self._indices: Array | None = None
         self._values: Array | None = None
         self._counts: Array | None = None
@@ -215,21 +215,25 @@ class SparseAccumulator(_Accumulator):
         self._check(indices, values, shape)
         if local_step < self.global_step:
             return
-        merged, inverse = np.unique(indices, return_inverse=True)
-        sums = _sums(values, inverse.reshape(-1), len(merged), self.dtype)
-        counts = np.ones(len(merged), dtype=np.int64)
-        if self._indices is not None:
+        indices = np.array(indices, np.int64)
+        dtype = self.dtype.as_numpy_dtype
+        if self._indices is None:
+            self._indices = indices
+            self._values = np.array(values, dtype)
+            self._counts = np.ones(len(indices), np.int64)
+        else:
             assert self._values is not None
             assert self._counts is not None
-            all_indices = np.concatenate([self._indices, merged])
-            both, where = np.unique(all_indices, return_inverse=True)
-            where = where.reshape(-1)
-            sums = _sums(np.concatenate([self._values, sums]), where, len(both), self.dtype)
-            counts = np.bincount(
-                where, weights=np.concatenate([self._counts, counts]), minlength=len(both)
-            ).astype(np.int64)
-            merged = both
-        self._indices, self._values, self._counts = merged.astype(np.int64), sums, counts
+            held, new, count = _side_by_side(self._indices, indices)
+            merged = np.empty(count, np.int64)
+            sums = np.zeros((count, *values.shape[1:]), dtype)
+            counts = np.zeros(count, np.int64)
+            merged[held], merged[new] = self._indices, indices
+            sums[held] = self._values
+            sums[new] += values
+            counts[held] = self._counts
+            counts[new] += 1
+            self._indices, self._values, self._counts = merged, sums, counts
         self.count += 1
         self._line.advance()
 
@@ -300,8 +304,32 @@ class SparseAccumulator(_Accumulator):
         self._indices = self._values = self._counts = None
 
 
-def _sums(values: Array, group: Array, groups: int, dtype: DType) -> Array:
-    """The sum of the rows of each group: (groups, ...)."""
-    result = np.zeros((groups, *values.shape[1:]), dtype=dtype.as_numpy_dtype)
-    np.add.at(result, group, values)
-    return result
+def _side_by_side(held: Array, new: Array) -> tuple[Array, Array, int]:
+    """Where the entries of two gradients come to lie in their sum, and how many entries that has.
+
+    Both are read once, as lists in rising order, as TensorFlow reads them. Indices that are not in rising
+    order, or twice in one gradient, are thereby kept as they came: an index may have several entries in the
+    sum, each averaged over the gradients that share it, and who applies the sum adds them up.
+    """
+    if _rises(held) and _rises(new):
+        merged = np.union1d(held, new)
+        return np.searchsorted(merged, held), np.searchsorted(merged, new), len(merged)
+    left, right = held.tolist(), new.tolist()
+    of_held: list[int] = []
+    of_new: list[int] = []
+    count = 0
+    while len(of_held) < len(left) and len(of_new) < len(right):
+        a, b = left[len(of_held)], right[len(of_new)]
+        if a <= b:
+            of_held.append(count)
+        if b <= a:
+            of_new.append(count)
+        count += 1
+    rest_of_held, rest_of_new = len(left) - len(of_held), len(right) - len(of_new)
+    of_held += range(count, count + rest_of_held)
+    of_new += range(count, count + rest_of_new)
+    return np.array(of_held, np.intp), np.array(of_new, np.intp), count + rest_of_held + rest_of_new
+
+
+def _rises(indices: Array) -> bool:
+    return bool((indices[1:] > indices[:-1]).all())

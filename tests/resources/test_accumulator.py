@@ -102,7 +102,7 @@ def test_integers_average_towards_zero() -> None:
 )
 def test_sparse_averages_by_slice(gradients: list[dict[int, tuple[int, int]]], average: bool) -> None:
     accumulator = SparseAccumulator("a", dtypes.float64, TensorShape([6, 2]), average=average)
-    for gradient in gradients:
+    for gradient in map(dict, map(sorted, map(dict.items, gradients))):
         accumulator.apply(0, np.array(list(gradient)), np.array(list(gradient.values()), float), [6, 2])
     indices, values, shape = accumulator.take_nowait(len(gradients))
     everyone = sorted(set().union(*gradients))
@@ -111,6 +111,30 @@ def test_sparse_averages_by_slice(gradients: list[dict[int, tuple[int, int]]], a
     for index, row in zip(everyone, values, strict=True):
         mine = [np.array(g[index], float) for g in gradients if index in g]
         np.testing.assert_allclose(row, sum(mine) / (len(mine) if average else 1))
+
+
+@pytest.mark.parametrize(
+    ("gradients", "indices", "averages"),
+    [
+        ([[1, 1, 0, 4], [2, 3, 3, 2]], [1, 1, 0, 2, 3, 3, 2, 4], [1, 2, 3, 5, 6, 7, 8, 4]),
+        ([[3, 3, 1, 4], [1, 4, 2, 1]], [1, 3, 3, 1, 4, 2, 1], [5, 1, 2, 3, 5, 7, 8]),
+        ([[0, 0, 2], [0, 2, 2], [2, 0]], [0, 0, 2, 0, 2], [2.5, 2, 5, 8, 6]),
+        ([[5, 1], [1, 5]], [1, 5, 1], [3, 2.5, 2]),
+    ],
+)
+def test_sparse_keeps_what_is_out_of_order_as_tensorflow_does(
+    gradients: list[list[int]], indices: list[int], averages: list[float]
+) -> None:
+    """Recorded with TensorFlow 1.15: slices 1, 2, 3, ... at these indices."""
+    accumulator = SparseAccumulator("a", dtypes.float32, TensorShape([6, 1]), average=True)
+    number = 1
+    for gradient in gradients:
+        values = np.arange(number, number + len(gradient), dtype=np.float32)[:, None]
+        number += len(gradient)
+        accumulator.apply(0, np.array(gradient), values, [6, 1])
+    got, values, _ = accumulator.take_nowait(len(gradients))
+    assert got.tolist() == indices
+    assert values[:, 0].tolist() == averages
 
 
 def test_sparse_refuses() -> None:
