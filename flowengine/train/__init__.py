@@ -9,15 +9,75 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from flowengine.train.bucketing import bucket, bucket_by_sequence_length
+    from flowengine.train.coordinator import Coordinator
+    from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
+    from flowengine.train.producers import (
+        input_producer,
+        limit_epochs,
+        match_filenames_once,
+        range_input_producer,
+        slice_input_producer,
+        string_input_producer,
+    )
+    from flowengine.train.queue_runners import (
+        QueueRunner,
+        QueueRunners,
+        add_queue_runner,
+        initialize_local_variables,
+        queue_runners_of,
+        start_queue_runners,
+    )
+    from flowengine.train.queues import GraphQueue
     from flowengine.train.saver import Saver
 
 #: {public name: module}
 _PUBLIC: Final[dict[str, str]] = {
+    "Coordinator": "flowengine.train.coordinator",
+    "GraphQueue": "flowengine.train.queues",
+    "QueueRunner": "flowengine.train.queue_runners",
+    "QueueRunners": "flowengine.train.queue_runners",
     "Saver": "flowengine.train.saver",
+    "add_queue_runner": "flowengine.train.queue_runners",
+    "batch": "flowengine.train.inputs",
+    "batch_join": "flowengine.train.inputs",
+    "bucket": "flowengine.train.bucketing",
+    "bucket_by_sequence_length": "flowengine.train.bucketing",
+    "initialize_local_variables": "flowengine.train.queue_runners",
+    "input_producer": "flowengine.train.producers",
+    "limit_epochs": "flowengine.train.producers",
+    "match_filenames_once": "flowengine.train.producers",
+    "queue_runners_of": "flowengine.train.queue_runners",
+    "range_input_producer": "flowengine.train.producers",
+    "shuffle_batch": "flowengine.train.inputs",
+    "shuffle_batch_join": "flowengine.train.inputs",
+    "slice_input_producer": "flowengine.train.producers",
+    "start_queue_runners": "flowengine.train.queue_runners",
+    "string_input_producer": "flowengine.train.producers",
 }
 
 __all__ = [
+    "Coordinator",
+    "GraphQueue",
+    "QueueRunner",
+    "QueueRunners",
     "Saver",
+    "add_queue_runner",
+    "batch",
+    "batch_join",
+    "bucket",
+    "bucket_by_sequence_length",
+    "initialize_local_variables",
+    "input_producer",
+    "limit_epochs",
+    "match_filenames_once",
+    "queue_runners_of",
+    "range_input_producer",
+    "shuffle_batch",
+    "shuffle_batch_join",
+    "slice_input_producer",
+    "start_queue_runners",
+    "string_input_producer",
 ]
 
 

@@ -1,0 +1,158 @@
+"""Buckets: batches of examples that are alike, of similar length above all, so that little is padded.
+
+Each bucket has a queue of its own. Where one holds enough for a batch, the batch goes to a queue of batches,
+and from there to the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.build.tensor import Tensor
+from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from flowengine.core.shapes import TensorShape
+from flowengine.train.inputs import Example, columns, element_shapes, like, only_if
+from flowengine.train.producers import as_tensor, run_queue
+from flowengine.train.queues import GraphQueue
+
+
+def bucket(
+    tensors: Example,
+    which_bucket: Any,
+    batch_size: Any,
+    num_buckets: int,
+    *,
+    num_threads: int = 1,
+    capacity: int = 32,
+    bucket_capacities: Sequence[int] | None = None,
+    shapes: Sequence[Any] | None = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    keep_input: Tensor | bool = True,
+    shared_name: str = "",
+    name: str = "bucket",
+) -> tuple[Tensor, Any]:
+    """(bucket, batch): batches of examples that have the same number, and that number (int32, rank 0).
+
+    tensors             one example
+    which_bucket        its number, int32, rank 0, below `num_buckets`
+    batch_size          of all buckets, or a list with one for each
+    capacity            batches in the queue of batches, and examples in each bucket
+    bucket_capacities   examples in each bucket, if not `capacity`
+    The others are as for `batch`. Raises InvalidArgumentError for lists of the wrong length and for shapes
+    that are neither known nor given.
+    """
+    sizes = _each(batch_size, num_buckets, "batch_size")
+    capacities = _each(
+        capacity if bucket_capacities is None else bucket_capacities, num_buckets, "bucket_capacities"
+    )
+    (row,) = columns([tensors])
+    graph = row[0].graph
+    with graph.name_scope(name):
+        types = [tensor.dtype.base for tensor in row]
+        each = element_shapes([row], shapes, False)
+        queues = [
+            GraphQueue.fifo(
+                graph,
+                room,
+                types,
+                each,
+                shared_name=f"{shared_name}_{index}" if shared_name else "",
+                name=f"bucket_queue_{index}",
+                padding=dynamic_pad,
+            )
+            for index, room in enumerate(capacities)
+        ]
+        top = GraphQueue.fifo(
+            graph,
+            capacity,
+            ["int32", *types],
+            [[], *(TensorShape([None, *shape.as_list()]) for shape in each)],
+            shared_name=shared_name,
+            name="top_queue",
+            padding=True,
+        )
+        number = as_tensor(graph, which_bucket, "int32", "which_bucket")
+        keep = as_tensor(graph, keep_input, "bool", "keep_input")
+        into = [
+            only_if(
+                graph,
+                graph.ops.LogicalAnd(keep, graph.ops.Equal(number, graph.constant(index, "int32"))),
+                row,
+                queue.enqueue,
+            )
+            for index, queue in enumerate(queues)
+        ]
+        # The one that fills a bucket ends quietly when batches are no longer wanted, and the other way round.
+        ends = (OutOfRangeError, CancelledError)
+        run_queue(
+            queues[0],
+            [
+                top.enqueue(
+                    [
+                        graph.constant(index, "int32"),
+                        *(queue.dequeue_up_to if allow_smaller_final_batch else queue.dequeue_many)(
+                            as_tensor(graph, size, "int32", "batch_size")
+                        ),
+                    ],
+                    name=f"enqueue_from_bucket_{index}",
+                )
+                for index, (queue, size) in enumerate(zip(queues, sizes, strict=True))
+            ],
+            (top.close(), top.close(cancel_pending_enqueues=True, name="top_queue_Cancel")),
+            ends,
+        )
+        run_queue(
+            top,
+            [graph.group(*into, name="enqueue_in_bucket")] * num_threads,
+            (
+                graph.group(*(queue.close() for queue in queues), name="close_buckets"),
+                graph.group(
+                    *(queue.close(cancel_pending_enqueues=True) for queue in queues), name="cancel_buckets"
+                ),
+            ),
+            ends,
+        )
+        chosen, *batches = top.dequeue()
+    return chosen, like(tensors, batches)
+
+
+def bucket_by_sequence_length(
+    input_length: Tensor,
+    tensors: Example,
+    batch_size: Any,
+    bucket_boundaries: Sequence[int],
+    *,
+    name: str = "bucket_by_sequence_length",
+    **options: Any,
+) -> tuple[Tensor, Any]:
+    """(lengths, batch): batches of examples of similar length, and the length of each (int32 [batch]).
+
+    input_length        of the example, rank 0
+    bucket_boundaries   increasing; a bucket has the lengths from one boundary up to the next
+    `options` are those of `bucket`, `shapes` without that of the length. Raises InvalidArgumentError for
+    boundaries that do not increase.
+    """
+    limits = [int(limit) for limit in bucket_boundaries]
+    if not limits or sorted(set(limits)) != limits or limits[0] <= 0:
+        raise InvalidArgumentError(f"bucket_boundaries must be positive and increase: {limits}")
+    graph = input_length.graph
+    with graph.name_scope(name):
+        length = graph.ops.Cast(input_length, DstT="int32")
+        below = graph.ops.Cast(graph.ops.LessEqual(graph.constant(limits, "int32"), length), DstT="int32")
+        which = graph.ops.Sum(below, graph.constant(0, "int32"))
+    (row,) = columns([tensors])
+    if options.get("shapes") is not None:
+        options["shapes"] = [[], *options["shapes"]]
+    _, (lengths, *batches) = bucket([length, *row], which, batch_size, len(limits) + 1, name=name, **options)
+    return lengths, like(tensors, batches)
+
+
+def _each(value: Any, count: int, what: str) -> list[Any]:
+    """One for each bucket."""
+    if not isinstance(value, list | tuple):
+        return [value] * count
+    if len(value) != count:
+        raise InvalidArgumentError(f"{what} has {len(value)} entries for {count} buckets")
+    return list(value)

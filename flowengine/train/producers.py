@@ -1,0 +1,225 @@
+"""Producers: queues of file names, numbers or slices, epoch after epoch, at the start of a pipeline.
+
+    names = fe.train.string_input_producer(graph, ["a.tfrecord", "b.tfrecord"], num_epochs=3)
+    key, record = graph.ops.ReaderReadV2(graph.ops.TFRecordReaderV2(), names.handle)
+
+Each adds nodes to the graph and notes the queue runner that fills its queue; `QueueRunners` starts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.build.graph import Graph
+from flowengine.build.tensor import Tensor
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.train.pipelines import LocalVariable, pipeline_of
+from flowengine.train.queue_runners import QueueRunner, add_queue_runner
+from flowengine.train.queues import GraphQueue, seeds
+
+
+def as_tensor(graph: Graph, value: Any, dtype: Any = None, name: str = "input") -> Tensor:
+    """A tensor of the graph: itself, or a constant."""
+    if not isinstance(value, Tensor):
+        return graph.constant(value, dtype, name=name)
+    if value.graph is not graph:
+        raise InvalidArgumentError(f"'{value.name}' belongs to another graph")
+    return value
+
+
+def run_queue(
+    queue: GraphQueue,
+    enqueue_ops: Sequence[Any],
+    close_ops: tuple[Any, Any] | None = None,
+    closed_by: Sequence[Any] = (),
+) -> None:
+    """Note the runner of a queue; without `close_ops` (close, cancel) those of the queue itself are made."""
+    close, cancel = close_ops or (
+        queue.close(),
+        queue.close(cancel_pending_enqueues=True, name=f"{queue.name.rpartition('/')[2]}_Cancel"),
+    )
+    add_queue_runner(queue.graph, QueueRunner(queue.handle, enqueue_ops, close, cancel, closed_by))
+
+
+def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epochs") -> Tensor:
+    """The tensor, `num_epochs` times; then OutOfRangeError. None: for ever.
+
+    The count is a local variable: `QueueRunners` sets it before it starts.
+    """
+    if num_epochs is None:
+        return tensor
+    if num_epochs <= 0:
+        raise InvalidArgumentError(f"num_epochs must be positive, not {num_epochs}")
+    graph = tensor.graph
+    with graph.name_scope(name):
+        zero = graph.constant(0, "int64", name="zero")
+        epochs = graph.ops.VariableV2(shape=[], dtype="int64", name="epochs")
+        initializer = graph.ops.Assign(epochs, zero, name="epochs/Assign")
+        snapshot = graph.ops.Identity(epochs, name="epochs/read")
+        pipeline_of(graph).variables.append(LocalVariable(initializer.node_name, snapshot.name))
+        counter = graph.ops.CountUpTo(epochs, limit=num_epochs, name="CountUpTo")
+        with graph.control_dependencies([counter]):
+            limited: Tensor = graph.ops.Identity(tensor)
+    return limited
+
+
+def match_filenames_once(graph: Graph, pattern: Any, name: str = "matching_filenames") -> Tensor:
+    """The names of the files that match, looked for when the local variables are set (string [n])."""
+    with graph.name_scope(name):
+        found = graph.ops.MatchingFiles(as_tensor(graph, pattern, "string", "pattern"))
+        variable = graph.ops.VariableV2(shape=TensorShape(None), dtype="string", name="names")
+        initializer = graph.ops.Assign(variable, found, validate_shape=False, name="names/Assign")
+        names: Tensor = graph.ops.Identity(variable, name="names/read")
+    pipeline_of(graph).variables.append(LocalVariable(initializer.node_name, names.name))
+    return names
+
+
+def input_producer(
+    graph: Graph,
+    rows: Any,
+    *,
+    element_shape: Any = None,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str = "",
+    name: str = "input_producer",
+) -> GraphQueue:
+    """A queue of the rows of a tensor, shuffled anew each epoch.
+
+    rows            [n, ...]; a tensor, or what makes a constant
+    element_shape   of a row, where the graph does not tell
+    num_epochs      how often each row comes; None: for ever
+    Raises InvalidArgumentError where the shape of a row is not known completely.
+    """
+    with graph.name_scope(name):
+        tensor = as_tensor(graph, rows)
+        shape = _row_shape(tensor, element_shape)
+        if shuffle:
+            tensor = graph.ops.RandomShuffle(tensor, **seeds(seed))
+        tensor = limit_epochs(tensor, num_epochs)
+        queue = GraphQueue.fifo(
+            graph, capacity, [tensor.dtype.base], [shape], shared_name=shared_name, name="queue"
+        )
+        run_queue(queue, [queue.enqueue_many([tensor])])
+    return queue
+
+
+def _row_shape(tensor: Tensor, given: Any) -> TensorShape:
+    shape, told = tensor.shape, TensorShape(given)
+    if shape.rank == 0:
+        raise InvalidArgumentError(f"'{tensor.name}' is a scalar: rows are taken from a vector or more")
+    if shape.rank is not None:
+        told = told.merge_with(TensorShape(shape.as_list()[1:]))
+    if not told.is_fully_defined:
+        raise InvalidArgumentError(
+            f"the rows of '{tensor.name}' have shape {told}: give their `element_shape`, or a tensor of "
+            "which it is known"
+        )
+    return told
+
+
+def string_input_producer(
+    graph: Graph,
+    strings: Any,
+    *,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str = "",
+    name: str = "input_producer",
+) -> GraphQueue:
+    """A queue of strings, usually the names of files.
+
+    strings   a list, or a string tensor [n]
+    Raises InvalidArgumentError for an empty list; a tensor that turns out empty fails when it is run.
+    """
+    if not isinstance(strings, Tensor) and not len(strings):
+        raise InvalidArgumentError("string_input_producer needs at least one string, the list is empty")
+    with graph.name_scope(f"{name}_strings"):
+        tensor = as_tensor(graph, strings, "string")
+        if isinstance(strings, Tensor):
+            some = graph.ops.Greater(graph.ops.Size(tensor), 0)
+            told = graph.constant("string_input_producer needs at least one string", "string")
+            with graph.control_dependencies([graph.ops.Assert(some, [told])]):
+                tensor = graph.ops.Identity(tensor)
+    return input_producer(
+        graph,
+        tensor,
+        element_shape=[],
+        num_epochs=num_epochs,
+        shuffle=shuffle,
+        seed=seed,
+        capacity=capacity,
+        shared_name=shared_name,
+        name=name,
+    )
+
+
+def range_input_producer(
+    graph: Graph,
+    limit: Any,
+    *,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str = "",
+    name: str = "input_producer",
+) -> GraphQueue:
+    """A queue of the numbers from 0 to `limit` - 1 (int32)."""
+    with graph.name_scope(f"{name}_range"):
+        numbers = graph.ops.Range(
+            graph.constant(0, "int32"), as_tensor(graph, limit, "int32"), graph.constant(1, "int32")
+        )
+    return input_producer(
+        graph,
+        numbers,
+        element_shape=[],
+        num_epochs=num_epochs,
+        shuffle=shuffle,
+        seed=seed,
+        capacity=capacity,
+        shared_name=shared_name,
+        name=name,
+    )
+
+
+def slice_input_producer(
+    tensors: Sequence[Tensor],
+    *,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str = "",
+    name: str = "input_producer",
+) -> list[Tensor]:
+    """One row of each tensor at a time, the same row of all; they must have as many rows.
+
+    Raises InvalidArgumentError for an empty list.
+    """
+    if not tensors:
+        raise InvalidArgumentError("slice_input_producer needs at least one tensor")
+    graph = tensors[0].graph
+    with graph.name_scope(f"{name}_rows"):
+        first = graph.constant([0], "int32")
+        after = graph.constant([1], "int32")
+        count = graph.ops.StridedSlice(graph.ops.Shape(tensors[0]), first, after, after, shrink_axis_mask=1)
+    queue = range_input_producer(
+        graph,
+        count,
+        num_epochs=num_epochs,
+        shuffle=shuffle,
+        seed=seed,
+        capacity=capacity,
+        shared_name=shared_name,
+        name=name,
+    )
+    (index,) = queue.dequeue()
+    axis = graph.constant(0, "int32")
+    return [graph.ops.GatherV2(as_tensor(graph, tensor), index, axis) for tensor in tensors]

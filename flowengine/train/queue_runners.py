@@ -1,0 +1,238 @@
+"""Queue runners: steps that fill queues, again and again, beside the steps that use what is in them.
+
+    async with fe.train.QueueRunners(session) as coordinator:
+        while not coordinator.should_stop():
+            await session.run("train")
+
+A runner belongs to one queue: it has nodes that enqueue, each run in a loop by a task, a node that closes
+the queue when there is no more, and one that closes it at once, with whoever waits at it. A pipeline is a
+chain of queues, and its end travels along it: a queue is closed, what reads from it finds nothing more, and
+closes the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Final
+
+import trio
+
+from flowengine.build.tensor import Operation, Tensor
+from flowengine.core import errors
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.ir.graph import Graph
+from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
+from flowengine.train.pipelines import (
+    QUEUE_RUNNERS,
+    collections_of,
+    entries,
+    local_variables_of,
+    pipeline_of,
+)
+
+#: {canonical code: the class of its errors}
+_CLASSES: Final = {
+    kind.error_code: kind for name in errors.__all__ if (kind := getattr(errors, name)) is not OpError
+}
+
+
+class QueueRunner:
+    """How one queue is filled and closed; nodes by their names, as Operations, or as their Tensors.
+
+    queue                          the node of the queue: it names the runner
+    enqueue_ops                    each is run by a task of its own; one may be named several times
+    close_op                       run when the last of these tasks has come to the end of its input
+    cancel_op                      run when everything is to stop: it lets nobody wait at the queue
+    queue_closed_exception_types   which errors of an enqueue mean the end of its input
+    """
+
+    def __init__(
+        self,
+        queue: Any,
+        enqueue_ops: Sequence[Any],
+        close_op: Any = None,
+        cancel_op: Any = None,
+        queue_closed_exception_types: Sequence[type[OpError]] = (OutOfRangeError,),
+    ) -> None:
+        self.name = _node_name(queue)
+        self.enqueue_ops = tuple(_node_name(op) for op in enqueue_ops)
+        if not self.enqueue_ops:
+            raise InvalidArgumentError(f"the queue runner of '{self.name}' has no enqueue op")
+        self.close_op = None if close_op is None else _node_name(close_op)
+        self.cancel_op = None if cancel_op is None else _node_name(cancel_op)
+        self.queue_closed_exception_types = tuple(queue_closed_exception_types) or (OutOfRangeError,)
+
+    @classmethod
+    def from_proto(cls, definition: Any, *, import_scope: str = "") -> QueueRunner:
+        """The runner of a QueueRunnerDef, message or bytes; `import_scope` is put before its names.
+
+        Raises InvalidArgumentError where it names no queue or no enqueue op, or an unknown code.
+        """
+        from flowengine.ir.proto import QueueRunnerDef
+
+        if isinstance(definition, bytes):
+            definition = QueueRunnerDef.FromString(definition)
+        scope = f"{import_scope}/" if import_scope else ""
+        if not definition.queue_name:
+            raise InvalidArgumentError("a QueueRunnerDef names no queue")
+        kinds = []
+        for code in definition.queue_closed_exception_types:
+            if code not in _CLASSES:
+                raise InvalidArgumentError(f"the queue runner of '{definition.queue_name}' has code {code}")
+            kinds.append(_CLASSES[code])
+        return cls(
+            scope + definition.queue_name,
+            [scope + name for name in definition.enqueue_op_name],
+            scope + definition.close_op_name if definition.close_op_name else None,
+            scope + definition.cancel_op_name if definition.cancel_op_name else None,
+            kinds,
+        )
+
+    def to_proto(self) -> Any:
+        """The QueueRunnerDef of this runner, as a MetaGraphDef's collection `queue_runners` holds it."""
+        from flowengine.ir.proto import QueueRunnerDef
+        from flowengine.ir.proto.meta_graph_pb2 import Code
+
+        wanted = {kind.error_code for kind in self.queue_closed_exception_types}
+        return QueueRunnerDef(
+            queue_name=self.name,
+            enqueue_op_name=self.enqueue_ops,
+            close_op_name=self.close_op or "",
+            cancel_op_name=self.cancel_op or "",
+            queue_closed_exception_types=sorted(code for code in Code.values() if code in wanted),
+        )
+
+    def __repr__(self) -> str:
+        return f"<QueueRunner of '{self.name}': {', '.join(self.enqueue_ops)}>"
+
+
+def _node_name(what: Any) -> str:
+    if isinstance(what, Tensor):
+        return what.node_name
+    return what.name if isinstance(what, Operation) else str(what).removeprefix("^").partition(":")[0]
+
+
+def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:
+    """Have `QueueRunners` start this runner with the others of the graph."""
+    pipeline_of(graph).runners.append(runner)
+
+
+def queue_runners_of(
+    source: Any, *, collection: str = QUEUE_RUNNERS, import_scope: str = ""
+) -> list[QueueRunner]:
+    """The runners of a graph that builders made, or those that a MetaGraphDef lists.
+
+    source   a `Graph`, a MetaGraphDef message, or what `load_meta_graph` returned
+    """
+    if isinstance(source, Graph):
+        return list(pipeline_of(source).runners)
+    found = entries(collections_of(source), collection)
+    return [QueueRunner.from_proto(data, import_scope=import_scope) for data in found]
+
+
+class QueueRunners:
+    """Runs queue runners for as long as a block lasts. The context's value is a `Coordinator`.
+
+    session   whose steps they are
+    source    queue runners; or a MetaGraphDef, message or loaded, for those that it lists; by default
+              those that the builders added to the session's graph
+    initialize_local_variables   set the local variables of the graph that have no value yet, such as counts
+                                 of epochs, before anything is started
+    stop_grace_period_seconds    how long the runners may take to stop before they are cancelled
+
+    The block ends quietly when it raises OutOfRangeError, which says that the input is at its end. When a
+    runner fails, the block is cancelled and raises the runner's error. However the block ends, all queues
+    are closed, nothing runs any more, and what the session's variables hold is what completed steps left.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        source: Any = None,
+        *,
+        initialize_local_variables: bool = True,
+        stop_grace_period_seconds: float = STOP_GRACE_SECONDS,
+    ) -> None:
+        self.session = session
+        self._source = session.graph if source is None else source
+        self._initialize = initialize_local_variables
+        self._coordinator = Coordinator(stop_grace_period_seconds=stop_grace_period_seconds)
+
+    async def __aenter__(self) -> Coordinator:
+        if self._initialize and not isinstance(self._source, list | tuple):
+            await initialize_local_variables(self.session, self._source)
+        prepared = _prepare(self.session, self._source)
+        coordinator = await self._coordinator.__aenter__()
+        for each in prepared:
+            each.start(coordinator)
+        return coordinator
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._coordinator.__aexit__(kind, error, trace)
+
+
+async def initialize_local_variables(session: Any, source: Any = None) -> None:
+    """Set the local variables of a graph or of a MetaGraphDef that have no value yet."""
+    for variable in local_variables_of(session.graph if source is None else source):
+        try:
+            await session.run(variable.snapshot)
+        except FailedPreconditionError:
+            await session.run([], targets=[variable.initializer])
+
+
+def start_queue_runners(session: Any, coordinator: Coordinator, source: Any = None) -> None:
+    """Start queue runners as tasks of a coordinator that has been entered; `source` as for `QueueRunners`."""
+    for each in _prepare(session, session.graph if source is None else source):
+        each.start(coordinator)
+
+
+def _prepare(session: Any, source: Any) -> list[_Running]:
+    """Runners ready to start, so that a name which the graph does not have is an error at once."""
+    runners = source if isinstance(source, list | tuple) else queue_runners_of(source)
+    return [_Running(session, runner) for runner in runners]
+
+
+class _Running:
+    """One runner at work in one session."""
+
+    def __init__(self, session: Any, runner: QueueRunner) -> None:
+        def step(name: str | None) -> Callable[[], Awaitable[Any]] | None:
+            return None if name is None else session.make_callable([], targets=[name])
+
+        self._ends = runner.queue_closed_exception_types
+        self._fill = [session.make_callable([], targets=[name]) for name in runner.enqueue_ops]
+        self._close = step(runner.close_op)
+        self._cancel = step(runner.cancel_op)
+        self._active = len(self._fill)
+
+    def start(self, coordinator: Coordinator) -> None:
+        if self._cancel is not None:
+            coordinator.start(self._cancel_on_stop, coordinator, self._cancel)
+        for fill in self._fill:
+            coordinator.start(partial(self._run, coordinator, fill))
+
+    async def _run(self, coordinator: Coordinator, fill: Callable[[], Awaitable[Any]]) -> None:
+        """Enqueue until there is no more or a stop is asked for; the last one at the end closes the queue."""
+        try:
+            while not coordinator.should_stop():
+                await fill()
+        except self._ends:
+            if self._active == 1 and self._close is not None:
+                # It may have been closed in other ways: then that is what was wanted.
+                with contextlib.suppress(OpError):
+                    await self._close()
+        finally:
+            self._active -= 1
+
+    async def _cancel_on_stop(self, coordinator: Coordinator, cancel: Callable[[], Awaitable[Any]]) -> None:
+        """Close the queue when everybody is to stop, also where that is because the block was cancelled."""
+        try:
+            await coordinator.wait_for_stop()
+        finally:
+            with trio.move_on_after(STOP_GRACE_SECONDS, shield=True), contextlib.suppress(OpError):
+                await cancel()
