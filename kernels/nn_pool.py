@@ -146,7 +146,7 @@ def _max_pool_grad(
             raise InvalidArgumentError(
                 f"Expected {name} shape to be {list(expected)} (channels last), but got {shape_text(value)}"
             )
-    return from_channels_last(pooling.maximum_gradient(x, y, g, geometry), first)
+    return from_channels_last(pooling.maximum_gradient(x, g, geometry), first)
 
 
 @kernel("MaxPoolGrad", "MaxPool3DGrad", supports=_accepts, fresh=True)
