@@ -12,7 +12,7 @@ only where the source is shown, never in what is compiled. So equal structures g
 compiled code is shared by text.
 
 Names are used again after the last use of what they held. A region with a loop is a generator: it yields
-every so many iterations, and is told how many by what it is sent.
+every so many iterations, and is told how many by what it is sent: see `codegen_loops`.
 """
 
 from __future__ import annotations
@@ -131,6 +131,8 @@ class _Writer(CallWriting, LoopWriting):
         self._wanted_scalars = set()
         self._indent = 2
         self._loops: tuple[tuple[str, str], ...] = ()
+        self._takes_over = {}
+        self._clock = self._mask = ""
         #: {origin port: the name that holds it}
         self._names: dict[OutputPort, str] = {}
         self._free: list[str] = []
@@ -226,7 +228,7 @@ class _Writer(CallWriting, LoopWriting):
         return f"t{self._count - 1}"
 
     def _define(self, port: OutputPort) -> str:
-        name = self._names[port] = self._new_name()
+        name = self._names[port] = self._takes_over.pop(port, "") or self._new_name()
         return name
 
     # -- scopes -------------------------------------------------------------------------------------
@@ -252,6 +254,7 @@ class _Writer(CallWriting, LoopWriting):
                 ending.setdefault(index, []).append(port)
         for index, unit in enumerate(units):
             self._unit(unit, ending.get(index, []), mine, keep, last)
+            self._breathe(index)
         self._close()
 
     def _unit(
@@ -267,7 +270,7 @@ class _Writer(CallWriting, LoopWriting):
             return
         with self._under(unit.conditions):
             if unit.loop is not None:
-                self._write_loop(unit.loop)
+                self._write_loop(unit.loop, ending)
                 released = self._take_back(ending)
                 fresh: list[str] = []
             else:

@@ -1,27 +1,37 @@
 """Write a loop's Python: the part of the region writer that knows `while`.
 
     t0, t1 = enter0, enter1
-    i0 = 0
+    i0 = m0 = 0
     while True:
-        t2 = k0(t0, a0)          # Less
+        t2 = t0 < a0             # Less
         if not t2: break
-        ...
+        t1 = k0(t1)              # Tanh
+        t0 = t0 + k1             # Add
         i0 += 1
-        if not i0 & m: m = yield
+        if not i0 & m0: m0 = yield m0
 
-A region with a loop is a generator: it yields every so many iterations, and is told how many by what it
-is sent. Each loop counts its iterations for the sake of error messages, which name one.
+A region with a loop is a generator: every so many iterations it yields how many that are (a mask, one
+less than a power of two), and is sent how many to do before it yields again. Nested loops share a clock
+`n` that ticks in each of them, while each has a mask of its own, for their iterations differ in length; a
+long body ticks in its midst as well. The counters `i0, i1, ...` are there for error messages, which name
+the iteration.
+
+A variable's next value is given its name at once where the present value has been used by then; those
+left over change hands at the end of the iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.program import Program
-from flowengine.passes.units import Conditions, Loop
+from flowengine.passes.units import Conditions, Loop, LoopVariable
+
+#: A body of more units than this looks at the clock in between.
+_UNITS_PER_TICK: Final = 64
 
 
 def truth(value: Any) -> bool:
@@ -50,63 +60,148 @@ class LoopWriting:
     _scope: Callable[..., None]
     _take_back: Callable[[Iterable[OutputPort]], list[str]]
     _write_truth: Callable[[OutputPort], None]
+    #: {the next value of a loop's variable: the name of the present one, which nobody takes any more}
+    _takes_over: dict[OutputPort, str]
+    #: The clock and the mask of the loop that is being written.
+    _clock: str
+    _mask: str
 
-    def _write_loop(self, loop: Loop) -> None:
+    def _write_loop(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
+        """`ending`: origins that nobody takes after the loop."""
         number = self.loops_written
         self.loops_written += 1
         conditions, self._open = self._open, None
-        counter, mask = f"i{number}", f"m{number}"
-        for node in loop.constants:
-            port = OutputPort(node.name, 0)
-            if self.program.origin(port) == port:  # a reference that is followed on entering
-                self._line(
-                    f"{self._define(port)} = {self._argument(node.inputs[0], False)}",
-                    node,
-                    (self._value(node.inputs[0]),),
-                )
-                if port in self._predicates:
-                    self._write_truth(port)
-        initial = [
-            (v, self._argument(port, False, port in self.program.scalars), self._value(port))
-            for v in loop.variables
-            for port in (v.enter.inputs[0],)
-        ]
-        for variable, expression, plain in initial:
-            name = self._define(variable.merge)
-            self._line(f"{name} = {expression}", variable.enter, (plain,))
-        self._line(f"{counter} = {mask} = 0")
+        self._write_entry(loop, ending)
+        counter = f"i{number}"
+        if self._loops:
+            self._line(f"{counter} = 0")
+        else:
+            inside, longest = _extent(loop)
+            self._clock = "n" if inside > 1 or longest > _UNITS_PER_TICK else counter
+            masks = "".join(f"m{number + index} = " for index in range(inside))
+            self._line(f"{counter} = {masks}{'n = ' if self._clock == 'n' else ''}0")
+        outer = self._loops, self._mask
+        self._loops, self._mask = (*self._loops, (loop.path[-1], counter)), f"m{number}"
         self._line("while True:")
         self._indent += 1
-        outer, self._loops = self._loops, (*self._loops, (loop.path[-1], counter))
+        left = self._write_iteration(loop)
+        self._line(f"{counter} += 1")
+        self._tick()
+        self._indent -= 1
+        self._loops, self._mask = outer
+        for name in left:
+            self._line(f"{name} = None")
+        self._finish_loop(loop)
+        self._open = conditions
+
+    def _tick(self) -> None:
+        clock, mask = self._clock, self._mask
+        if clock == "n":
+            self._line("n += 1")
+        self._line(f"if not {clock} & {mask}: {mask} = yield {mask}")
+
+    def _breathe(self, written: int) -> None:
+        """Called after each unit of a scope, with its place: in a long body, see whether time is up."""
+        if self._loops and self._clock == "n" and written % _UNITS_PER_TICK == _UNITS_PER_TICK - 1:
+            self._tick()
+
+    def _write_entry(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
+        """What the Enters do: constants that are references are followed, variables get their first value."""
+        program = self.program
+        for node in loop.constants:
+            port = OutputPort(node.name, 0)
+            if program.origin(port) == port:
+                text = f"{self._define(port)} = {self._argument(node.inputs[0], False)}"
+                self._line(text, node, (self._value(node.inputs[0]),))
+                if port in self._predicates:
+                    self._write_truth(port)
+        inside = {origin for unit in (*loop.top, *loop.body) for origin in program.uses(unit)}
+        inside.update(program.origin(node.inputs[0]) for node in loop.constants)
+        inside.update(program.origin(variable.following) for variable in loop.variables)
+        started: list[tuple[LoopVariable, OutputPort, str, str]] = []
+        for variable in loop.variables:
+            port = variable.enter.inputs[0]
+            expression = self._argument(port, False, port in program.scalars)
+            started.append((variable, program.origin(port), expression, self._value(port)))
+        sources = [origin for _, origin, _, _ in started]
+        given_up: list[str] = []
+        for variable, origin, expression, plain in started:
+            if (
+                origin in ending
+                and origin not in inside
+                and sources.count(origin) == 1
+                and expression == plain
+            ):
+                # Nobody else takes it: the variable has the name from here on.
+                self._names[variable.merge] = self._names.pop(origin)
+                continue
+            self._line(f"{self._define(variable.merge)} = {expression}", variable.enter, (plain,))
+            if origin in ending and origin not in inside and origin in self._names:
+                given_up.append(self._names[origin])
+        for name in dict.fromkeys(given_up):
+            self._line(f"{name} = None")
+
+    def _write_iteration(self, loop: Loop) -> list[str]:
+        """The statements of the `while`; returns names that hold something when it ends."""
+        program = self.program
         for variable in loop.variables:
             if variable.merge in self._predicates:
                 self._write_truth(variable.merge)
-        program = self.program
         carried = [program.origin(v.following) for v in loop.variables]
         top_made = {port for unit in loop.top for port in program.defines(unit)}
         needed_later = [p for unit in loop.body for p in program.uses(unit)]
-        self._scope(loop.top, [loop_cond := program.origin(loop.cond), *needed_later, *carried], outer=False)
-        test = self._constant(truth, "truth")
-        held = self._value(loop_cond)
-        self._line(f"if not {test}({held}): break", loop.cond_switch, ("", held))
+        verdict = program.origin(loop.cond)
+        self._scope(loop.top, [verdict, *needed_later, *carried], outer=False)
+        held = self._value(verdict)
+        test = held if verdict in program.scalars else f"{self._constant(truth, 'truth')}({held})"
+        self._line(f"if not {test}: break", loop.cond_switch, ("", held))
+        left = [self._names[port] for port in top_made if port in self._names and not self._is_small(port)]
+        taken = self._take_names_over(loop, carried)
         self._scope(loop.body, carried, outer=False)
         pairs = [
             (self._names[v.merge], self._value(port))
             for v, port in zip(loop.variables, carried, strict=True)
-            if port != v.merge
+            if port != v.merge and port not in taken
         ]
         if pairs:
             self._line(f"{', '.join(a for a, _ in pairs)} = {', '.join(b for _, b in pairs)}")
         made = top_made | {port for unit in loop.body for port in program.defines(unit)}
-        ended = set(self._take_back([p for p in made if p in self._names]))
-        for name in sorted(ended):
+        for port in taken:
+            self._names.pop(port)
+        ended = [port for port in made if port in self._names]
+        small = [port for port in ended if self._is_small(port)]
+        self._take_back(small)
+        for name in sorted(self._take_back([port for port in ended if port not in small])):
             self._line(f"{name} = None")
-        self._line(f"{counter} += 1")
-        self._line(f"if not {counter} & {mask}: {mask} = yield")
-        self._indent -= 1
-        self._loops = outer
-        self._finish_loop(loop)
-        self._open = conditions
+        return sorted(left)
+
+    def _is_small(self, port: OutputPort) -> bool:
+        """Whether a value that is kept a little longer does not matter."""
+        return port in self.program.scalars
+
+    def _take_names_over(self, loop: Loop, carried: Sequence[OutputPort]) -> set[OutputPort]:
+        """Find the next values that may have the names of the present ones; returns their origins."""
+        program = self.program
+        last: dict[OutputPort, int] = {}
+        maker: dict[OutputPort, int] = {}
+        for index, unit in enumerate(loop.body):
+            for port in program.uses(unit):
+                last[port] = index
+            for port in unit.inputs:  # of a Merge, what its sides hand on
+                last[program.origin(port)] = index
+            for port in program.defines(unit):
+                if not unit.conditions and unit.loop is None:
+                    maker[port] = index
+        present = {variable.merge for variable in loop.variables}
+        taken: set[OutputPort] = set()
+        for variable, port in zip(loop.variables, carried, strict=True):
+            made = maker.get(port)
+            if made is None or carried.count(port) > 1 or carried.count(variable.merge) or port in present:
+                continue
+            if last.get(variable.merge, -1) <= made:
+                self._takes_over[port] = self._names[variable.merge]
+                taken.add(port)
+        return taken
 
     def _finish_loop(self, loop: Loop) -> None:
         """Give each Exit the value of its variable; the first takes over the name."""
@@ -128,3 +223,16 @@ class LoopWriting:
             if name:
                 self._line(f"{name} = None")
                 self._free.append(name)
+
+
+def _extent(loop: Loop) -> tuple[int, int]:
+    """(loops in it, itself included; the most units that one iteration of one of them has)"""
+    count, longest = 1, max(len(loop.top), len(loop.body))
+    for unit in (*loop.top, *loop.body):
+        if unit.loop is not None:
+            inside, units = _extent(unit.loop)
+            count, longest = count + inside, max(longest, units)
+    return count, longest
+
+
+__all__ = ["LoopWriting", "truth"]

@@ -107,7 +107,7 @@ class Executor:
         self._callbacks: dict[Callable[[], None], Variable] = {}
         self._yielded_at = 0.0
         #: Loops of regions between two slices: {(order, serial of the iteration): (generator, mask)}
-        self._paused: dict[tuple[int, int], tuple[Generator[None, int | None, Any], int]] = {}
+        self._paused: dict[tuple[int, int], tuple[Generator[int, int | None, Any], int]] = {}
         self._slice_spent = False
 
     # -- the step -----------------------------------------------------------------------------------
@@ -432,19 +432,20 @@ class Executor:
         self,
         item: Item,
         iteration: IterationState,
-        generator: Generator[None, int | None, Any],
+        generator: Generator[int, int | None, Any],
         mask: int | None,
     ) -> None:
         """Go on with a region's loop until it is done or the slice is spent.
 
-        The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take.
+        The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take; it
+        says which mask that was, for each loop of a region has its own.
         """
         now = perf_counter()
         deadline = now + SLICE_SECONDS
         try:
-            generator.send(mask)  # a fresh one takes None
-            mask = mask or 0
+            mask = generator.send(mask)  # a fresh one takes None
             while True:
+                assert mask is not None
                 before, now = now, perf_counter()
                 if now - before < 0.0001:
                     mask = min(2 * mask + 1, 4095)
@@ -452,7 +453,7 @@ class Executor:
                     mask >>= 1
                 if now > deadline or self.cancel_requested:
                     break
-                generator.send(mask)
+                mask = generator.send(mask)
         except StopIteration as stop:
             self._complete(item, iteration, stop.value)
             return
