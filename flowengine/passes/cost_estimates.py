@@ -1,0 +1,166 @@
+"""What a node will cost, told from its op and the shapes that the graph gives, before anything has run.
+
+Microseconds on a device of speed 1, which is one core of an ordinary server; bytes of each output. Kernels
+that know their cost (`heavy=`) are asked with stand-ins of the inferred shapes; the rest is judged by its
+bytes. Where a dimension is unknown, a usual one is assumed: measured costs correct that (`passes.costs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import OpError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.frames import FramePath, assign_frames
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.ops.shape_inference import ShapeInference, infer_shapes
+
+#: To schedule an item and to call a small kernel: 0.4-0.7 us for the first, 0.3 us or so for the second.
+ITEM_MICROSECONDS: Final = 1.0
+#: An item that the runtime handles itself, or a kernel that only makes a view.
+TRIVIAL_MICROSECONDS: Final = 0.5
+#: What an elementwise kernel reads and writes; half of what memory gives, since most compute something.
+BYTES_A_MICROSECOND: Final = 4_000.0
+#: A function call whose body is not looked into.
+CALL_MICROSECONDS: Final = 100.0
+#: A dimension that the graph leaves open: most often the batch.
+USUAL_DIMENSION: Final = 32
+#: Bytes of a tensor of which not even the rank is known, and of a string.
+USUAL_BYTES: Final = 1024
+STRING_BYTES: Final = 64
+#: How often a loop's body is thought to run, for each level of nesting, until it is measured.
+USUAL_ITERATIONS: Final = 10
+_NESTED_MAX: Final = 3
+
+#: What a kernel's own estimate may stumble over: stand-ins have no values, and references are no arrays.
+_NO_ESTIMATE: Final = (OpError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+_CALLS: Final = frozenset(
+    {
+        "PartitionedCall",
+        "StatefulPartitionedCall",
+        "If",
+        "StatelessIf",
+        "Case",
+        "While",
+        "StatelessWhile",
+        "For",
+    }
+)
+
+
+class Estimator:
+    """Estimates for the nodes of one graph.
+
+    shapes   what is known of the graph's shapes; inferred unless given
+    frames   in which loop each node is
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        kernels: KernelRegistry,
+        shapes: ShapeInference | None = None,
+        frames: Mapping[str, FramePath] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.kernels = kernels
+        self.shapes = shapes if shapes is not None else infer_shapes(graph)
+        self.frames = frames if frames is not None else _frames(graph)
+        #: {(op, types): kernel}; estimates do not depend on the kernel's other attributes
+        self._kernels: dict[tuple[str, tuple[DType, ...]], Kernel | None] = {}
+
+    def iterations(self, node: Node) -> float:
+        """How often it is thought to run in a step."""
+        depth = len(self.frames.get(node.name, ()))
+        return float(USUAL_ITERATIONS ** min(depth, _NESTED_MAX)) if depth else 1.0
+
+    def output_bytes(self, node: Node) -> tuple[float, ...]:
+        """Bytes of each output, once."""
+        shapes = self.shapes.shapes(node.name)
+        return tuple(
+            bytes_of(shapes[slot] if slot < len(shapes) else TensorShape(None), dtype)
+            for slot, dtype in enumerate(node.output_types)
+        )
+
+    def microseconds(self, node: Node) -> float:
+        """One execution on a device of speed 1."""
+        kernel = self._kernel(node)
+        if kernel is None:
+            return CALL_MICROSECONDS if node.op in _CALLS or node.op_def is None else TRIVIAL_MICROSECONDS
+        if kernel.heavy is False or kernel.is_async:
+            return TRIVIAL_MICROSECONDS
+        if callable(kernel.heavy):
+            try:
+                return ITEM_MICROSECONDS + max(0.0, float(kernel.heavy(*self._stand_ins(node))))
+            except _NO_ESTIMATE:
+                pass
+        moved = sum(self.output_bytes(node)) + sum(
+            self._port_bytes(port, dtype)
+            for port, dtype in zip(node.inputs, node.input_types(), strict=False)
+        )
+        return ITEM_MICROSECONDS + moved / BYTES_A_MICROSECOND
+
+    def _kernel(self, node: Node) -> Kernel | None:
+        key = (node.op, node.output_types)
+        if key not in self._kernels:
+            candidates = self.kernels.candidates(node.op)
+            found = next((kernel for kernel in candidates if kernel.serves(node)), None)
+            self._kernels[key] = found
+        return self._kernels[key]
+
+    def _port_bytes(self, port: OutputPort, dtype: DType) -> float:
+        return bytes_of(self.shapes.shape(port), dtype)
+
+    def _stand_ins(self, node: Node) -> list[Any]:
+        """The inputs as the kernel would get them, with no memory behind them; small constants as they are."""
+        assert node.op_def is not None
+        values = [
+            self._stand_in(port, dtype) for port, dtype in zip(node.inputs, node.input_types(), strict=True)
+        ]
+        grouped: list[Any] = []
+        start = 0
+        for arg in node.op_def.inputs:
+            count = len(arg.types(node.attrs))
+            part = values[start : start + count]
+            grouped += [tuple(part)] if arg.is_list else part
+            start += count
+        return grouped
+
+    def _stand_in(self, port: OutputPort, dtype: DType) -> Any:
+        if dtype.is_integer:
+            value = self.shapes.values.value(port)
+            if value is not None:
+                return np.asarray(value)
+        return np.broadcast_to(np.zeros((), dtype.as_numpy_dtype), usual_dims(self.shapes.shape(port)))
+
+
+def usual_dims(shape: TensorShape) -> tuple[int, ...]:
+    """A shape without gaps: what is unknown is as it usually is."""
+    if shape.dims is None:
+        return (USUAL_DIMENSION,)
+    return tuple(USUAL_DIMENSION if size is None else size for size in shape.dims)
+
+
+def bytes_of(shape: TensorShape, dtype: DType) -> float:
+    """Bytes of a tensor, as far as can be told; of a handle none."""
+    if dtype.as_numpy_dtype.hasobject and dtype.name not in ("string", "string_ref"):
+        return 0.0
+    size = float(dtype.size or STRING_BYTES)
+    if shape.dims is None:
+        return float(USUAL_BYTES)
+    for dim in shape.dims:
+        size *= USUAL_DIMENSION if dim is None else dim
+    return size
+
+
+def _frames(graph: Graph) -> Mapping[str, FramePath]:
+    try:
+        return assign_frames(graph)
+    except OpError:
+        return {}  # a malformed loop is a fault of planning, which will name it

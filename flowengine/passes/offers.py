@@ -1,0 +1,103 @@
+"""What placement knows of devices: names, speeds, memory, and the links between them.
+
+Descriptions, not devices: a session makes them from what runs in this process, a master from what its
+workers announce, a test from thin air.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.names import DeviceName
+
+#: Microseconds to hand a tensor to another device of the same process that shares its memory: a Send and
+#: a Recv as items of their own, and the consumer made ready in another partition.
+SHARED_MEMORY_LATENCY: Final = 15.0
+#: The same between host and accelerator: a copy is launched and an event awaited.
+BUS_LATENCY: Final = 30.0
+BUS_BYTES_A_MICROSECOND: Final = 10_000.0
+#: The same to another task over TCP on one machine or in one rack.
+NETWORK_LATENCY: Final = 250.0
+NETWORK_BYTES_A_MICROSECOND: Final = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One device that nodes may be put on.
+
+    name                 complete: job, replica, task, type and index
+    speed                how fast it computes, compared with the device that cost estimates are for
+    memory_limit_bytes   what variables, constants and one kernel's tensors must fit in; None for no limit
+    """
+
+    name: DeviceName
+    speed: float = 1.0
+    memory_limit_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if None in (self.name.type, self.name.index):
+            raise InvalidArgumentError(f"the device '{self.name}' has no complete name")
+        if not self.speed > 0:
+            raise InvalidArgumentError(
+                f"the device '{self.name}' has speed {self.speed}: it must be positive"
+            )
+
+    @property
+    def type(self) -> str:
+        """Its device type: CPU, GPU, ..."""
+        return self.name.type or ""
+
+    @property
+    def task(self) -> tuple[str | None, int | None, int | None]:
+        """The process that it belongs to."""
+        return self.name.job, self.name.replica, self.name.task
+
+
+def cpu_offers(count: int, speeds: Sequence[float] | None = None) -> list[Offer]:
+    """Descriptions of so many CPU devices of this process."""
+    prefix = DeviceName("localhost", 0, 0, "CPU")
+    return [
+        Offer(prefix.merge_with(DeviceName(index=index)), 1.0 if speeds is None else speeds[index])
+        for index in range(count)
+    ]
+
+
+class Links(Protocol):
+    """How long a tensor is under way."""
+
+    def latency(self, source: Offer, target: Offer) -> float:
+        """Microseconds for a tensor without bytes, from one device to another one."""
+
+    def bandwidth(self, source: Offer, target: Offer) -> float:
+        """Bytes a microsecond; `inf` where nothing is copied."""
+
+
+class UsualLinks:
+    """The links that names tell: shared memory, a bus, a network."""
+
+    def latency(self, source: Offer, target: Offer) -> float:
+        if source.task != target.task:
+            return NETWORK_LATENCY
+        return SHARED_MEMORY_LATENCY if source.type == target.type == "CPU" else BUS_LATENCY
+
+    def bandwidth(self, source: Offer, target: Offer) -> float:
+        if source.task != target.task:
+            return NETWORK_BYTES_A_MICROSECOND
+        return float("inf") if source.type == target.type == "CPU" else BUS_BYTES_A_MICROSECOND
+
+
+@dataclass(frozen=True, slots=True)
+class EvenLinks:
+    """The same latency and bandwidth between any two devices."""
+
+    latency_microseconds: float = SHARED_MEMORY_LATENCY
+    bytes_a_microsecond: float = float("inf")
+
+    def latency(self, source: Offer, target: Offer) -> float:
+        return self.latency_microseconds
+
+    def bandwidth(self, source: Offer, target: Offer) -> float:
+        return self.bytes_a_microsecond
