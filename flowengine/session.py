@@ -93,7 +93,7 @@ class Session:
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
         self._owns_resources = resources is None
         self.resources = resources if resources is not None else ResourceManager()
-        self._kernels = kernels if kernels is not None else kernel_registry()
+        self._kernels = kernels if kernels is not None else kernel_registry(self._settings.kernel_provider)
         self._runner = StepRunner(self.resources, self._settings, _DEVICE)
         self._plans: dict[Any, _Prepared] = {}
         self._version = -1

@@ -11,12 +11,14 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from flowengine.kernels import providers
 from flowengine.kernels.index import OPS
 from flowengine.kernels.registry import REGISTRY, Kernel, KernelRegistry
 
 #: One line a module, in the order in which they register.
 MODULES: Final = (
     "control_flow",
+    "sendrecv",
     "state",
     "resource_variables",
     "scatter",
@@ -117,10 +119,11 @@ def load_all() -> KernelRegistry:
 
 
 class _KernelsOnDemand(KernelRegistry):
-    """`REGISTRY`, whose modules are imported as their ops are asked for."""
+    """`REGISTRY`, whose modules are imported as their ops are asked for, behind a provider's kernels."""
 
-    def __init__(self) -> None:
+    def __init__(self, provided: bool) -> None:
         super().__init__(parent=REGISTRY)
+        self._provided = provided
         self._modules: dict[str, list[str]] = {}
         for module, ops in OPS.items():
             for op in ops.split():
@@ -132,18 +135,27 @@ class _KernelsOnDemand(KernelRegistry):
             modules = self._modules.get(op)
             load(MODULES if modules is None else modules)
             self._ready.add(op)
-        return REGISTRY.candidates(op, device)
+        kernels = REGISTRY.candidates(op, device)
+        return [*providers.candidates(op, device), *kernels] if self._provided else kernels
 
     def __iter__(self) -> Iterator[Kernel]:
-        return iter(load_all())
+        if self._provided:
+            yield from providers.kernels()
+        yield from load_all()
 
 
-_on_demand: Final = _KernelsOnDemand()
+_on_demand: Final = _KernelsOnDemand(True)
+_of_numpy: Final = _KernelsOnDemand(False)
 
 
-def registry() -> KernelRegistry:
-    """The kernels of this package, imported as they are asked for."""
-    return _on_demand
+def registry(provider: str = providers.AUTO) -> KernelRegistry:
+    """The kernels of this package, imported as they are asked for.
+
+    provider   one of `core.config.KERNEL_PROVIDERS`: NumPy alone, or faster libraries before it
+    Raises FailedPreconditionError where the provider asked for by name is not there.
+    """
+    providers.check(provider)
+    return _of_numpy if provider == providers.NUMPY else _on_demand
 
 
 def index() -> dict[str, str]:

@@ -13,6 +13,10 @@ several as a tuple in OpDef order with lists flattened, none as None.
 An `async def` kernel may wait, and sees cancellation only where it does. `nowait` is its form for when
 it need not: a plain function with the same parameters that returns `WOULD_WAIT`, with nothing changed,
 where it would have to.
+
+A *provider* is a library that can do some of what NumPy does, faster: its kernels stand in front of
+NumPy's, and each is made for a node together with the NumPy kernel of that node, to which it hands the
+calls that it does not take.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from flowengine.core.dtypes import DType, as_dtype
@@ -29,6 +33,8 @@ from flowengine.ir.graph import Node
 
 #: Estimated microseconds of a call, from its inputs (as the kernel gets them).
 CostEstimate: TypeAlias = Callable[..., float]
+#: (node, the kernel behind, bound to it) -> the node's kernel, which calls that one where it must.
+Maker: TypeAlias = Callable[[Node, Callable[..., Any]], Callable[..., Any]]
 KernelFunction = TypeVar("KernelFunction", bound=Callable[..., Any])
 
 _NOT_ATTRIBUTES: Final = frozenset({"ctx", "node", "num_outputs"})
@@ -48,6 +54,7 @@ class Kernel:
     inline     an expression of NumPy scalars with the same result, to the last bit, that generated code may
                write instead of a call: `{0}`, `{1}` are the operands, `{f}` the bound function
     nowait     see the module
+    maker      makes a provider's kernel of a node; what `function` is for the others
     """
 
     op: str
@@ -65,6 +72,7 @@ class Kernel:
     takes_context: bool
     is_async: bool
     attr_names: tuple[str, ...]
+    maker: Maker | None = None
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -78,7 +86,13 @@ class Kernel:
 
     def bind(self, node: Node, xp: Any) -> Callable[..., Any]:
         """The function with array module and attributes in place: inputs (and `ctx`) remain."""
-        return self._bind(self.function, node, xp)
+        bound = self._bind(self.function, node, xp)
+        return bound if self.maker is None else self.maker(node, bound)
+
+    def before(self, behind: Kernel) -> Kernel:
+        """A provider's kernel in front of the one that takes what it does not."""
+        heavy = behind.heavy if self.heavy is None else self.heavy
+        return replace(behind, provider=self.provider, maker=self.maker, heavy=heavy, inline=None)
 
     def bind_nowait(self, node: Node, xp: Any) -> Callable[..., Any] | None:
         return None if self.nowait is None else self._bind(self.nowait, node, xp)
@@ -123,9 +137,13 @@ class KernelRegistry:
         InvalidArgumentError listing what there is where none fits the node's types.
         """
         tried = self.candidates(node.op, device)
+        provided: Kernel | None = None
         for kernel in tried:
-            if kernel.serves(node):
-                return kernel
+            if not kernel.serves(node):
+                continue
+            if kernel.maker is None:
+                return kernel if provided is None or kernel.takes_context else provided.before(kernel)
+            provided = provided or kernel
         types = {k: str(v) for k, v in node.attrs.items() if isinstance(v, DType)}
         if not tried:
             missing = NotFoundError(
@@ -154,6 +172,40 @@ class KernelRegistry:
             yield from entries
         if self._parent is not None:
             yield from self._parent
+
+    def register_provided(
+        self,
+        *ops: str,
+        maker: Maker,
+        provider: str,
+        types: Mapping[str, Iterable[Any]],
+        supports: Callable[[Mapping[str, Any]], bool] | None = None,
+        heavy: CostEstimate | None = None,
+        device: str = "CPU",
+    ) -> None:
+        """Register what makes a provider's kernels of these ops; see `Kernel` for the arguments."""
+        allowed = {attr: frozenset(as_dtype(t) for t in each) for attr, each in types.items()}
+        for op in ops:
+            self.register(
+                Kernel(
+                    op=op,
+                    function=maker,
+                    device=device,
+                    provider=provider,
+                    types=allowed,
+                    supports=supports,
+                    host=frozenset(),
+                    fresh=False,
+                    heavy=heavy,
+                    inline=None,
+                    nowait=None,
+                    takes_xp=False,
+                    takes_context=False,
+                    is_async=False,
+                    attr_names=(),
+                    maker=maker,
+                )
+            )
 
     def kernel(
         self,

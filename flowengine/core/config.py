@@ -8,6 +8,8 @@
 | fold_constants | FLOWENGINE_FOLD_CONSTANTS | true |
 | merge_common_subexpressions | FLOWENGINE_MERGE_COMMON_SUBEXPRESSIONS | true |
 | compile_hot_plans | FLOWENGINE_COMPILE_HOT_PLANS | true |
+| kernel_provider | FLOWENGINE_KERNEL_PROVIDER | "auto" |
+| sync_checkpoints | FLOWENGINE_SYNC_CHECKPOINTS | true |
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from flowengine.core.errors import InvalidArgumentError
 #: What the ops of a graph may do with files: anything, read only, or nothing.
 FILE_ACCESS: Final = ("all", "read", "none")
 
+#: Who computes: the fastest that is there, NumPy alone, or oneDNN without fail.
+KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -33,6 +38,10 @@ class Config:
     fold_constants                compute what depends on constants only once, when a plan is made
     merge_common_subexpressions   run equal nodes once
     compile_hot_plans             turn what runs often into generated Python; False interprets every step
+    kernel_provider               "auto": oneDNN before NumPy where it is there; "numpy": NumPy alone;
+                                  "onednn": fail where it is not there
+    sync_checkpoints              a checkpoint counts once it has reached the disk; False leaves that to the
+                                  operating system, which is faster and safe against all but its own crash
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -43,6 +52,8 @@ class Config:
     fold_constants: bool | None = None
     merge_common_subexpressions: bool | None = None
     compile_hot_plans: bool | None = None
+    kernel_provider: str | None = None
+    sync_checkpoints: bool | None = None
 
     def resolved(self) -> Settings:
         """Every field filled in."""
@@ -56,6 +67,11 @@ class Config:
             limit = _integer("MEMORY_LIMIT_BYTES")
         if limit is not None and limit <= 0:
             raise InvalidArgumentError(f"memory_limit_bytes is {limit}: it must be positive")
+        provider = self.kernel_provider or _text("KERNEL_PROVIDER", "auto").strip().lower() or "auto"
+        if provider not in KERNEL_PROVIDERS:
+            raise InvalidArgumentError(
+                f"kernel_provider is {provider!r}: it must be one of {', '.join(KERNEL_PROVIDERS)}"
+            )
         return Settings(
             file_access=access,
             memory_limit_bytes=limit,
@@ -65,6 +81,8 @@ class Config:
                 self.merge_common_subexpressions, "MERGE_COMMON_SUBEXPRESSIONS"
             ),
             compile_hot_plans=_flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
+            kernel_provider=provider,
+            sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
         )
 
 
@@ -78,6 +96,8 @@ class Settings:
     fold_constants: bool
     merge_common_subexpressions: bool
     compile_hot_plans: bool
+    kernel_provider: str = "auto"
+    sync_checkpoints: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,8 @@ class _Planner:
         item.function = kernel.bind(node, self.xp)
         item.nowait = kernel.bind_nowait(node, self.xp)
         item.takes_context = kernel.takes_context
-        item.is_product = node.op in _PRODUCTS
+        # A provider's kernels use every core by themselves, like BLAS: one at a time.
+        item.is_product = node.op in _PRODUCTS or kernel.maker is not None
         if kernel.is_async:
             item.kind = Kind.ASYNC
         self._shape_call(item, kernel)

@@ -1,0 +1,50 @@
+"""Filters in the order that a primitive prefers, kept for those that can never change."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.kernels.onednn.library import Library, address
+from flowengine.kernels.onednn.objects import Handle
+from flowengine.kernels.onednn.program import Program, aligned
+
+
+def never_changes(array: Array) -> bool:
+    """Whether an array's elements lie in a `bytes` object: those of a graph's constants do."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return isinstance(base, bytes)
+
+
+class Packed:
+    """Constant filters in a primitive's order, each for as long as the constant lives."""
+
+    def __init__(self, library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> None:
+        self._size = library.size_of(wanted.value)
+        self._program = Program(library)
+        self._program.reorder(self._program.outside(plain), self._program.outside(wanted), attributes)
+        #: {identity: (the constant, its packed memory's owner and address)}
+        self._kept: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
+
+    def find(self, filters: Array) -> int | None:
+        """The address of constant filters, packed on the first call; None for any others."""
+        if filters.flags.writeable:
+            return None
+        key = id(filters)
+        entry = self._kept.get(key)
+        if entry is not None and entry[0]() is filters:
+            return entry[2]
+        if not (filters.flags.c_contiguous and never_changes(filters)):
+            return None
+        owner, where = aligned(self._size)
+        self._program(address(filters), where)
+        kept = self._kept
+        self._kept[key] = (weakref.ref(filters, lambda _: kept.pop(key, None)), owner, where)
+        return where

@@ -1,0 +1,118 @@
+"""oneDNN's descriptors and memories as Python objects that are freed with their last reference."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Final
+
+from flowengine.kernels.onednn.library import Library, LibraryError
+
+FLOAT32: Final = 3
+#: The format by which a primitive chooses its own.
+_ANY: Final = 1
+_SCRATCHPAD_USER: Final = 1
+
+
+class Handle:
+    """An object of the library's and the function that frees it."""
+
+    __slots__ = ("_free", "value")
+
+    def __init__(self, value: int, free: Any) -> None:
+        self.value = value
+        self._free = free
+
+    def __del__(self) -> None:
+        self._free(self.value)
+
+
+def dims(values: Sequence[int]) -> Any:
+    """Numbers as the library takes them."""
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+def _descriptor(library: Library, value: int) -> Handle:
+    return Handle(value, library._functions.dnnl_memory_desc_destroy)
+
+
+def strided(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Handle:
+    """float32 elements of this shape with these strides, counted in elements."""
+    made = library.new("memory_desc_create_with_strides", len(shape), dims(shape), FLOAT32, dims(strides))
+    return _descriptor(library, made)
+
+
+def anyhow(library: Library, shape: Sequence[int]) -> Handle:
+    """float32 elements of this shape in the order that suits the primitive."""
+    return _descriptor(
+        library, library.new("memory_desc_create_with_tag", len(shape), dims(shape), FLOAT32, _ANY)
+    )
+
+
+def dense(library: Library, shape: Sequence[int]) -> Handle:
+    """float32 elements of this shape, C-contiguous."""
+    return strided(library, shape, dense_strides(shape))
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+def image(library: Library, count: int, sizes: Sequence[int], channels: int, first: bool) -> Handle:
+    """Images: (N, C, *sizes) to the library, in memory channels last, or `first`."""
+    shape = (count, channels, *sizes)
+    if first:
+        return dense(library, shape)
+    last = dense_strides((count, *sizes, channels))
+    return strided(library, shape, (last[0], last[-1], *last[1:-1]))
+
+
+class Description:
+    """A primitive descriptor: an operation on descriptors, with the implementation chosen."""
+
+    __slots__ = ("_handle", "library")
+
+    def __init__(self, library: Library, kind: str, *arguments: Any) -> None:
+        """LibraryError where the library has no implementation of it."""
+        self.library = library
+        made = library.new(f"{kind}_primitive_desc_create", *arguments)
+        self._handle = Handle(made, library._functions.dnnl_primitive_desc_destroy)
+
+    @property
+    def value(self) -> int:
+        return self._handle.value
+
+    def memory(self, what: int, index: int = 0) -> Handle:
+        """The descriptor of an argument: `what` is one of the QUERY numbers."""
+        found = self.library.query(self.value, what, index)
+        if not found:
+            raise LibraryError("the primitive has no such argument")
+        return _descriptor(self.library, self.library.new("memory_desc_clone", found))
+
+    def primitive(self) -> Handle:
+        made = self.library.new("primitive_create", self.value)
+        return Handle(made, self.library._functions.dnnl_primitive_destroy)
+
+
+QUERY_SRC: Final = 129
+QUERY_WEIGHTS: Final = 131
+QUERY_DIFF_WEIGHTS: Final = 132
+QUERY_DST: Final = 133
+QUERY_DIFF_SRC: Final = 130
+QUERY_DIFF_DST: Final = 134
+QUERY_WORKSPACE: Final = 135
+QUERY_SCRATCHPAD: Final = 136
+
+
+def attributes(library: Library, activation: tuple[int, float, float] | None = None) -> Handle:
+    """Attributes of a primitive: scratch memory is the caller's; an elementwise function is applied last."""
+    attrs = Handle(library.new("primitive_attr_create"), library._functions.dnnl_primitive_attr_destroy)
+    library.call("primitive_attr_set_scratchpad_mode", attrs.value, _SCRATCHPAD_USER)
+    if activation is not None:
+        after = Handle(library.new("post_ops_create"), library._functions.dnnl_post_ops_destroy)
+        library.call("post_ops_append_eltwise", after.value, *activation)
+        library.call("primitive_attr_set_post_ops", attrs.value, after.value)
+    return attrs

@@ -1,0 +1,239 @@
+"""Primitives that run one after the other on shared memories, prepared once and called with addresses.
+
+A call binds addresses to memory objects and executes: some 4 us for a layer. Calls of one program may
+overlap in any number of threads, each with memory objects of its own (a *frame*, kept for the next call),
+and with scratch memory that belongs to the thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from flowengine.core.errors import InternalError
+from flowengine.kernels.onednn import library as loading
+from flowengine.kernels.onednn.library import Library, LibraryError, address
+from flowengine.kernels.onednn.objects import QUERY_SCRATCHPAD, Description, Handle
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+#: Numbers by which primitives know their arguments.
+SRC: Final = 1
+SRC_1: Final = 2
+DST: Final = 17
+WEIGHTS: Final = 33
+BIAS: Final = 41
+MEAN: Final = 49
+VARIANCE: Final = 50
+SCALE: Final = 51
+SHIFT: Final = 52
+WORKSPACE: Final = 64
+_SCRATCHPAD: Final = 80
+DIFF_SRC: Final = 129
+DIFF_DST: Final = 145
+DIFF_WEIGHTS: Final = 161
+DIFF_SCALE: Final = 255
+DIFF_SHIFT: Final = 256
+MULTIPLE_SRC: Final = 1024
+
+_ALIGNMENT: Final = 64
+#: Scratch memory that a thread keeps from call to call; what needs more gets it for the call.
+_KEPT_BYTES: Final = 64 << 20
+#: Work up to which a second thread takes more time to wake than it saves.
+ALONE_MICROSECONDS: Final = 30.0
+#: Shapes remembered by each kind of kernel.
+SHAPES_MAX: Final = 512
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (("argument", ctypes.c_int), ("memory", ctypes.c_void_p))
+
+
+class _Scratch(threading.local):
+    """A thread's scratch memory: `base` is aligned."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.base = 0
+        self.kept: Any = None
+
+
+_scratch: Final = _Scratch()
+
+
+def aligned(size: int) -> tuple[Any, int]:
+    """(what owns `size` bytes of memory, their aligned address)."""
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    return memory, -(-address(memory) // _ALIGNMENT) * _ALIGNMENT
+
+
+class _Frame:
+    """The memory objects of one call, and the arguments of its primitives."""
+
+    __slots__ = ("arguments", "base", "inside", "memories", "outside")
+
+    def __init__(self, program: Program) -> None:
+        library = program.library
+        free = library._functions.dnnl_memory_destroy
+        self.memories = [
+            Handle(library.new("memory_create", form.value, library.engine, None), free)
+            for form, _ in program.memories
+        ]
+        self.outside = [
+            handle.value
+            for handle, (_, offset) in zip(self.memories, program.memories, strict=True)
+            if offset is None
+        ]
+        self.inside = [
+            (handle.value, offset)
+            for handle, (_, offset) in zip(self.memories, program.memories, strict=True)
+            if offset is not None
+        ]
+        self.base = 0
+        self.arguments = [
+            (_Argument * len(arguments))(*(_Argument(n, self.memories[i].value) for n, i in arguments))
+            for arguments in program.arguments
+        ]
+
+
+class Program:
+    """Memories and steps; call it with the addresses of the outside memories in order.
+
+    alone   compute on the calling thread alone: to wake another and wait for it takes 10 to 30 us
+    """
+
+    def __init__(self, library: Library, alone: bool = False) -> None:
+        self.library = library
+        self._alone = alone
+        #: (descriptor, offset in the scratch memory or None for what the caller gives)
+        self.memories: list[tuple[Handle, int | None]] = []
+        self.arguments: list[list[tuple[int, int]]] = []
+        self.scratch_bytes = 0
+        self._steps: list[tuple[Handle, int]] = []
+        self._frames: deque[_Frame] = deque()
+
+    def outside(self, form: Handle) -> int:
+        """A memory whose address is given at each call."""
+        self.memories.append((form, None))
+        return len(self.memories) - 1
+
+    def inside(self, form: Handle) -> int:
+        """A memory that lives for a call."""
+        self.memories.append((form, self.scratch_bytes))
+        size = self.library.size_of(form.value)
+        self.scratch_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+        return len(self.memories) - 1
+
+    def step(self, description: Description, arguments: Mapping[int, int]) -> None:
+        """Run a primitive on memories: {number of the argument: memory}."""
+        listed = list(arguments.items())
+        scratchpad = description.memory(QUERY_SCRATCHPAD)
+        if self.library.size_of(scratchpad.value):
+            listed.append((_SCRATCHPAD, self.inside(scratchpad)))
+        self.arguments.append(listed)
+        self._steps.append((description.primitive(), len(listed)))
+
+    def reorder(self, source: int, target: int, attributes: Handle) -> None:
+        """Copy a memory into another order."""
+        library = self.library
+        description = Description(
+            library,
+            "reorder",
+            self.memories[source][0].value,
+            library.engine,
+            self.memories[target][0].value,
+            library.engine,
+            attributes.value,
+        )
+        self.step(description, {SRC: source, DST: target})
+
+    def __call__(self, *addresses: int) -> None:
+        library = self.library
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self)
+        set_handle = library.set_handle
+        for memory, where in zip(frame.outside, addresses, strict=True):
+            set_handle(memory, where)
+        own = None
+        if frame.inside:
+            base = _scratch.base
+            if _scratch.size < self.scratch_bytes:
+                own, base = aligned(self.scratch_bytes)
+                if self.scratch_bytes <= _KEPT_BYTES:
+                    _scratch.kept, _scratch.base, _scratch.size = own, base, self.scratch_bytes
+            if frame.base != base:
+                for memory, offset in frame.inside:
+                    set_handle(memory, base + offset)
+                frame.base = base
+        threads = library.alone() if self._alone else 0
+        try:
+            execute, stream = library.execute, library.stream
+            for (primitive, count), arguments in zip(self._steps, frame.arguments, strict=True):
+                status = execute(primitive.value, stream, count, arguments)
+                if status:
+                    raise InternalError(f"oneDNN could not compute: status {status}")
+        finally:
+            library.together(threads)
+        self._frames.append(frame)
+        del own
+
+
+_caches: Final[list[Callable[[], None]]] = []
+
+
+def prepared(
+    make: Callable[..., Result], work: Callable[Parameters, float]
+) -> Callable[Parameters, Result | None]:
+    """Remember what `make` prepares for its arguments, the `SHAPES_MAX` used last.
+
+    work   estimated microseconds on one core, from the same arguments; `make` is told by the keyword
+           `alone` whether that is too little for more than one
+    None where the library is missing or has no implementation, which is remembered as well.
+    """
+
+    def attempt(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result | None:
+        library = loading.library()
+        if library is None:
+            return None
+        alone = work(*args, **kwargs) < ALONE_MICROSECONDS
+        # What a primitive divides its work by is fixed when it is made.
+        threads = library.alone() if alone else 0
+        try:
+            return make(*args, **kwargs, alone=alone)
+        except LibraryError:
+            return None
+        finally:
+            library.together(threads)
+
+    cached = functools.lru_cache(maxsize=SHAPES_MAX)(attempt)
+    _caches.append(cached.cache_clear)
+    return cast(Callable[Parameters, Result | None], cached)
+
+
+def required() -> Library:
+    """The library, inside what is `prepared`."""
+    found = loading.library()
+    if found is None:
+        raise LibraryError("there is no library")
+    return found
+
+
+def _after_fork() -> None:
+    """A child has none of the parent's OpenMP threads, and would wait for them: NumPy does it all."""
+    if loading.forget("this process is a fork of one that has used it"):
+        for clear in _caches:
+            clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

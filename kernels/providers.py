@@ -1,0 +1,102 @@
+"""The libraries that compute: NumPy, and oneDNN in front of it where that is installed.
+
+`flowengine[fast]` brings oneDNN along. It is looked for when a graph first needs it, without a word if it
+is not there but for one line in the log; `providers()` says what has been found.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from flowengine.core.config import KERNEL_PROVIDERS
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from flowengine.kernels.registry import Kernel, KernelRegistry
+
+AUTO: Final = "auto"
+NUMPY: Final = "numpy"
+ONEDNN: Final = "onednn"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A library that kernels call.
+
+    available   whether it is used
+    version     as the library tells it; empty if there is none
+    path        the file that was loaded; empty if there is none
+    threads     how many threads one call from here uses; 0 where the library alone knows
+    reason      why it is not used; empty if it is
+    """
+
+    name: str
+    available: bool
+    version: str
+    path: str
+    threads: int
+    reason: str
+
+
+def providers() -> tuple[Provider, ...]:
+    """Every provider, in the order in which they are preferred. Loads what is there."""
+    from flowengine.kernels.onednn.library import search
+
+    found = search()
+    library = found.library
+    if library is None:
+        onednn = Provider(ONEDNN, False, "", "", 0, found.reason)
+    else:
+        version = ".".join(map(str, library.version))
+        onednn = Provider(ONEDNN, True, version, library.path, library.threads(), "")
+    return onednn, Provider(NUMPY, True, np.__version__, np.__file__ or "", 0, "")
+
+
+def check(provider: str) -> None:
+    """InvalidArgumentError for no choice, FailedPreconditionError for one that is not there."""
+    if provider not in KERNEL_PROVIDERS:
+        raise InvalidArgumentError(
+            f"kernel_provider is {provider!r}: it must be one of {', '.join(KERNEL_PROVIDERS)}"
+        )
+    if provider == ONEDNN:
+        from flowengine.kernels.onednn.library import search
+
+        found = search()
+        if found.library is None:
+            raise FailedPreconditionError(f"kernel_provider is {ONEDNN!r}, but {found.reason}")
+
+
+@functools.cache
+def _modules() -> dict[str, str]:
+    """{op: the module that has a provider's kernel of it}."""
+    from flowengine.kernels.onednn import OPS
+
+    return {op: module for module, ops in OPS.items() for op in ops.split()}
+
+
+def candidates(op: str, device: str = "CPU") -> Sequence[Kernel]:
+    """The kernels of providers for an op; imports the module that has them."""
+    module = _modules().get(op)
+    if module is None or device != "CPU":
+        return ()
+    return _loaded(module).candidates(op, device)
+
+
+@functools.cache
+def _loaded(module: str) -> KernelRegistry:
+    importlib.import_module(f"flowengine.kernels.onednn.{module}")
+    from flowengine.kernels.onednn.serving import REGISTRY
+
+    return REGISTRY
+
+
+def kernels() -> Iterator[Kernel]:
+    """Every kernel of every provider but NumPy."""
+    for op in _modules():
+        yield from candidates(op)
