@@ -1,4 +1,4 @@
-"""Rule-based machines for barriers, staging areas and mutexes: each core against a model of a few lines."""
+"""Rule-based machines for accumulators, barriers, staging areas and mutexes: each core against a small model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from flowengine.core import dtypes
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
-from flowengine.core.shapes import SCALAR
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.resources.accumulator import Accumulator, SparseAccumulator
 from flowengine.resources.barrier import Barrier
 from flowengine.resources.mutex import Mutex, MutexLock
 from flowengine.resources.staging import StagingArea
+from flowengine.resources.waiting import Attempt
 
 _SETTINGS = settings(max_examples=200, stateful_step_count=50)
 _KEYS = st.integers(0, 6)
@@ -172,9 +174,110 @@ class MutexMachine(RuleBasedStateMachine):
             assert self.mutex.is_locked == (self.holder is not None)
 
 
+class AccumulatorMachine(RuleBasedStateMachine):
+    """A sum, a count and a line of takers who are served in the order of their coming."""
+
+    @initialize(average=st.booleans())
+    def make(self, average: bool) -> None:
+        self.average = average
+        self.accumulator: Any = self.new()
+        self.added: list[dict[int, int]] = []
+        self.step = 0
+        #: (attempt, gradients that it requires)
+        self.takers: list[tuple[Attempt, int]] = []
+
+    def new(self) -> Any:
+        return Accumulator("a", dtypes.float64, TensorShape([3]), average=self.average)
+
+    def add(self, step: int, gradient: dict[int, int]) -> None:
+        self.accumulator.apply(step, np.array([gradient.get(i, 0) for i in range(3)], np.float64))
+
+    def check(self, found: Any, added: list[dict[int, int]]) -> None:
+        total = np.array([sum(gradient.get(i, 0) for gradient in added) for i in range(3)], np.float64)
+        np.testing.assert_allclose(found, total / (len(added) if self.average else 1))
+
+    @rule(
+        late=st.integers(-2, 2),
+        gradient=st.dictionaries(st.integers(0, 2), st.integers(-9, 9), min_size=1),
+    )
+    def apply(self, late: int, gradient: dict[int, int]) -> None:
+        step = self.step - late
+        self.add(step, dict(sorted(gradient.items())))
+        if step >= self.step:
+            self.added.append(gradient)
+        self.serve()
+
+    def serve(self) -> None:
+        while self.takers and len(self.added) >= self.takers[0][1]:
+            attempt, _ = self.takers.pop(0)
+            assert attempt.finished
+            self.check(attempt.result, self.added)
+            self.added, self.step = [], self.step + 1
+        assert not any(attempt.finished for attempt, _ in self.takers)
+
+    @rule(required=st.integers(1, 4))
+    def take(self, required: int) -> None:
+        found = self.accumulator.take_nowait(required)
+        if self.takers or len(self.added) < required:
+            assert found is WOULD_WAIT
+        else:
+            self.check(found, self.added)
+            self.added, self.step = [], self.step + 1
+
+    @rule(required=st.integers(1, 4))
+    def wait(self, required: int) -> None:
+        self.takers.append((self.accumulator.start_take(required), required))
+        self.serve()
+
+    @precondition(lambda self: bool(getattr(self, "takers", None)))
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        at = data.draw(st.integers(0, len(self.takers) - 1))
+        attempt, _ = self.takers.pop(at)
+        self.accumulator.withdraw(attempt)
+        self.serve()
+
+    @rule(ahead=st.integers(0, 2))
+    def move_on(self, ahead: int) -> None:
+        self.step += ahead
+        self.accumulator.set_global_step(self.step)
+
+    @rule(required=st.integers(-2, 0))
+    def nonsense(self, required: int) -> None:
+        with pytest.raises(InvalidArgumentError, match=str(required)):
+            self.accumulator.take_nowait(required)
+
+    @invariant()
+    def holds(self) -> None:
+        if hasattr(self, "added"):
+            assert self.accumulator.count == len(self.added)
+            assert self.accumulator.global_step == self.step
+
+
+class SparseAccumulatorMachine(AccumulatorMachine):
+    """Slices are averaged over the gradients that had them."""
+
+    def new(self) -> Any:
+        return SparseAccumulator("a", dtypes.float64, TensorShape([3, 1]), average=self.average)
+
+    def add(self, step: int, gradient: dict[int, int]) -> None:
+        values = np.array(list(gradient.values()), np.float64)[:, None]
+        self.accumulator.apply(step, np.array(list(gradient)), values, [3, 1])
+
+    def check(self, found: Any, added: list[dict[int, int]]) -> None:
+        indices, values, shape = found
+        assert indices.tolist() == sorted(set().union(*added))
+        assert shape.tolist() == [3, 1]
+        for index, value in zip(indices.tolist(), values[:, 0].tolist(), strict=True):
+            mine = [gradient[index] for gradient in added if index in gradient]
+            assert value == pytest.approx(sum(mine) / (len(mine) if self.average else 1))
+
+
+TestAccumulator = AccumulatorMachine.TestCase
+TestSparseAccumulator = SparseAccumulatorMachine.TestCase
 TestBarrier = BarrierMachine.TestCase
 TestArea = AreaMachine.TestCase
 TestMutex = MutexMachine.TestCase
-for _case in (TestBarrier, TestArea, TestMutex):
+for _case in (TestAccumulator, TestSparseAccumulator, TestBarrier, TestArea, TestMutex):
     _case.settings = _SETTINGS
 del _case  # else collected once more

@@ -20,6 +20,7 @@ from flowengine.core import dtypes
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.accumulator import Accumulator
 from flowengine.resources.barrier import Barrier
+from flowengine.resources.batching import Batcher, Unbatcher
 from flowengine.resources.mutex import Mutex
 from flowengine.resources.staging import StagingArea, StagingMap
 
@@ -200,4 +201,35 @@ async def test_mutex(autojump_clock: trio.testing.MockClock) -> None:
             nursery.start_soon(work)
     assert not mutex.is_locked
     assert entered > _OPERATIONS / 2
+    assert autojump_clock.autojump_threshold == 0
+
+
+async def test_batching(autojump_clock: trio.testing.MockClock) -> None:
+    """Every request gets its own rows back, whoever else is cancelled before their batch is closed."""
+    chance = random.Random(11)
+    batcher = Batcher("b", max_batch_size=8, timeout_seconds=0.02)
+    unbatcher = Unbatcher()
+    served = cancelled = 0
+
+    async def client(number: int) -> None:
+        nonlocal served, cancelled
+        for turn in range(_OPERATIONS // 50):
+            rows = np.full((chance.randrange(1, 4), 1), 1000 * number + turn)
+            batched = await _or_cancelled(chance, partial(batcher.submit, (rows,)))
+            if batched is None:
+                cancelled += 1
+                continue
+            (together,), whose, mine = batched
+            if chance.random() < 0.3:
+                await trio.lowlevel.checkpoint()
+            result = await unbatcher.get(-together, whose, mine, None)
+            assert result.tolist() == (-rows).tolist()
+            served += 1
+
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(client, number)
+    assert served + cancelled == _OPERATIONS
+    assert served > _OPERATIONS / 2
+    assert cancelled > 0
     assert autojump_clock.autojump_threshold == 0

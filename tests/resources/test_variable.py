@@ -212,4 +212,4 @@ class Lending(RuleBasedStateMachine):
 
 
 TestLending = Lending.TestCase
-TestLending.settings = settings(max_examples=100, stateful_step_count=40)
+TestLending.settings = settings(max_examples=200, stateful_step_count=50)
