@@ -1,4 +1,4 @@
-"""Rule-based machines for accumulators, barriers, staging areas and mutexes: each core against a small model."""
+"""Rule-based machines for accumulators, barriers, staging areas and mutexes, against small models."""
 
 from __future__ import annotations
 

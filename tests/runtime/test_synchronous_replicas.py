@@ -1,8 +1,8 @@
-"""Synchronous replicas with backup workers (OSDI 4.4): accumulators collect gradients, a queue is the barrier.
+"""Synchronous replicas with backup workers (OSDI 4.4): accumulators collect gradients, a queue is a barrier.
 
 The replicas are concurrent steps of one session, in simulated time: each computes its gradient of
-`sum((w x - y)^2)`, takes its time, hands the gradient in for the step whose token it holds, and waits at the token
-queue. The chief applies the average of the first m of n and hands out n tokens of the next step.
+`sum((w x - y)^2)`, takes its time, hands the gradient in for the step whose token it holds, and waits at the
+token queue. The chief applies the average of the first m of n and hands out n tokens of the next step.
 """
 
 from __future__ import annotations
