@@ -3,7 +3,8 @@
 Patches of the input are copied into rows of a small matrix that stays in cache, and BLAS multiplies it
 by the filter: blocks of whole images, or of rows of one image where an image is large. A window of one
 element needs no copy. The gradient of the input is a convolution of the gradient with the mirrored filter
-where the stride is 1, and a product whose rows are added back into place otherwise.
+where the stride is 1, and a product whose rows are added back into place otherwise, by planes where the
+channels are few (`conv_planes`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from flowengine.core.arrays import Array
+from flowengine.kernels import conv_planes
 from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch
 
 #: Adding rows back costs about as much as this many times the multiplications.
 _MIRROR_RATIO: Final = 1.5
+#: Where there are fewer pixels than this many times the filter's width, mirroring the filter costs too much.
+_PIXELS_MIN: Final = 2
+#: Rows of patches that a product should have at least: BLAS packs the filter anew for each.
+_ROWS_MIN: Final = 384
 
 
 def _blocks(count: int, geometry: Windows, row_bytes: int) -> Iterator[tuple[slice, slice]]:
@@ -29,12 +35,13 @@ def _blocks(count: int, geometry: Windows, row_bytes: int) -> Iterator[tuple[sli
     pixels = 1
     for n in geometry.out[1:]:
         pixels *= n
-    if rows * pixels * row_bytes <= BLOCK_BYTES or rows <= 1:
-        images = max(1, BLOCK_BYTES // max(rows * pixels * row_bytes, 1))
+    block = max(BLOCK_BYTES, _ROWS_MIN * row_bytes)
+    if rows * pixels * row_bytes <= block or rows <= 1:
+        images = max(1, block // max(rows * pixels * row_bytes, 1))
         for start in range(0, count, images):
             yield slice(start, min(start + images, count)), slice(0, rows)
         return
-    step = max(1, BLOCK_BYTES // max(pixels * row_bytes, 1))
+    step = max(1, block // max(pixels * row_bytes, 1))
     for image in range(count):
         for start in range(0, rows, step):
             yield slice(image, image + 1), slice(start, min(start + step, rows))
@@ -105,7 +112,8 @@ def input_gradient(filters: Array, gradient: Array, geometry: Windows) -> Array:
         product: Array = np.dot(rows, filters.reshape(filters.shape[-2:]).T)
         return product.reshape(*gradient.shape[:-1], -1)
     mirrored = _mirrored(geometry)
-    if mirrored is not None:
+    pixels = gradient.size // max(gradient.shape[-1], 1)
+    if mirrored is not None and pixels >= _PIXELS_MIN * gradient.shape[-1]:
         flipped = filters[tuple(slice(None, None, -1) for _ in geometry.window)]
         return forward(gradient, np.swapaxes(flipped, -1, -2), mirrored)
     return _scattered(filters, gradient, geometry)
@@ -161,6 +169,8 @@ def _scattered(filters: Array, gradient: Array, geometry: Windows) -> Array:
     if gradient.size == 0 or filters.size == 0:
         return np.ascontiguousarray(geometry.crop(padded))
     gradient = np.ascontiguousarray(gradient)
+    if conv_planes.serves(geometry, channels):
+        return conv_planes.input_gradient(filters, gradient, geometry)
     depth = filters.size // filters.shape[-1]
     matrix = filters.reshape(depth, -1).T
     window = geometry.window

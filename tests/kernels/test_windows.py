@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
-from flowengine.kernels import conv, depthwise, pooling
+from flowengine.kernels import conv, conv_planes, depthwise, pooling
 from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch, windows
 
 Run = Callable[..., Any]
@@ -231,3 +231,25 @@ def test_a_pool_over_the_batch_is_refused_when_the_plan_is_made(run_op: Run) -> 
     attrs = {"ksize": (1, 1, 1, 1), "strides": (2, 1, 1, 1), "padding": b"SAME"}
     with pytest.raises(UnimplementedError, match="batch dimension"):
         run_op("MaxPool", np.zeros((2, 2, 2, 1), np.float32), **attrs)
+
+
+@pytest.mark.parametrize(
+    ("size", "window", "stride", "channels", "width"),
+    [(23, 7, 2, 3, 5), (40, 11, 4, 3, 2), (19, 2, 3, 1, 4), (17, 5, 1, 4, 40), (30, 3, 2, 2, 3)],
+)
+@pytest.mark.parametrize("padding", [b"SAME", b"VALID"])
+def test_gradients_of_few_channels_are_those_of_patches(
+    size: int, window: int, stride: int, channels: int, width: int, padding: bytes
+) -> None:
+    geometry = windows((size + 4, size + 30), (window, window), (stride, stride), (1, 1), padding)
+    filters = _random(0, window, window, channels, width)
+    gradient = _random(1, 2, *geometry.out, width)
+    assert conv_planes.serves(geometry, channels)
+    x = _random(2, 2, *geometry.sizes, channels)
+    by_planes = conv_planes.input_gradient(filters, gradient, geometry)
+    assert by_planes.shape == x.shape
+    product = np.vdot(conv.forward(x, filters, geometry), gradient)
+    assert np.vdot(by_planes, x) == pytest.approx(product, rel=1e-9)
+    np.testing.assert_allclose(
+        conv.input_gradient(filters, gradient, geometry), by_planes, rtol=1e-9, atol=1e-9
+    )
