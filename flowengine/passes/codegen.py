@@ -349,6 +349,8 @@ class _Writer(CallWriting, LoopWriting):
         """The line of a node; returns the names let go of and those newly given."""
         if node.op == "Merge":
             text, plain = self._merge_expression(unit), [self._value(port) for port in unit.inputs]
+            if len(tuple(self.program.defines(unit))) > 1:
+                text += f", {self._index_expression(unit)}"
         elif node.op in ("Switch", "Identity", "StopGradient", "PreventGradient", "LoopCond"):
             text, plain = self._argument(node.inputs[0], False), [self._value(node.inputs[0])]
         else:
@@ -364,6 +366,13 @@ class _Writer(CallWriting, LoopWriting):
         left, right = (self._side(port) for port in unit.inputs)
         pred, side = self._chooser(unit)
         chosen, other = (left, right) if side == 1 else (right, left)
+        return f"{chosen} if {self._truths[pred]} else {other}"
+
+    def _index_expression(self, unit: Unit) -> str:
+        """Which of its inputs a Merge takes."""
+        pred, side = self._chooser(unit)
+        first, second = (self._constant(np.int32(index), ("index", index)) for index in (0, 1))
+        chosen, other = (first, second) if side == 1 else (second, first)
         return f"{chosen} if {self._truths[pred]} else {other}"
 
     def _side(self, port: OutputPort) -> str:

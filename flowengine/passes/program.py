@@ -23,6 +23,7 @@ class Program:
     """
 
     __slots__ = (
+        "_indices",
         "_own",
         "_predicates",
         "aliases",
@@ -56,6 +57,8 @@ class Program:
         #: {a predicate as conditions name it: where this program has it from}
         self._predicates: dict[OutputPort, OutputPort] = {}
         self._alias_switches(units)
+        #: Which inputs Merges chose, where somebody asks.
+        self._indices = frozenset(port for unit in units for port in _merge_indices(unit, self.nodes))
         made = {port for unit in units for port in self.defines(unit)}
         self.inputs: tuple[OutputPort, ...] = tuple(
             dict.fromkeys(port for unit in units for port in self.uses(unit) if port not in made)
@@ -64,6 +67,7 @@ class Program:
     def give(self, ports: Iterable[OutputPort]) -> None:
         """Say what others take. What a unit only hands on may have to be taken from outside for it."""
         self.outputs = tuple(ports)
+        self._indices |= {port for port in self.outputs if _is_index(port, self.nodes)}
         made = {port for unit in self.units for port in self.defines(unit)}
         origins = (self.origin(port) for port in self.outputs)
         more = (port for port in origins if port not in made and self.constant(port) is None)
@@ -122,6 +126,8 @@ class Program:
         node = unit.node
         if node is not None and node.op in ("Switch", "Merge"):
             yield OutputPort(unit.name, 0)
+            if node.op == "Merge" and (index := OutputPort(unit.name, 1)) in self._indices:
+                yield index
             return
         yield from unit.outputs
 
@@ -164,3 +170,18 @@ class Program:
         for port in wanted:
             if port not in inside and port not in entered:
                 yield port
+
+
+def _is_index(port: OutputPort, nodes: Mapping[str, Node]) -> bool:
+    """Whether a port tells which input of a Merge was the live one."""
+    return port.slot == 1 and port.node in nodes and nodes[port.node].op == "Merge"
+
+
+def _merge_indices(unit: Unit, nodes: Mapping[str, Node]) -> Iterator[OutputPort]:
+    """Those among a unit's inputs, and among those of the units in it."""
+    yield from (port for port in unit.inputs if _is_index(port, nodes))
+    if unit.loop is None:
+        return
+    yield from (v.following for v in unit.loop.variables if _is_index(v.following, nodes))
+    for inner in (*unit.loop.top, *unit.loop.body):
+        yield from _merge_indices(inner, nodes)
