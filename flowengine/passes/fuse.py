@@ -53,6 +53,8 @@ from flowengine.passes.units import (
 
 #: Members of a region at most: 300 small kernels take 0.1 ms, and a step can be cancelled between regions.
 MEMBERS_MAX: Final = 300
+#: What the members of a region may take together, for the same reason.
+REGION_MICROSECONDS: Final = 1000.0
 #: Fewer kernel calls than this are not worth a region.
 _CALLS_MIN: Final = 2
 
@@ -67,15 +69,17 @@ def fuse(
     context: PassContext,
     *,
     heavy: frozenset[str] = frozenset(),
+    costs: Mapping[str, float] | None = None,
     members_max: int = MEMBERS_MAX,
 ) -> Fused:
     """The graph with regions in place of their members, and where the members' outputs went.
 
     heavy   nodes that were seen to be worth a worker thread: they stay items of their own
+    costs   {node: microseconds}, of what was measured; any other is taken to be small
     """
     if context.kernels is None:
         return Fused(graph, {})
-    return _Fusing(graph, context, context.kernels, heavy, members_max).run()
+    return _Fusing(graph, context, context.kernels, heavy, costs or {}, members_max).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class _Fusing:
         context: PassContext,
         kernels: KernelRegistry,
         heavy: frozenset[str],
+        costs: Mapping[str, float],
         members_max: int,
     ) -> None:
         self.graph = graph
@@ -101,6 +106,7 @@ class _Fusing:
         self.targets = frozenset(context.targets)
         self.kernels = kernels
         self.heavy = heavy
+        self.costs = costs
         self.members_max = members_max
         self.order = {name: index for index, name in enumerate(graph.nodes)}
         self.aliases = Aliases(graph.nodes)
@@ -151,7 +157,7 @@ class _Fusing:
             return False
         if node.op in MERGE_OPS:
             back = any(self._is_back_edge(port) for port in node.inputs)
-            return not back and not self.used(OutputPort(node.name, 1))
+            return not back
         if node.op == "Const" and not node.control_inputs:
             return False  # a value that is simply there, for whoever wants it
         if node.op in SWITCH_OPS or node.op in FORWARDING or node.op in ("Const", "NoOp"):
@@ -333,16 +339,21 @@ class _Fusing:
         return unit.predicate in predicates
 
     def _cut(self, units: Sequence[Unit]) -> list[_Region]:
-        """Pieces of at most `members_max` units, none of which parts a conditional."""
+        """Pieces of at most `members_max` units and a millisecond, none of which parts a conditional."""
         remaining: dict[OutputPort, int] = {}
         for unit in units:
             for pred in _predicates(unit):
                 remaining[pred] = remaining.get(pred, 0) + 1
         pieces: list[list[Unit]] = [[]]
         open_predicates: set[OutputPort] = set()
+        spent = 0.0
         for unit in units:
-            if len(pieces[-1]) >= self.members_max and not open_predicates:
+            cost = self.costs.get(unit.name, 0.0)
+            full = len(pieces[-1]) >= self.members_max or spent + cost > REGION_MICROSECONDS
+            if full and pieces[-1] and not open_predicates:
                 pieces.append([])
+                spent = 0.0
+            spent += cost
             pieces[-1].append(unit)
             for pred in _predicates(unit):
                 remaining[pred] -= 1

@@ -22,6 +22,7 @@ from flowengine.core.arrays import DEAD, WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
+from flowengine.runtime.exchange import Exchange
 from flowengine.runtime.failures import as_op_error, locate, locate_at
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.functions import Done
@@ -35,8 +36,16 @@ from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
 SLICE_SECONDS: Final = 0.002
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
-#: A kernel that takes less is not worth the 13 us of a hand-off to a thread.
+#: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
+#: times as much if it is not.
 HEAVY_MICROSECONDS: Final = 100.0
+#: A kernel that would be alone, with nothing else to do meanwhile, goes to a thread only for the sake of the
+#: host, whose turn comes after a slice anyway.
+ALONE_MICROSECONDS: Final = 800.0
+#: Bytes of input that a kernel without an estimate of its own is taken to need a microsecond for.
+_BYTES_A_MICROSECOND: Final = INLINE_BYTES / HEAVY_MICROSECONDS
+#: Ready items that are looked at for another one worth a thread.
+_LOOK_AHEAD: Final = 16
 
 
 class Executor:
@@ -52,6 +61,7 @@ class Executor:
         "_async_running",
         "_callbacks",
         "_context",
+        "_deadline",
         "_interrupt",
         "_jobs",
         "_keywords",
@@ -80,6 +90,7 @@ class Executor:
         *,
         use_threads: bool = True,
         meter: MemoryMeter | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self.plan = plan
         self.state = ExecutorState(plan.root)
@@ -92,6 +103,10 @@ class Executor:
         self._keywords: dict[str, Any] = {"ctx": context}
         self._use_threads = use_threads
         self._meter = meter
+        #: What a partition of a step waits for from the others; None for a step of one partition.
+        self._exchange = exchange
+        #: What ends the step at its next turn.
+        self._ending: Exception | None = None
         self._interrupt: BaseException | None = None
         self._nursery: trio.Nursery | None = None
         #: Async and heavy items that were ready before there was a nursery.
@@ -106,6 +121,8 @@ class Executor:
         #: What takes back the parked items' wish to be woken.
         self._callbacks: dict[Callable[[], None], Variable] = {}
         self._yielded_at = 0.0
+        #: When the present slice should end.
+        self._deadline = 0.0
         #: Loops of regions between two slices: {(order, serial of the iteration): (generator, mask)}
         self._paused: dict[tuple[int, int], tuple[Generator[int, int | None, Any], int]] = {}
         self._slice_spent = False
@@ -173,7 +190,7 @@ class Executor:
                 continue
             if self.state.ready:
                 await self._yield()
-            elif self._async_running or self._jobs or self._parked:
+            elif self._async_running or self._jobs or self._parked or self._receives():
                 await self._wait_for_progress()
 
     async def _yield(self) -> None:
@@ -181,9 +198,16 @@ class Executor:
         self._yielded_at = perf_counter()
         if self.cancel_requested:
             raise CancelledError("the session was closed while this step was running")
+        if self._ending is not None:
+            raise self._ending
 
     async def _wait_for_progress(self) -> None:
-        """Sleep until an async item, a heavy one or a parked one wakes this step."""
+        """Sleep until an async item, a heavy one, a parked one or a tensor received wakes this step."""
+        if self._exchange is not None and not (self._async_running or self._jobs or self._parked):
+            if self._ending is not None:
+                raise self._ending
+            if self._exchange.is_settled():
+                return
         self._task = trio.lowlevel.current_task()
 
         def abort(_: Any) -> trio.lowlevel.Abort:
@@ -194,6 +218,8 @@ class Executor:
         self._yielded_at = perf_counter()
         if self.cancel_requested:
             raise CancelledError("the session was closed while this step was running")
+        if self._ending is not None:
+            raise self._ending
 
     def _wake(self) -> None:
         task, self._task = self._task, None
@@ -236,7 +262,7 @@ class Executor:
         """Run ready items for one slice of time. True once the step is done, False if more is to come."""
         state = self.state
         ready = state.ready
-        started = perf_counter()
+        self._deadline = perf_counter() + SLICE_SECONDS
         countdown = ITEMS_PER_CLOCK
         unmetered = self._meter is None
         with np.errstate(all="ignore"):
@@ -255,6 +281,7 @@ class Executor:
                     if a.nbytes > item.inline_bytes or b.nbytes > item.inline_bytes:
                         entries[start] = entries[start + 1] = None
                         self._run_large(item, iteration, [a, b])
+                        del a, b
                     else:
                         try:
                             value = item.function(a, b)
@@ -270,6 +297,7 @@ class Executor:
                     if a.nbytes > item.inline_bytes:
                         entries[start] = None
                         self._run_large(item, iteration, [a])
+                        del a
                     else:
                         try:
                             value = item.function(a)
@@ -298,17 +326,17 @@ class Executor:
                     state.finish_merge(item, iteration)
                 else:
                     self._run_other(item, iteration)
-                    if self._slice_spent:
-                        self._slice_spent = False
-                        break
                 countdown -= 1
-                if not countdown:
+                if not countdown or self._slice_spent:
                     countdown = ITEMS_PER_CLOCK
-                    if perf_counter() - started > SLICE_SECONDS or self.cancel_requested:
+                    if self._slice_spent or perf_counter() > self._deadline or self.cancel_requested:
+                        self._slice_spent = False
                         break
         if state.done:
             return not (self._async_running or self._jobs)
-        if not ready and not (self._async_running or self._jobs or self._parked or self._needs_nursery):
+        if not ready and not (
+            self._async_running or self._jobs or self._parked or self._needs_nursery or self._receives()
+        ):
             raise self._stuck()
         return False
 
@@ -318,6 +346,9 @@ class Executor:
         kind = item.kind
         if kind == Kind.TRIGGER:
             state.finish(item, iteration, ())
+            return
+        if kind >= Kind.SEND:
+            self._send_or_receive(item, iteration)
             return
         if kind == Kind.REGION and self._paused:
             paused = self._paused.pop((item.order, iteration.serial), None)
@@ -424,8 +455,11 @@ class Executor:
             outputs = region.call(args, self._context)
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
-        if perf_counter() - started > SLICE_SECONDS:
-            self.plan.slow_regions += 1
+        ended = perf_counter()
+        if ended > self._deadline:
+            self._slice_spent = True
+            if ended - started > SLICE_SECONDS:
+                self.plan.slow_regions += 1
         self._complete(item, iteration, outputs)
 
     def _resume_region(
@@ -506,27 +540,47 @@ class Executor:
                 self._meter.check_before(item, args)
             except OpError as error:
                 raise self._failure(error, item, iteration, args) from None
-        if self._use_threads and self._is_heavy(item, args):
+        estimate = self._estimate(item, args)
+        if self._use_threads and estimate > HEAVY_MICROSECONDS and self._goes_to_thread(item, estimate):
             if self._nursery is None:
                 self._needs_nursery.append((item, iteration, args))
+                self._slice_spent = True  # the sooner it starts the better
             else:
                 self._start_heavy(item, iteration, args)
             return
+        item.was_heavy = False
         started = perf_counter()
         size = _bytes_of(args)
         self._run_general(item, iteration, args)
-        if item.cost is None and perf_counter() - started < HEAVY_MICROSECONDS * 0.25e-6:
+        ended = perf_counter()
+        item.learn(estimate, (ended - started) * 1e6)
+        if ended > self._deadline:
+            self._slice_spent = True
+        if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
             item.inline_bytes = max(item.inline_bytes, size)
 
-    def _is_heavy(self, item: Item, args: list[Any]) -> bool:
+    def _estimate(self, item: Item, args: list[Any]) -> float:
+        """Microseconds that a kernel will take: what its inputs say, by what it took before."""
         if item.cost is None:
-            return True
+            return item.pace * _bytes_of(args) / _BYTES_A_MICROSECOND
         try:
-            estimate = item.cost(*_grouped(item, args))
+            return item.pace * float(item.cost(*_grouped(item, args)))
         except Exception:
             # The estimate trusts the inputs; the kernel itself will say what is wrong with them.
-            return False
-        return estimate > HEAVY_MICROSECONDS
+            return 0.0
+
+    def _goes_to_thread(self, item: Item, estimate: float) -> bool:
+        """Whether a kernel that is worth a thread gets one, and does not run here meanwhile."""
+        if estimate > ALONE_MICROSECONDS or self._needs_nursery:
+            return True
+        if item.is_product and any(other.is_product for other, _, _ in self._jobs.values()):
+            return True  # two products at a time would fight for the cores
+        # One for a thread and one for here: the cores share the work.
+        ready = self.state.ready
+        for _, _, other, _ in ready[:_LOOK_AHEAD]:
+            if other.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
+                return True
+        return False
 
     def _start_heavy(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         held: tuple[Variable, ...] = ()
@@ -546,6 +600,7 @@ class Executor:
             self._heavy_done,
             current_inbox(),
         )
+        job.estimate = self._estimate(item, args)
         self.heavy_items += 1
         item.was_heavy = True
         self._jobs[job] = (item, iteration, held)
@@ -558,6 +613,7 @@ class Executor:
         if found is None:
             return  # the step gave it up
         item, iteration, held = found
+        item.learn(job.estimate, job.seconds * 1e6)
         for variable in held:
             variable.release()
         if self._abandoned:
@@ -626,6 +682,52 @@ class Executor:
         finally:
             self._async_running -= 1
             self._wake()
+
+    # -- other partitions ---------------------------------------------------------------------------
+
+    def _send_or_receive(self, item: Item, iteration: IterationState) -> None:
+        """A Send hands its value over, a Recv is told of one; both run dead or live."""
+        args: list[Any] = []
+        try:
+            if item.kind == Kind.RECEIVE and self._exchange is not None:
+                item.function(iteration.tag(), self._exchange.awaited(item, iteration), **self._keywords)
+                return
+            args = iteration.entries[item.start : item.stop]
+            iteration.entries[item.start : item.stop] = [None] * len(args)
+            is_dead = self.state.is_dead(item, iteration)
+            if item.dereference and not is_dead and not self._resolve(item, iteration, args):
+                return
+            item.function(None if is_dead else args[0], is_dead, iteration.tag(), **self._keywords)
+        except Exception as error:
+            raise self._failure(error, item, iteration, args) from error
+        self.state.finish(item, iteration, ())
+
+    def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        """What a Recv waited for is there."""
+        if is_dead:
+            self.state.finish_dead(item, iteration)
+        else:
+            if self._meter is not None:
+                try:
+                    self._meter.count(item, value)
+                except OpError as error:
+                    self.end_with(self._failure(error, item, iteration, None))
+                    return
+            self.state.finish_single(item, iteration, value)
+        self._wake()
+
+    def end_with(self, error: Exception) -> None:
+        """End the step, at its next turn, with an error that came from elsewhere."""
+        if self._ending is None:
+            self._ending = error
+        self._wake()
+
+    def wake(self) -> None:
+        """Go on: something has become ready from outside."""
+        self._wake()
+
+    def _receives(self) -> bool:
+        return self._exchange is not None and bool(self._exchange.waiting)
 
     # -- failures -----------------------------------------------------------------------------------
 

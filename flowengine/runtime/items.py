@@ -39,6 +39,9 @@ class Kind:
     CALL: Final = 12
     #: Many nodes compiled into one function.
     REGION: Final = 13
+    #: To another partition of the step and from one; whatever is from here on runs dead too.
+    SEND: Final = 14
+    RECEIVE: Final = 15
 
 
 KIND_NAMES: Final = {number: name.lower() for name, number in vars(Kind).items() if isinstance(number, int)}
@@ -58,7 +61,9 @@ class Item:
     control_merges the Merges that wait for it
     groups         lengths of the list arguments (None for a single one), or None if all are single
     dereference    positions of inputs whose producer gives a reference and this item wants the value
-    inline_bytes   inputs up to this many bytes are computed inline, larger ones on a worker thread
+    inline_bytes   inputs up to this many bytes are computed inline; of larger ones the cost is estimated
+    pace           what its kernel was measured to take, to what was estimated
+    microseconds   what it took when it was last measured; 0 for what was never large
     """
 
     __slots__ = (
@@ -82,12 +87,14 @@ class Item:
         "local",
         "merge_edges",
         "merge_inputs",
+        "microseconds",
         "mutates",
         "name",
         "node",
         "nowait",
         "num_outputs",
         "order",
+        "pace",
         "passing",
         "region",
         "runs_dead",
@@ -125,6 +132,8 @@ class Item:
         self.is_product = False
         #: Whether it has run on a worker thread: such a node stays out of regions.
         self.was_heavy = False
+        self.pace = 1.0
+        self.microseconds = 0.0
         #: A control flow item that must follow a reference first.
         self.follows = False
         self.num_outputs = 0
@@ -148,6 +157,17 @@ class Item:
         #: Of an Enter: the frame that it enters.
         self.target_frame: StaticFrame | None = None
 
+    def learn(self, estimate: float, took: float) -> None:
+        """Correct the pace by a kernel that took so many microseconds.
+
+        The least is believed, which says what the kernel itself takes on a machine that does other things
+        as well; but not for ever.
+        """
+        self.microseconds = took
+        if estimate > _WORTH_LEARNING:
+            ratio = min(self.pace * took / estimate, _PACE_MAX)
+            self.pace = ratio if self.pace == 1.0 else min(ratio, self.pace * 1.1)
+
     def __repr__(self) -> str:
         return f"<Item {self.order} {self.node.op} '{self.name}'>"
 
@@ -158,6 +178,12 @@ MergeEdge: TypeAlias = tuple[Item, int, bool]
 
 def _unbound(*_: Any) -> Any:
     raise AssertionError("an item ran before its kernel was bound")
+
+
+#: Estimates below this many microseconds say little of larger ones.
+_WORTH_LEARNING: Final = 50.0
+#: A kernel that takes still longer than was estimated was kept waiting by others.
+_PACE_MAX: Final = 4.0
 
 
 class StaticFrame:

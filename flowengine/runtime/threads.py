@@ -17,6 +17,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -31,9 +32,20 @@ class Job:
 
     result   what the function returned, or None
     error    what it raised, or None
+    seconds  how long it took
     """
 
-    __slots__ = ("arguments", "done", "error", "function", "inbox", "keywords", "result")
+    __slots__ = (
+        "arguments",
+        "done",
+        "error",
+        "estimate",
+        "function",
+        "inbox",
+        "keywords",
+        "result",
+        "seconds",
+    )
 
     def __init__(
         self,
@@ -50,6 +62,9 @@ class Job:
         self.inbox = inbox
         self.result: Any = None
         self.error: BaseException | None = None
+        self.seconds = 0.0
+        #: How many microseconds it was thought to take.
+        self.estimate = 0.0
 
 
 class Inbox:
@@ -147,10 +162,12 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
             job = jobs.get()
             if job is None:
                 return
+            started = perf_counter()
             try:
                 job.result = job.function(*job.arguments, **job.keywords)
             except BaseException as error:  # handed to the step, which raises it in its own task
                 job.error = error
+            job.seconds = perf_counter() - started
             job.inbox.put(job)
             del job
 

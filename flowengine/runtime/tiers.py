@@ -106,9 +106,15 @@ class TieredPlan:
     def compile(self) -> None:
         """Make the compiled form. May run on another thread; the swap is one assignment."""
         self._settled = True
-        heavy = frozenset(item.name for item in self.interpreted.items if item.was_heavy)
+        items = self.interpreted.items
         try:
-            fused = fuse(self._graph, self._context, heavy=heavy, members_max=self._members_max)
+            fused = fuse(
+                self._graph,
+                self._context,
+                heavy=frozenset(item.name for item in items if item.was_heavy),
+                costs={item.name: item.microseconds for item in items if item.microseconds},
+                members_max=self._members_max,
+            )
             if fused.graph is self._graph:
                 self.compiled = None
                 return
