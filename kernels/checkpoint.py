@@ -12,9 +12,16 @@ from typing import Any, TypeVar
 
 import trio
 
-from flowengine.checkpoint import BundleReader, BundleWriter, V1Reader, merge_bundles, open_checkpoint
+from flowengine.checkpoint import (
+    BundleReader,
+    BundleWriter,
+    V1Reader,
+    merge_bundles,
+    open_checkpoint,
+    read_many,
+)
 from flowengine.checkpoint.reader import shown
-from flowengine.checkpoint.slices import parse_shape_and_slice
+from flowengine.checkpoint.slices import Slice, parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError
@@ -80,7 +87,8 @@ async def save_v2(
     require_writing(ctx, path)
 
     def work() -> None:
-        with BundleWriter(path, check=trio.from_thread.check_cancelled) as writer:
+        check = trio.from_thread.check_cancelled
+        with BundleWriter(path, sync=ctx.sync_checkpoints, check=check) as writer:
             for name, spec, tensor, dtype in zip(names, specs, tensors, dtypes, strict=True):
                 if spec:
                     shape, part, _ = parse_shape_and_slice(os.fsdecode(spec))
@@ -123,23 +131,25 @@ def _restore(path: str, names: list[bytes], specs: list[str], types: tuple[DType
         ]
         if wrong:
             raise InvalidArgumentError("\n".join(wrong))
-        return [read_tensor(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        parts = [requested(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        requests = list(zip(names, parts, strict=True))
+        return read_many(reader, requests, check=trio.from_thread.check_cancelled)
 
 
-def read_tensor(reader: BundleReader | V1Reader, name: bytes, spec: str) -> Value:
-    """A tensor, or the slice of it that a specification says.
+def requested(reader: BundleReader | V1Reader, name: bytes, spec: str) -> Slice | None:
+    """The slice that a specification says, None for the whole.
 
     Raises InvalidArgumentError where the specification is for a tensor of another shape.
     """
     if not spec:
-        return reader.read(name)
+        return None
     shape, part, _ = parse_shape_and_slice(spec)
     if reader.shape(name) != shape:
         raise InvalidArgumentError(
             f"tensor_name = {shown(name)}; shape in shape_and_slice spec {list(shape)} does not match "
             f"the shape stored in checkpoint: {list(reader.shape(name))}"
         )
-    return reader.read(name, part)
+    return part
 
 
 @kernel("MergeV2Checkpoints")
@@ -155,7 +165,7 @@ async def merge_v2_checkpoints(
     require_writing(ctx, destination)
 
     def work() -> None:
-        merge_bundles(prefixes, destination)
+        merge_bundles(prefixes, destination, sync=ctx.sync_checkpoints)
         if delete_old_dirs:
             kept = os.path.dirname(destination)
             for folder in sorted({os.path.dirname(prefix) for prefix in prefixes} - {kept, ""}):

@@ -12,7 +12,7 @@ from flowengine.checkpoint.slices import parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.checkpoint import on_thread, read_tensor, require_writing, single_path, string_list
+from flowengine.kernels.checkpoint import on_thread, requested, require_writing, single_path, string_list
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.file_access import require_reading
 from flowengine.kernels.registry import kernel
@@ -29,7 +29,8 @@ async def _save(
     require_writing(ctx, path)
 
     def work() -> None:
-        with V1Writer(path, check=trio.from_thread.check_cancelled) as writer:
+        check = trio.from_thread.check_cancelled
+        with V1Writer(path, sync=ctx.sync_checkpoints, check=check) as writer:
             for name, spec, value, dtype in zip(names, specs, data, types, strict=True):
                 if spec:
                     shape, part, _ = parse_shape_and_slice(os.fsdecode(spec))
@@ -96,7 +97,7 @@ def read_v1(reader: V1Reader, name: bytes, spec: str, dtype: DType) -> Value:
             f"Expected to restore a tensor of type {dtype}, got a tensor of type {reader.dtype(name)} "
             f"instead: tensor_name = {shown(name)}"
         )
-    return read_tensor(reader, name, spec)
+    return reader.read(name, requested(reader, name, spec))
 
 
 @kernel("Restore")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flowengine.core.rendezvous import Rendezvous
+    from flowengine.devices.device import Device
     from flowengine.resources.container import ResourceManager, StepContainer
 
 
@@ -19,11 +20,22 @@ class KernelContext:
     step_container   TensorArrays and stacks, dropped when the step ends
     rendezvous       where Send leaves a value and Recv finds it; None in a step of one partition
     device           complete name of the device
+    hardware         the device itself where its arrays are not NumPy's, else None
     step_id          unique in this process
     file_access      what `Config.file_access` allows
+    sync_checkpoints whether a saved checkpoint must have reached the disk
     """
 
-    __slots__ = ("device", "file_access", "rendezvous", "resources", "step_container", "step_id")
+    __slots__ = (
+        "device",
+        "file_access",
+        "hardware",
+        "rendezvous",
+        "resources",
+        "step_container",
+        "step_id",
+        "sync_checkpoints",
+    )
 
     def __init__(
         self,
@@ -34,6 +46,8 @@ class KernelContext:
         device: str = "/job:localhost/replica:0/task:0/device:CPU:0",
         step_id: int = 0,
         file_access: Any = None,
+        sync_checkpoints: bool = True,
+        hardware: Device | None = None,
     ) -> None:
         self.resources = resources
         self.step_container = step_container
@@ -41,3 +55,5 @@ class KernelContext:
         self.device = device
         self.step_id = step_id
         self.file_access = file_access
+        self.sync_checkpoints = sync_checkpoints
+        self.hardware = hardware

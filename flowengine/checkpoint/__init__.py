@@ -12,6 +12,7 @@ import os
 from flowengine.checkpoint.elements import Check, never
 from flowengine.checkpoint.files import FileLayer, index_path
 from flowengine.checkpoint.merge import merge_bundles
+from flowengine.checkpoint.parallel import read_many
 from flowengine.checkpoint.reader import BundleReader
 from flowengine.checkpoint.v1 import V1Reader, V1Writer
 from flowengine.checkpoint.writer import BundleWriter
@@ -24,6 +25,7 @@ __all__ = [
     "V1Writer",
     "merge_bundles",
     "open_checkpoint",
+    "read_many",
 ]
 
 

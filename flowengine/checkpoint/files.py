@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -62,6 +63,26 @@ def aside(path: str) -> str:
     return f"{path}.tempstate{secrets.randbits(64):d}"
 
 
+def replace_file(path: str, content: bytes, *, sync: bool, files: FileLayer = DISK) -> None:
+    """Make a small file hold this: it has the old content or the new one, whenever a crash comes."""
+    temporary = aside(path)
+    file = files.create(temporary)
+    try:
+        try:
+            files.write(file, content)
+            if sync:
+                files.sync(file)
+        finally:
+            files.close(file)
+        files.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            files.remove(temporary)
+        raise
+    if sync:
+        files.sync_folder(os.path.dirname(path))
+
+
 def index_path(prefix: str) -> str:
     """The file that says what a checkpoint holds."""
     return f"{prefix}.index"
@@ -81,6 +102,25 @@ def data_files(prefix: str) -> dict[str, int]:
     except FileNotFoundError:
         return {}
     return {os.path.join(folder, name): int(found[1]) for name in names if (found := pattern.fullmatch(name))}
+
+
+def checkpoint_prefix(path: str) -> str:
+    """The prefix that a path means: itself, or what is left without the ending of one of its files."""
+    found = re.fullmatch(r"(.*)\.(?:index|meta|data-\d{5,}-of-\d{5,})", path, re.DOTALL)
+    if found is not None and (os.path.isfile(index_path(found[1])) or path.endswith(".meta")):
+        return found[1]
+    return path
+
+
+def remove_checkpoint(prefix: str, *, files: FileLayer = DISK) -> None:
+    """Remove a checkpoint of either format with its MetaGraphDef; the index first: then nobody looks further.
+
+    What is not there is no error.
+    """
+    for path in (index_path(prefix), *sorted(data_files(prefix)), prefix, f"{prefix}.meta"):
+        with contextlib.suppress(FileNotFoundError):
+            if path != prefix or os.path.isfile(path):
+                files.remove(path)
 
 
 def free_total(prefix: str, shards: int) -> int:

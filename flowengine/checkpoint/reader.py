@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
 import os
@@ -68,6 +69,13 @@ class BundleReader:
                 f"this one knows {VERSION}"
             )
 
+    def another(self, check: Check) -> BundleReader:
+        """The same checkpoint with files and a check of its own, for another thread; close it, too."""
+        other = copy.copy(self)
+        other._files = {}
+        other._check = check
+        return other
+
     def __enter__(self) -> BundleReader:
         return self
 
@@ -122,6 +130,12 @@ class BundleReader:
     def shape(self, name: bytes) -> Shape:
         """The shape of a tensor, of the whole of one that is stored in slices."""
         return self.entry(name).shape
+
+    def stored_bytes(self, name: bytes) -> int:
+        """How much of the data files a tensor takes, with all its slices."""
+        entry = self.entry(name)
+        keys = [slice_key(name, part) for part in entry.slices]
+        return entry.size + sum(self.entry(key).size for key in keys if key in self._stored)
 
     def read(self, name: bytes, part: Slice | None = None) -> Array:
         """A tensor or a slice of it, as new memory; strings as an object array of bytes.

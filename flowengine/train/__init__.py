@@ -9,9 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from flowengine.checkpoint.state import CheckpointState, latest_checkpoint
+    from flowengine.checkpoint.state import read_state as get_checkpoint_state
     from flowengine.train.bucketing import bucket, bucket_by_sequence_length
     from flowengine.train.coordinator import Coordinator
     from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
+    from flowengine.train.periodic import PeriodicSaves, save_every
     from flowengine.train.producers import (
         input_producer,
         limit_epochs,
@@ -30,25 +33,32 @@ if TYPE_CHECKING:
     )
     from flowengine.train.queues import GraphQueue
     from flowengine.train.saver import Saver
+    from flowengine.train.snapshot import Snapshot
 
-#: {public name: module}
+#: {public name: module, and the name there after a colon where it is another}
 _PUBLIC: Final[dict[str, str]] = {
+    "CheckpointState": "flowengine.checkpoint.state",
     "Coordinator": "flowengine.train.coordinator",
     "GraphQueue": "flowengine.train.queues",
+    "PeriodicSaves": "flowengine.train.periodic",
     "QueueRunner": "flowengine.train.queue_runners",
     "QueueRunners": "flowengine.train.queue_runners",
     "Saver": "flowengine.train.saver",
+    "Snapshot": "flowengine.train.snapshot",
     "add_queue_runner": "flowengine.train.queue_runners",
     "batch": "flowengine.train.inputs",
     "batch_join": "flowengine.train.inputs",
     "bucket": "flowengine.train.bucketing",
     "bucket_by_sequence_length": "flowengine.train.bucketing",
+    "get_checkpoint_state": "flowengine.checkpoint.state:read_state",
     "initialize_local_variables": "flowengine.train.queue_runners",
     "input_producer": "flowengine.train.producers",
+    "latest_checkpoint": "flowengine.checkpoint.state",
     "limit_epochs": "flowengine.train.producers",
     "match_filenames_once": "flowengine.train.producers",
     "queue_runners_of": "flowengine.train.queue_runners",
     "range_input_producer": "flowengine.train.producers",
+    "save_every": "flowengine.train.periodic",
     "shuffle_batch": "flowengine.train.inputs",
     "shuffle_batch_join": "flowengine.train.inputs",
     "slice_input_producer": "flowengine.train.producers",
@@ -57,22 +67,28 @@ _PUBLIC: Final[dict[str, str]] = {
 }
 
 __all__ = [
+    "CheckpointState",
     "Coordinator",
     "GraphQueue",
+    "PeriodicSaves",
     "QueueRunner",
     "QueueRunners",
     "Saver",
+    "Snapshot",
     "add_queue_runner",
     "batch",
     "batch_join",
     "bucket",
     "bucket_by_sequence_length",
+    "get_checkpoint_state",
     "initialize_local_variables",
     "input_producer",
+    "latest_checkpoint",
     "limit_epochs",
     "match_filenames_once",
     "queue_runners_of",
     "range_input_producer",
+    "save_every",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",
@@ -84,7 +100,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'flowengine.train' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    module, _, there = _PUBLIC[name].partition(":")
+    value = getattr(importlib.import_module(module), there or name)
     globals()[name] = value
     return value
 

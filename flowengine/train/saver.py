@@ -1,7 +1,334 @@
-"""Saver: checkpoints of a session's variables."""
+"""Saver: checkpoints of a session's variables, in the files that TensorFlow's Saver reads and writes.
+
+    saver = fe.train.Saver(max_to_keep=3)
+    await saver.save(session, "run/model.ckpt", global_step=100)      # run/model.ckpt-100
+    await saver.restore(session, "run")                               # the latest one in run/
+
+A checkpoint is written while other steps go on, from the values that the variables had when `save` was
+called. It appears as a whole or not at all, and the state file names it only then.
+"""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import trio
+
+from flowengine.checkpoint import BundleWriter, V1Writer
+from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
+from flowengine.checkpoint.state import STATE_NAME, latest_checkpoint
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.ir.graph import Graph
+from flowengine.kernels.file_access import translated
+from flowengine.resources.variable import Variable
+from flowengine.session import Session
+from flowengine.train.boundary import at_boundary as _at_boundary
+from flowengine.train.folder import CheckpointFolders
+from flowengine.train.meta_graphs import read_meta_graph
+from flowengine.train.restoring import chosen, read_values
+from flowengine.train.retention import Direction
+from flowengine.train.saveables import Saveable, check_distinct, of_graph, of_list, variable_named
+from flowengine.train.saver_nodes import SaverNodes, resolve
+from flowengine.train.snapshot import Snapshot, settled
+
+#: As TensorFlow counts the formats.
+_V2 = 2
+
 
 class Saver:
-    """Saves and restores the variables of a session."""
+    """Saves and restores variables, and keeps the newest checkpoints.
+
+    var_list      what to save: None for every variable of the session's graph; variables by name, or as
+                  Tensors or Operations; or {name in the checkpoint: variable}
+    max_to_keep   so many of the newest checkpoints stay, 0 for all; older ones are removed
+    keep_checkpoint_every_n_hours   of those that would be removed, one every so many hours stays for ever
+    keep_best, best   so many of those with the "lowest" or "highest" `metric` stay beside the newest
+    sync          whether a checkpoint must have reached the disk before it counts; None for what the
+                  session's `Config.sync_checkpoints` says
+    relative_paths   whether the state file names checkpoints relative to their folder
+    state_name    what the state file is called
+
+    Checkpoints saved at the same time by one saver are written one after the other. Raises
+    InvalidArgumentError for numbers that make no sense.
+    """
+
+    def __init__(
+        self,
+        var_list: Iterable[Any] | Mapping[str | bytes, Any] | None = None,
+        *,
+        max_to_keep: int = 5,
+        keep_checkpoint_every_n_hours: float | None = None,
+        keep_best: int = 0,
+        best: Direction = "lowest",
+        sync: bool | None = None,
+        relative_paths: bool = True,
+        state_name: str = STATE_NAME,
+        files: FileLayer = DISK,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._given = var_list if var_list is None or isinstance(var_list, Mapping) else list(var_list)
+        self._sync = sync
+        self._nodes: SaverNodes | None = None
+        self._make: type[BundleWriter] | type[V1Writer] = BundleWriter
+        self._meta_graph: bytes | None = None
+        #: What was found in a graph, for as long as it does not grow.
+        self._resolved: tuple[Graph, int, list[Saveable] | None] | None = None
+        self._folders = CheckpointFolders(
+            max_to_keep,
+            keep_checkpoint_every_n_hours,
+            keep_best,
+            best,
+            relative_paths=relative_paths,
+            state_name=state_name,
+            files=files,
+            clock=clock,
+        )
+        self._turn = trio.Lock()
+
+    @classmethod
+    def from_meta_graph(cls, source: Any, **options: Any) -> Saver:
+        """The saver of a MetaGraphDef: a `.meta` file's path, its bytes, or the message.
+
+        It saves and restores what the SaverDef's nodes would, and writes the MetaGraphDef beside each
+        checkpoint as TensorFlow does. Without a SaverDef it saves the variables that the collections list.
+        Options are those of the constructor, over what the SaverDef says.
+
+        Raises InvalidArgumentError for what is no MetaGraphDef, NotFoundError for a missing file.
+        """
+        found = read_meta_graph(source)
+        saver = cls(found.var_list, **(found.options | options))
+        saver._meta_graph = found.content
+        saver._nodes = found.nodes
+        if found.nodes is not None and found.version != _V2:
+            saver._make = V1Writer
+        return saver
+
+    # -- saving -------------------------------------------------------------------------------------
+
+    async def save(
+        self,
+        session: Session,
+        path: str | os.PathLike[str],
+        *,
+        global_step: Any = None,
+        metric: float | None = None,
+        at_boundary: bool = False,
+    ) -> str:
+        """Save under `path`, or `path-step`, and return that prefix once the checkpoint is complete.
+
+        global_step   a number, or the variable (or its name) that counts the steps
+        metric        what the model scored, for `keep_best`
+        at_boundary   wait for a moment at which no step of the session that changes variables is under
+                      way; without it the values are those at the time of the call
+
+        Other steps go on meanwhile; what they write is not in the checkpoint. Cancelled or failed, it
+        leaves everything as it was. Raises FailedPreconditionError naming variables without a value, and
+        errors of the file system as NotFoundError, PermissionDeniedError, UnknownError.
+        """
+        if self.runs_nodes(session):
+            step = await self._step_by_running(session, global_step)
+            return await self._save_by_running(session, self._prefix(path, step), metric)
+        if at_boundary:
+            taken = await _at_boundary(session, lambda: self.snapshot(session, global_step=global_step))
+        else:
+            await settled(lambda: self._variables(session))
+            taken = self.snapshot(session, global_step=global_step)
+        return await self.write(taken, path, metric=metric, sync=self._syncs(session))
+
+    def snapshot(self, session: Session, *, global_step: Any = None) -> Snapshot:
+        """The variables' present values, for `write`. Copies nothing and waits for nothing.
+
+        Called between two steps, it is consistent; a step that writes a variable later writes into a
+        copy. Raises FailedPreconditionError naming variables that have no value or that a step is writing
+        at this moment on another thread, InvalidArgumentError where the saver has to run nodes of the graph.
+        """
+        saveables = self._saveables(session)
+        if saveables is None:
+            raise InvalidArgumentError(
+                "the saver's nodes do more than read variables, so they must be run: use `save`"
+            )
+        session.resources.bind_to_current_run()
+        taken = Snapshot.of(saveables, session.resources)
+        taken.step = self._step(session, global_step)
+        return taken
+
+    async def write(
+        self,
+        snapshot: Snapshot,
+        path: str | os.PathLike[str],
+        *,
+        metric: float | None = None,
+        sync: bool = True,
+    ) -> str:
+        """Write a snapshot as `save` does; a snapshot can be written once."""
+        prefix = self._prefix(path, snapshot.step)
+        sync = sync if self._sync is None else self._sync
+
+        def work() -> None:
+            self._folders.tidy(prefix)
+            check = trio.from_thread.check_cancelled
+            snapshot.write(prefix, self._make, sync=sync, files=self._folders.files, check=check)
+            self._folders.commit(prefix, metric, self._meta_graph, sync=sync)
+
+        async with self._turn:
+            await _on_thread(work, prefix)
+        return prefix
+
+    async def _save_by_running(self, session: Session, prefix: str, metric: float | None) -> str:
+        assert self._nodes is not None
+        async with self._turn:
+            written = await session.run(self._nodes.save, {self._nodes.filename: os.fsencode(prefix)})
+            prefix = os.fsdecode(written) if isinstance(written, bytes) else prefix
+            sync = self._syncs(session)
+            await _on_thread(
+                lambda: self._folders.commit(prefix, metric, self._meta_graph, sync=sync), prefix
+            )
+        return prefix
+
+    # -- restoring ----------------------------------------------------------------------------------
+
+    async def restore(
+        self,
+        session: Session,
+        path: str | os.PathLike[str],
+        *,
+        names: Iterable[str] | None = None,
+        strict: bool = True,
+    ) -> list[str]:
+        """Set the variables to what a checkpoint holds; the names of those that were set.
+
+        path     a checkpoint's prefix, or a folder: the latest one that its state file names
+        names    only these, by name in the checkpoint or of the variable; patterns such as "conv*" are names
+        strict   whether a variable that the checkpoint does not have is an error; else it stays as it is
+
+        All are set at once, after everything has been read and checked: an error changes nothing. Raises
+        NotFoundError for a missing checkpoint or name, InvalidArgumentError listing variables of another
+        type or shape, DataLossError naming file and tensor where the checkpoint is damaged.
+        """
+        prefix = await _on_thread(lambda: self._existing(os.fspath(path)), os.fspath(path))
+        if self.runs_nodes(session):
+            if names is not None or not strict:
+                raise InvalidArgumentError(
+                    "the saver's nodes do more than assign variables, so they must be run, which restores "
+                    "everything: name no subset"
+                )
+            assert self._nodes is not None
+            feeds = {self._nodes.filename: os.fsencode(prefix)}
+            await session.run((), feeds, targets=[self._nodes.restore])
+            await _on_thread(lambda: self._folders.recover(prefix), prefix)
+            return []
+        saveables = chosen(self._saveables(session) or (), names)
+        session.resources.bind_to_current_run()
+        values = await _on_thread(
+            lambda: read_values(prefix, saveables, strict=strict, check=trio.from_thread.check_cancelled),
+            prefix,
+        )
+        pairs = [(each.find_or_make(session.resources), value) for each, value in values]
+        await settled(lambda: (variable for variable, _ in pairs))
+        for variable, value in pairs:
+            variable.adopt(value)
+        await _on_thread(lambda: self._folders.recover(prefix), prefix)
+        return [each.text for each, _ in values]
+
+    def _existing(self, path: str) -> str:
+        if not os.path.isdir(path):
+            return checkpoint_prefix(path)
+        latest = latest_checkpoint(path, self._folders.state_name)
+        if latest is None:
+            raise NotFoundError(
+                f"{path}: no checkpoint there: the folder has no file '{self._folders.state_name}' "
+                "that names one"
+            )
+        return latest
+
+    # -- what there is ------------------------------------------------------------------------------
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The prefixes that this saver keeps, the oldest first."""
+        return [each.prefix for each in self._folders.retention.kept]
+
+    @property
+    def best_checkpoint(self) -> str | None:
+        """The prefix with the best metric among those kept."""
+        ranked = self._folders.retention.ranked()
+        return ranked[0].prefix if ranked else None
+
+    def names(self, session: Session) -> list[str]:
+        """The names in the checkpoint of what is saved; InvalidArgumentError where nodes must be run."""
+        saveables = self._saveables(session)
+        if saveables is None:
+            raise InvalidArgumentError("what the saver's nodes save shows only when they run")
+        return [each.text for each in saveables]
+
+    def runs_nodes(self, session: Session) -> bool:
+        """Whether saving and restoring run nodes of the graph, rather than go to the variables directly."""
+        return self._saveables(session) is None
+
+    # -- helpers ------------------------------------------------------------------------------------
+
+    def _saveables(self, session: Session) -> list[Saveable] | None:
+        """What to save; None where the nodes have to be run."""
+        if not session.is_local:
+            if self._nodes is None:
+                raise InvalidArgumentError(
+                    "this session's variables are elsewhere: save them with the saver of a MetaGraphDef, "
+                    "whose nodes run there"
+                )
+            return None
+        graph = session.graph
+        known = self._resolved
+        if known is None or known[0] is not graph or known[1] != graph.version:
+            known = self._resolved = graph, graph.version, self._find(graph)
+        return known[2]
+
+    def _find(self, graph: Graph) -> list[Saveable] | None:
+        if self._nodes is not None:
+            return resolve(graph, self._nodes)
+        found = of_graph(graph) if self._given is None else of_list(graph, self._given)
+        if not found:
+            raise InvalidArgumentError("there is no variable to save in the session's graph")
+        check_distinct(found)
+        return found
+
+    def _variables(self, session: Session) -> list[Variable]:
+        found = [each.find(session.resources) for each in self._saveables(session) or ()]
+        return [variable for variable in found if variable is not None]
+
+    def _syncs(self, session: Session) -> bool:
+        return session.config.resolved().sync_checkpoints if self._sync is None else self._sync
+
+    def _step(self, session: Session, global_step: Any) -> int | None:
+        if global_step is None or _is_number(global_step):
+            return None if global_step is None else int(global_step)
+        saveable = variable_named(session.graph, global_step)
+        variable = saveable.find(session.resources)
+        if variable is None or not variable.is_initialized:
+            raise FailedPreconditionError(f"the global step '{saveable.node}' has no value")
+        return int(variable.read())
+
+    async def _step_by_running(self, session: Session, global_step: Any) -> int | None:
+        if session.is_local or global_step is None or _is_number(global_step):
+            return self._step(session, global_step)
+        name = global_step if isinstance(global_step, str) else global_step.name
+        return int(await session.run(name if ":" in name else f"{name}:0"))
+
+    def _prefix(self, path: str | os.PathLike[str], step: int | None) -> str:
+        text = os.fspath(path)
+        if not os.path.basename(text):
+            raise InvalidArgumentError(f"{text!r} names a folder: add what the checkpoint is called")
+        return text if step is None else f"{text}-{step}"
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__index__")
+
+
+async def _on_thread(work: Callable[[], Any], path: str) -> Any:
+    try:
+        return await trio.to_thread.run_sync(work)
+    except OSError as error:
+        raise translated(error, os.fsdecode(error.filename) if error.filename else path) from error

@@ -1,0 +1,103 @@
+"""The folders that a saver writes to: state file, metrics, MetaGraphDefs, and what is removed when.
+
+The order matters. The state file names a checkpoint when that is complete, and no longer names one before
+it is removed: whatever a crash interrupts, the state file's latest checkpoint is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Callable
+from typing import Final
+
+from flowengine.checkpoint.files import FileLayer, index_path, remove_checkpoint, replace_file
+from flowengine.checkpoint.state import exists, read_state, write_state
+from flowengine.train.retention import METRICS_SUFFIX, Direction, Kept, Retention, read_metrics, write_metrics
+
+_log: Final = logging.getLogger("flowengine.train")
+
+
+class CheckpointFolders:
+    """What happens in a folder besides the writing of checkpoints; the arguments are those of `Saver`.
+
+    The methods may run on any thread, one at a time.
+    """
+
+    def __init__(
+        self,
+        max_to_keep: int,
+        every_hours: float | None,
+        keep_best: int,
+        best: Direction,
+        *,
+        relative_paths: bool,
+        state_name: str,
+        files: FileLayer,
+        clock: Callable[[], float],
+    ) -> None:
+        self.retention = Retention(max_to_keep, every_hours, keep_best, best, clock())
+        self.state_name = state_name
+        self.files = files
+        self._relative = relative_paths
+        self._clock = clock
+        #: Paths without step whose leftovers have been removed.
+        self._tidied: set[str] = set()
+
+    def commit(self, prefix: str, metric: float | None, meta_graph: bytes | None, *, sync: bool) -> None:
+        """A checkpoint is complete: tell of it, then remove those that need not stay."""
+        folder = os.path.dirname(prefix)
+        if meta_graph is not None:
+            replace_file(f"{prefix}.meta", meta_graph, sync=sync, files=self.files)
+        gone = self.retention.add(Kept(prefix, self._clock(), metric))
+        kept = self.retention.kept
+        if any(each.metric is not None for each in kept) or os.path.exists(
+            os.path.join(folder, self.state_name + METRICS_SUFFIX)
+        ):
+            write_metrics(folder, self.state_name, kept, sync=sync, files=self.files)
+        # As TensorFlow: who keeps all, is told the latest only.
+        named = [each.prefix for each in kept] if self.retention.newest else [prefix]
+        write_state(folder, named, name=self.state_name, relative=self._relative, sync=sync, files=self.files)
+        for old in gone:
+            try:
+                remove_checkpoint(old, files=self.files)
+            except OSError as error:
+                _log.warning("cannot remove the old checkpoint %s: %s", old, error)
+
+    def recover(self, prefix: str) -> None:
+        """After a restore: count the checkpoints of the run that is continued among those kept.
+
+        Those that are newer than the one restored are not of its past, but of the folder; they count, too.
+        """
+        folder = os.path.dirname(prefix)
+        state = read_state(folder, self.state_name)
+        if state is None or self.retention.kept:
+            return
+        present = [each for each in dict.fromkeys(state.all) if exists(each)]
+        if os.path.abspath(prefix) in {os.path.abspath(each) for each in present}:
+            self.retention.recover(present, read_metrics(folder, self.state_name), _saved_at)
+
+    def tidy(self, prefix: str) -> None:
+        """Remove what a process that was killed has left of checkpoints under this path, once."""
+        stem = re.sub(r"-\d+\Z", "", prefix)
+        if stem in self._tidied:
+            return
+        self._tidied.add(stem)
+        folder, base = os.path.split(stem)
+        left = re.compile(
+            re.escape(base) + r"(-\d+)?(\.data-\d+-of-\d+|\.index|\.meta)?\.tempstate\d+"
+            rf"|{re.escape(self.state_name)}({re.escape(METRICS_SUFFIX)})?\.tempstate\d+"
+        )
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder or "."):
+                if left.fullmatch(name):
+                    self.files.remove(os.path.join(folder, name))
+
+
+def _saved_at(prefix: str) -> float:
+    for path in (index_path(prefix), prefix):
+        with contextlib.suppress(OSError):
+            return os.stat(path).st_mtime
+    return 0.0

@@ -1,0 +1,80 @@
+"""What a MetaGraphDef says of saving: its SaverDef, or else the variables that its collections list."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.file_access import translated
+from flowengine.train.saver_nodes import SaverNodes
+
+
+@dataclass(frozen=True, slots=True)
+class SaverFacts:
+    """What a saver is made from.
+
+    content    the MetaGraphDef as it is to be written again
+    nodes      the nodes that the SaverDef names, or None
+    version    of the checkpoint format, as SaverDefs number them
+    options    arguments for `Saver`
+    var_list   where there are no nodes: the variables to save, or None for all
+    """
+
+    content: bytes
+    nodes: SaverNodes | None
+    version: int
+    options: dict[str, Any]
+    var_list: dict[str, str] | None
+
+
+def read_meta_graph(source: Any) -> SaverFacts:
+    """The facts in a `.meta` file, its bytes, or a message.
+
+    Raises NotFoundError for a missing file, InvalidArgumentError for what is no MetaGraphDef.
+    """
+    # Here because protobuf costs more to import than all of this package.
+    from flowengine.ir.graphfile import load_meta_graph
+
+    if hasattr(source, "SerializeToString"):
+        source = source.SerializeToString()
+    if isinstance(source, str | os.PathLike):
+        try:
+            with open(source, "rb") as file:
+                source = file.read()
+        except OSError as error:
+            raise translated(error, os.fspath(source)) from error
+    meta = load_meta_graph(bytes(source)).meta_graph
+    if meta is None:
+        raise InvalidArgumentError("these bytes are no MetaGraphDef")
+    content = meta.SerializeToString(deterministic=True)
+    if not meta.HasField("saver_def"):
+        return SaverFacts(content, None, 2, {}, _listed(meta))
+    saver_def = meta.saver_def
+    hours = saver_def.keep_checkpoint_every_n_hours
+    options = {
+        "max_to_keep": saver_def.max_to_keep,
+        "keep_checkpoint_every_n_hours": hours if hours > 0 else None,
+    }
+    return SaverFacts(content, SaverNodes.of(saver_def), int(saver_def.version), options, None)
+
+
+def _listed(meta: Any) -> dict[str, str] | None:
+    """{name in the checkpoint: node} of the variables that a collection lists; None without it."""
+    from flowengine.ir.proto import VariableDef
+
+    entries = meta.collection_def["variables"].bytes_list.value if "variables" in meta.collection_def else ()
+    if not entries:
+        return None
+    found = {}
+    for entry in entries:
+        variable = VariableDef.FromString(entry)
+        if variable.HasField("save_slice_info_def"):
+            raise InvalidArgumentError(
+                f"'{variable.variable_name}' is a part of a larger variable, and the MetaGraphDef has no "
+                "SaverDef that says how it is saved: give the saver a var_list"
+            )
+        name = variable.variable_name.rpartition(":")[0] or variable.variable_name
+        found[name] = name
+    return found

@@ -1,0 +1,159 @@
+"""Saving every so many steps or seconds, while the steps go on.
+
+async with fe.train.save_every(saver, session, "run/model.ckpt", steps=1000) as saves:
+    for _ in range(10_000):
+        await session.run((), targets=["train"])
+        await saves.after_step()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.session import Session
+from flowengine.train.saver import Saver
+from flowengine.train.snapshot import Snapshot
+
+
+class PeriodicSaves:
+    """What `save_every` gives: told of each step, it saves when it is time.
+
+    latest   the prefix of the newest checkpoint that is complete; None before the first
+    """
+
+    def __init__(
+        self,
+        saver: Saver,
+        session: Session,
+        path: str | os.PathLike[str],
+        *,
+        steps: int | None,
+        seconds: float | None,
+        global_step: Any,
+        first_step: int,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.latest: str | None = None
+        self._saver = saver
+        self._session = session
+        self._path = path
+        self._steps = steps
+        self._seconds = seconds
+        self._global_step = global_step
+        self._calls = first_step
+        self._nursery = nursery
+        self._unsaved = 0
+        self._metric: float | None = None
+        self._began = trio.current_time()
+        self._written: trio.Event | None = None
+
+    async def after_step(self, *, metric: float | None = None) -> bool:
+        """A step has ended; whether a checkpoint of it is on its way. `metric`: what the model scores now."""
+        self._calls += 1
+        self._unsaved += 1
+        self._metric = metric
+        due = self._steps is not None and self._unsaved >= self._steps
+        if self._seconds is not None and trio.current_time() - self._began >= self._seconds:
+            due = True
+        if due:
+            await self._begin()
+        return due
+
+    async def finish(self) -> None:
+        """Save what has not been saved, and return when everything is written."""
+        if self._unsaved:
+            await self._begin()
+        if self._written is not None:
+            await self._written.wait()
+
+    async def _begin(self) -> None:
+        if self._written is not None:
+            await self._written.wait()
+        self._unsaved = 0
+        self._began = trio.current_time()
+        if self._saver.runs_nodes(self._session):
+            # Its nodes read the variables in a step of their own, which the next step must not overtake.
+            step = self._calls if self._global_step is None else self._global_step
+            self.latest = await self._saver.save(
+                self._session, self._path, global_step=step, metric=self._metric
+            )
+            return
+        taken = self._saver.snapshot(self._session, global_step=self._global_step)
+        if taken.step is None:
+            taken.step = self._calls
+        self._written = trio.Event()
+        self._nursery.start_soon(self._write, taken, self._metric, self._written)
+
+    async def _write(self, taken: Snapshot, metric: float | None, written: trio.Event) -> None:
+        sync = self._session.config.resolved().sync_checkpoints
+        self.latest = await self._saver.write(taken, self._path, metric=metric, sync=sync)
+        written.set()
+
+
+@asynccontextmanager
+async def save_every(
+    saver: Saver,
+    session: Session,
+    path: str | os.PathLike[str],
+    *,
+    steps: int | None = None,
+    seconds: float | None = None,
+    global_step: Any = None,
+    first_step: int = 0,
+    final: bool = True,
+) -> AsyncIterator[PeriodicSaves]:
+    """Checkpoints of a training loop: call `after_step` on what this gives after every step.
+
+    steps, seconds   save when so many steps, or seconds, have passed since the last save; one or both
+    global_step      the variable that counts steps, or its name; without it the calls are counted, on
+                     from `first_step`
+    final            whether to save at the end of the block what has not been saved
+
+    The values are those at the call of `after_step`, between two steps: a boundary. They are written while
+    the loop goes on; a save that comes due before the last one is written waits for it. A save that fails
+    ends the block with its error. If the block is left by an error or cancelled nothing more is saved:
+    nobody knows what the last step has left half done.
+
+    Raises InvalidArgumentError without steps and seconds, and where they are not positive.
+    """
+    if steps is None and seconds is None:
+        raise InvalidArgumentError("save_every needs steps, seconds, or both")
+    if (steps is not None and steps < 1) or (seconds is not None and not seconds > 0):
+        raise InvalidArgumentError(f"steps={steps} and seconds={seconds} must be positive")
+    try:
+        async with trio.open_nursery() as nursery:
+            saves = PeriodicSaves(
+                saver,
+                session,
+                path,
+                steps=steps,
+                seconds=seconds,
+                global_step=global_step,
+                first_step=first_step,
+                nursery=nursery,
+            )
+            yield saves
+            if final:
+                await saves.finish()
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that the others come from: any but a cancellation, if there is one."""
+    leaves: list[BaseException] = []
+    waiting: list[BaseException] = [group]
+    while waiting:
+        error = waiting.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            waiting = [*error.exceptions, *waiting]
+        else:
+            leaves.append(error)
+    own = [error for error in leaves if not isinstance(error, trio.Cancelled)]
+    return own[0] if own else leaves[0]

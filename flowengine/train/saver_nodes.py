@@ -1,0 +1,147 @@
+"""The nodes that TensorFlow's Saver leaves in a graph: what they save and restore, and how to run them.
+
+Most of them only read variables into a file and assign variables from one. Then a saver does the same
+without running them, straight between the variables and the file; that is quicker, may be for a part of the
+names, and holds no second copy. Whatever else they do (tables, iterators, shapes that change), they are run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flowengine.core.arrays import to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.names import parse_tensor_name
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.train.saveables import Saveable, of_variable, variable_behind
+
+#: {op: (position of the names, of shapes and slices or None, of the first tensor)}
+_SAVES: Final = {"SaveV2": (1, 2, 3), "SaveSlices": (1, 2, 3), "Save": (1, None, 2)}
+_RESTORES: Final = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
+
+#: What the nodes between an initialised file name and a `restore_all` may be, beside the above.
+_HARMLESS: Final = frozenset(
+    {
+        "Assign",
+        "AssignVariableOp",
+        "Const",
+        "Identity",
+        "NoOp",
+        "Placeholder",
+        "PlaceholderV2",
+        "PlaceholderWithDefault",
+        "VarHandleOp",
+        "Variable",
+        "VariableV2",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SaverNodes:
+    """What a SaverDef names: the tensor that takes the file's name, and the nodes to run."""
+
+    filename: str
+    save: str
+    restore: str
+
+    @classmethod
+    def of(cls, saver_def: Any) -> SaverNodes:
+        """InvalidArgumentError where a name is missing."""
+        names = (saver_def.filename_tensor_name, saver_def.save_tensor_name, saver_def.restore_op_name)
+        if not all(names):
+            raise InvalidArgumentError(
+                "a SaverDef must name a filename tensor, a save tensor and a restore op; this one names "
+                + ", ".join(repr(name) for name in names)
+            )
+        return cls(*names)
+
+
+def resolve(graph: Graph, nodes: SaverNodes) -> list[Saveable] | None:
+    """The variables that the nodes save and restore; None where they do anything else.
+
+    Raises NotFoundError where the graph does not have the nodes.
+    """
+    saved: list[Saveable] = []
+    for node in _behind(graph, parse_tensor_name(nodes.save)[0]):
+        if node.op in _SAVES:
+            found = _saved_by(graph, node)
+            if found is None:
+                return None
+            saved += found
+    restored = _restored(graph, nodes.restore)
+    if restored is None or not saved:
+        return None
+    wanted = {(each.container, each.shared_name): (each.name, each.spec) for each in saved}
+    return saved if wanted == restored and len(wanted) == len(saved) else None
+
+
+def _behind(graph: Graph, name: str) -> Iterator[Node]:
+    """A node and all that it waits for, each once."""
+    waiting, seen = [name], {name}
+    while waiting:
+        node = graph[waiting.pop()]
+        yield node
+        for source in (*(port.node for port in node.inputs), *node.control_inputs):
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+
+
+def _saved_by(graph: Graph, node: Node) -> list[Saveable] | None:
+    names_at, specs_at, first = _SAVES[node.op]
+    names = _strings(graph, node.inputs[names_at])
+    tensors = node.inputs[first:]
+    specs = [b""] * len(tensors) if specs_at is None else _strings(graph, node.inputs[specs_at])
+    if names is None or specs is None or not len(names) == len(specs) == len(tensors):
+        return None
+    found = []
+    for name, spec, port in zip(names, specs, tensors, strict=True):
+        variable = variable_behind(graph, graph[port.node])
+        if variable is None:
+            return None
+        found.append(of_variable(variable, name, os.fsdecode(spec)))
+    return found
+
+
+def _restored(graph: Graph, restore: str) -> dict[tuple[str, str], tuple[bytes, str]] | None:
+    """{(container, name) of a variable: (name, slice) that is assigned to it}; None if more happens."""
+    found: dict[tuple[str, str], tuple[bytes, str]] = {}
+    for node in _behind(graph, restore):
+        if node.op not in _HARMLESS and node.op not in _RESTORES:
+            return None
+        if node.op in ("Assign", "AssignVariableOp"):
+            variable = variable_behind(graph, graph[node.inputs[0].node])
+            source = _read_from(graph, node.inputs[1])
+            if variable is None or source is None:
+                return None
+            saveable = of_variable(variable)
+            found[saveable.container, saveable.shared_name] = source
+    return found
+
+
+def _read_from(graph: Graph, port: OutputPort) -> tuple[bytes, str] | None:
+    node = graph[port.node]
+    while node.op == "Identity":
+        port = node.inputs[0]
+        node = graph[port.node]
+    if node.op not in _RESTORES:
+        return None
+    names_at, specs_at = _RESTORES[node.op]
+    names = _strings(graph, node.inputs[names_at])
+    specs = [b""] * (port.slot + 1) if specs_at is None else _strings(graph, node.inputs[specs_at])
+    if names is None or specs is None or port.slot >= min(len(names), len(specs)):
+        return None
+    return names[port.slot], os.fsdecode(specs[port.slot])
+
+
+def _strings(graph: Graph, port: OutputPort) -> list[bytes] | None:
+    """The elements of a constant vector of strings; None where it is no constant."""
+    value = graph[port.node].attrs.get("value")
+    if graph[port.node].op != "Const" or not isinstance(value, TensorAttr):
+        return None
+    return list(to_array(value.value()).reshape(-1))

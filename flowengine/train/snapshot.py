@@ -1,0 +1,97 @@
+"""The values of variables at one moment, shared with them until one is written: by a step or to a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import trio
+
+from flowengine.checkpoint import BundleWriter, V1Writer
+from flowengine.checkpoint.elements import Check, never
+from flowengine.checkpoint.files import DISK, FileLayer
+from flowengine.checkpoint.slices import parse_shape_and_slice
+from flowengine.core.arrays import Value
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.resources.container import ResourceManager
+from flowengine.resources.variable import Variable
+from flowengine.train.saveables import Saveable
+
+#: So many names are told in one message.
+_TOLD: Final = 10
+
+
+class Snapshot:
+    """What is to be written. Each value is let go of as soon as it is on its way to the file.
+
+    Taking one copies nothing: a step that updates a variable meanwhile writes into a copy of it.
+    step   the global step, if it is known
+    """
+
+    def __init__(self, values: Iterable[tuple[Saveable, Value]], step: int | None = None) -> None:
+        self._values = deque(values)
+        self.step = step
+
+    @classmethod
+    def of(cls, saveables: Sequence[Saveable], resources: ResourceManager) -> Snapshot:
+        """The present values.
+
+        Raises FailedPreconditionError naming those that have none, and where a kernel is writing one on
+        another thread at this moment (see `settled`).
+        """
+        found = [(each, each.find(resources)) for each in saveables]
+        empty = [each.node for each, variable in found if variable is None or not variable.is_initialized]
+        if empty:
+            raise FailedPreconditionError(f"Attempting to save uninitialized {listed(empty)}")
+        busy = [each.node for each, variable in found if variable is not None and variable.writer is not None]
+        if busy:
+            raise FailedPreconditionError(
+                f"a step is writing {listed(busy)}: take the snapshot between steps, or `save`, which waits"
+            )
+        return cls((each, variable.read()) for each, variable in found if variable is not None)
+
+    def write(
+        self,
+        prefix: str,
+        make: type[BundleWriter] | type[V1Writer] = BundleWriter,
+        *,
+        sync: bool = True,
+        files: FileLayer = DISK,
+        check: Check = never,
+    ) -> None:
+        """Write everything under a prefix; once. What it raises leaves no file behind."""
+        if not self._values:
+            raise FailedPreconditionError(
+                "this snapshot is empty: it has been written, or there is no variable"
+            )
+        with make(prefix, sync=sync, files=files, check=check) as writer:
+            while self._values:
+                saveable, value = self._values.popleft()
+                if saveable.spec:
+                    shape, part, _ = parse_shape_and_slice(saveable.spec)
+                    writer.add_slice(saveable.name, shape, part, value, saveable.dtype)
+                else:
+                    writer.add(saveable.name, value, saveable.dtype)
+                del value
+
+
+def listed(names: Sequence[str], what: str = "value") -> str:
+    """`values 'a', 'b' and 7 more` for a message."""
+    shown = ", ".join(f"'{name}'" for name in names[:_TOLD])
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return f"{what}{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+async def settled(find: Callable[[], Iterable[Variable]]) -> None:
+    """Return when no kernel on another thread is writing one of the variables; at once if that is so."""
+    while True:
+        busy = next((each for each in find() if each.writer is not None), None)
+        if busy is None:
+            return
+        free = trio.Event()
+        busy.wait_free(free.set)
+        try:
+            await free.wait()
+        finally:
+            busy.forget(free.set)
