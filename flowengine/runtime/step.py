@@ -62,6 +62,7 @@ class StepRunner:
             device=self.device,
             step_id=next(_step_ids),
             file_access=self.settings.file_access,
+            sync_checkpoints=self.settings.sync_checkpoints,
         )
         limit = self.settings.memory_limit_bytes
         meter = None if limit is None else MemoryMeter(limit, plan.graph.producer)
