@@ -10,6 +10,9 @@ OPS: Final[dict[str, str]] = {
         ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit RefMerge RefNextIteration
         RefSelect RefSwitch Switch
     """,
+    "sendrecv": """
+        _HostRecv _HostSend _Recv _Send
+    """,
     "state": """
         Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized
         TemporaryVariable Variable VariableV2

@@ -53,6 +53,8 @@ _PRODUCTS: Final = frozenset(
         "Conv3D",
     }
 )
+_SEND_OPS: Final = frozenset({"_Send", "_HostSend"})
+_RECEIVE_OPS: Final = frozenset({"_Recv", "_HostRecv"})
 _FORWARDING: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
 
 
@@ -285,6 +287,9 @@ class _Planner:
             item.call = self.functions.bind(node)
         else:
             self._bind(item)
+            if op in _SEND_OPS or op in _RECEIVE_OPS:
+                item.kind = Kind.SEND if op in _SEND_OPS else Kind.RECEIVE
+                item.runs_dead = True
 
     def _bind(self, item: Item) -> None:
         node = item.node

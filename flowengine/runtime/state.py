@@ -204,6 +204,10 @@ class ExecutorState:
             return
         self._count(iteration, -1)
 
+    def give_up(self, iteration: IterationState) -> None:
+        """An item of an iteration will never have an output: not even a dead one."""
+        self._count(iteration, -1)
+
     # -- frames -------------------------------------------------------------------------------------
 
     def finish_enter(self, item: Item, iteration: IterationState, value: Any) -> None:

@@ -42,7 +42,7 @@ RECORDS: Final[list[OpRecord]] = [
 #: {kernel module: why its ops need no record, and what tests them instead}
 OTHER_FAMILIES: Final = {
     **dict.fromkeys(
-        ["control_flow"], "dead tokens and frames are no values: tests/runtime, tests/conformance"
+        ["control_flow", "sendrecv"], "dead tokens and frames are no values: tests/runtime, tests/conformance"
     ),
     **dict.fromkeys(
         ["accumulators", "barriers", "batching", "mutexes", "queues", "staging"],

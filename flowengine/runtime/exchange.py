@@ -1,0 +1,143 @@
+"""What the partitions of one step wait for from each other, and when nobody can send any more.
+
+A Recv that waits is an entry here and no trio task. When every partition of a step has nothing left to do but
+to wait for the others, what they wait for will never be sent: by a loop, for example, of whose variables one
+was dead from the start and so is in no later iteration. On one device its consumers would simply never run;
+here the Recvs are given up, innermost and oldest first, until something moves again or the step is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from flowengine.core.rendezvous import Received
+from flowengine.devices.device import Device
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.items import Item
+
+if TYPE_CHECKING:
+    from flowengine.runtime.executor import Executor
+
+#: What a Recv is known by: its place in construction order, and the serial of its iteration.
+Key: TypeAlias = tuple[int, int]
+
+
+class Exchange:
+    """The Recvs that one partition waits with.
+
+    waiting    {key: (the Recv, its iteration)}
+    """
+
+    __slots__ = ("_device", "_executor", "_group", "waiting")
+
+    def __init__(self, group: Group | None, device: Device | None) -> None:
+        """`group` knows the other partitions, where all of them are in this process; `device` is where a
+        value that has come is copied to, None for host memory."""
+        self.waiting: dict[Key, tuple[Item, IterationState]] = {}
+        self._group = group
+        self._device = device
+        self._executor: Executor | None = None
+
+    def serve(self, executor: Executor) -> None:
+        """Say whose Recvs these are."""
+        self._executor = executor
+        if self._group is not None:
+            self._group.join(self)
+
+    def awaited(self, item: Item, iteration: IterationState) -> Received:
+        """What is to be called with the value that a Recv waits for."""
+        key = (item.order, iteration.serial)
+        self.waiting[key] = (item, iteration)
+
+        def done(value: Any, is_dead: bool, error: Exception | None) -> None:
+            executor = self._executor
+            if executor is None or self.waiting.pop(key, None) is None:
+                return  # given up, or the step is over
+            if self._group is not None:
+                self._group.has_work(self)
+            try:
+                if error is None and not is_dead and self._device is not None:
+                    value = self._device.copy_in(value)
+            except Exception as failed:
+                error = failed
+            if error is not None:
+                executor.end_with(error)
+            else:
+                executor.received(item, iteration, value, is_dead)
+
+        return done
+
+    def is_settled(self) -> bool:
+        """Called before the partition sleeps with nothing but Recvs to wait for.
+
+        True if it need not: all partitions were about to, and some of its own Recvs were given up.
+        """
+        return self._group is not None and self._group.sleeps(self)
+
+    def give_up(self, keys: Iterable[Key]) -> None:
+        """What these Recvs wait for will not come."""
+        executor = self._executor
+        assert executor is not None
+        for key in keys:
+            _, iteration = self.waiting.pop(key)
+            executor.state.give_up(iteration)
+        executor.wake()
+
+    def finish(self) -> None:
+        """The partition is done, or has failed; what still comes for it is dropped."""
+        self._executor = None
+        self.waiting.clear()
+        if self._group is not None:
+            self._group.leave(self)
+
+
+class Group:
+    """The partitions of a step that runs in this process as a whole."""
+
+    def __init__(self) -> None:
+        self._members: set[Exchange] = set()
+        self._asleep: set[Exchange] = set()
+
+    def join(self, exchange: Exchange) -> None:
+        self._members.add(exchange)
+
+    def leave(self, exchange: Exchange) -> None:
+        """One partition is over; if the others all sleep they are looked at again."""
+        self._members.discard(exchange)
+        self._asleep.discard(exchange)
+        if self._members and self._asleep >= self._members:
+            self._give_up()
+
+    def has_work(self, exchange: Exchange) -> None:
+        self._asleep.discard(exchange)
+
+    def sleeps(self, exchange: Exchange) -> bool:
+        """One partition has nothing to do but wait. True if it was given something to do instead."""
+        self._asleep.add(exchange)
+        if not self._asleep >= self._members:
+            return False
+        self._give_up()
+        return exchange not in self._asleep
+
+    def _give_up(self) -> None:
+        """Nobody can send any more: give up the Recvs of the deepest frames, there the oldest."""
+        places = [
+            ((-len(tag), tuple(number for _, number in tag)), member, key)
+            for member in self._members
+            for key, (_, iteration) in member.waiting.items()
+            for tag in (iteration.tag(),)
+        ]
+        if not places:
+            return
+        first = min(place for place, _, _ in places)
+        chosen: dict[Exchange, list[Key]] = {}
+        for place, member, key in places:
+            if place == first:
+                chosen.setdefault(member, []).append(key)
+        for member, keys in chosen.items():
+            self._asleep.discard(member)
+            member.give_up(keys)
+
+
+__all__ = ["Exchange", "Group"]
