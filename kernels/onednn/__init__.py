@@ -16,4 +16,9 @@ OPS: Final[dict[str, str]] = {
     "depthwise": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
     ),
+    "pooling": "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad",
+    "normalization": (
+        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 "
+        "FusedBatchNormGradV3 LRN LRNGrad"
+    ),
 }

@@ -64,6 +64,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "post_ops_destroy": (Pointer,),
     "post_ops_append_eltwise": (Pointer, _INT, _FLOAT, _FLOAT),
     "primitive_desc_destroy": (Pointer,),
+    "primitive_desc_query": (Pointer, _INT, _INT, Pointer),
     "primitive_create": (Out, Pointer),
     "primitive_destroy": (Pointer,),
     "primitive_execute": (Pointer, Pointer, _INT, Pointer),

@@ -12,6 +12,7 @@ FLOAT32: Final = 3
 #: The format by which a primitive chooses its own.
 _ANY: Final = 1
 _SCRATCHPAD_USER: Final = 1
+_IMPLEMENTATION: Final = 8
 
 
 class Handle:
@@ -76,14 +77,22 @@ class Description:
     __slots__ = ("_handle", "library")
 
     def __init__(self, library: Library, kind: str, *arguments: Any) -> None:
-        """LibraryError where the library has no implementation of it."""
+        """LibraryError where the library has no implementation of it, or only its slow reference."""
         self.library = library
         made = library.new(f"{kind}_primitive_desc_create", *arguments)
         self._handle = Handle(made, library._functions.dnnl_primitive_desc_destroy)
+        if kind != "reorder" and self.implementation().startswith("ref"):
+            raise LibraryError("only the reference implementation fits")
 
     @property
     def value(self) -> int:
         return self._handle.value
+
+    def implementation(self) -> str:
+        """The name of the implementation that was chosen."""
+        name = ctypes.c_char_p()
+        self.library.call("primitive_desc_query", self.value, _IMPLEMENTATION, 0, ctypes.byref(name))
+        return (name.value or b"").decode()
 
     def memory(self, what: int, index: int = 0) -> Handle:
         """The descriptor of an argument: `what` is one of the QUERY numbers."""

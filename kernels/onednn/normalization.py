@@ -1,0 +1,346 @@
+"""Batch normalisation V1 to V3 with gradients, and local response normalisation across channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.ir.graph import Node
+from flowengine.kernels.onednn.library import LibraryError, address
+from flowengine.kernels.onednn.objects import QUERY_WORKSPACE, Description, attributes, dense, image
+from flowengine.kernels.onednn.program import (
+    DIFF_DST,
+    DIFF_SCALE,
+    DIFF_SHIFT,
+    DIFF_SRC,
+    DST,
+    MEAN,
+    SCALE,
+    SHIFT,
+    SRC,
+    VARIANCE,
+    WORKSPACE,
+    Program,
+    prepared,
+    required,
+)
+from flowengine.kernels.onednn.serving import FLOAT32, serves
+
+_TRAINING: Final = 64
+_INFERENCE: Final = 96
+_BACKWARD: Final = 128
+_GLOBAL_STATISTICS: Final = 1
+_SCALE_AND_SHIFT: Final = 2 | 4
+_ACROSS_CHANNELS: Final = 0xAFF
+
+#: Elements that one core normalises in a microsecond, in cache.
+_ELEMENTS: Final = 5_000.0
+#: The same for a response norm, and the channels that it computes at once: others it is slow at.
+_RESPONSES: Final = 1_500.0
+_LANES: Final = 16
+
+
+def _four_axes(x: tuple[int, ...], data_format: bytes) -> tuple[int, tuple[int, ...], int, bool]:
+    """(count, sizes, channels, channels first) of a batch of images."""
+    if len(x) != 4 or 0 in x or data_format not in (b"NHWC", b"NCHW"):
+        raise LibraryError("no images")
+    first = data_format == b"NCHW"
+    return (x[0], x[2:], x[1], True) if first else (x[0], x[1:3], x[3], False)
+
+
+class BatchNorm:
+    """Batch normalisation of an input of this shape, by its own statistics or by given ones."""
+
+    def __init__(
+        self, x: tuple[int, ...], data_format: bytes, training: bool, epsilon: float, *, alone: bool
+    ) -> None:
+        library = required()
+        count, sizes, channels, first = _four_axes(x, data_format)
+        images = image(library, count, sizes, channels, first)
+        vector = dense(library, (channels,))
+        attrs = attributes(library)
+        what = Description(
+            library,
+            "batch_normalization_forward",
+            library.engine,
+            _TRAINING if training else _INFERENCE,
+            images.value,
+            images.value,
+            epsilon,
+            _SCALE_AND_SHIFT | (0 if training else _GLOBAL_STATISTICS),
+            attrs.value,
+        )
+        self.shape, self.channels = x, (channels,)
+        samples = count * math.prod(sizes)
+        self.correction = np.float32(samples / max(samples - 1, 1))
+        self._program = program = Program(library, alone)
+        arguments = {SRC: program.outside(images), DST: program.outside(images)}
+        for argument in (SCALE, SHIFT, MEAN, VARIANCE):
+            arguments[argument] = program.outside(vector)
+        program.step(what, arguments)
+
+    def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
+        """y; in training the statistics are written to mean and variance."""
+        out: Array = np.empty(self.shape, np.float32)
+        self._program(
+            address(x), address(out), address(scale), address(offset), address(mean), address(variance)
+        )
+        return out
+
+
+class BatchNormGradient:
+    """The gradients of input, scale and offset."""
+
+    def __init__(
+        self, x: tuple[int, ...], data_format: bytes, training: bool, epsilon: float, *, alone: bool
+    ) -> None:
+        library = required()
+        count, sizes, channels, first = _four_axes(x, data_format)
+        images = image(library, count, sizes, channels, first)
+        vector = dense(library, (channels,))
+        attrs = attributes(library)
+        flags = _SCALE_AND_SHIFT | (0 if training else _GLOBAL_STATISTICS)
+        hint = Description(
+            library,
+            "batch_normalization_forward",
+            library.engine,
+            _TRAINING,
+            images.value,
+            images.value,
+            epsilon,
+            flags,
+            attrs.value,
+        )
+        what = Description(
+            library,
+            "batch_normalization_backward",
+            library.engine,
+            _BACKWARD,
+            images.value,
+            images.value,
+            images.value,
+            epsilon,
+            flags,
+            hint.value,
+            attrs.value,
+        )
+        self.shape, self.channels = x, (channels,)
+        self._program = program = Program(library, alone)
+        arguments = {argument: program.outside(images) for argument in (DIFF_DST, SRC, DIFF_SRC)}
+        for argument in (SCALE, MEAN, VARIANCE, DIFF_SCALE, DIFF_SHIFT):
+            arguments[argument] = program.outside(vector)
+        program.step(what, arguments)
+
+    def __call__(
+        self, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array
+    ) -> tuple[Array, Array, Array]:
+        out: Array = np.empty(self.shape, np.float32)
+        scale_out: Array = np.empty(self.channels, np.float32)
+        offset_out: Array = np.empty(self.channels, np.float32)
+        given = (gradient, x, out, scale, mean, variance, scale_out, offset_out)
+        self._program(*map(address, given))
+        return out, scale_out, offset_out
+
+
+def _work(x: tuple[int, ...], *_: Any) -> float:
+    return math.prod(x) / _ELEMENTS
+
+
+batch_norm: Final = prepared(BatchNorm, _work)
+batch_norm_gradient: Final = prepared(BatchNormGradient, _work)
+
+
+def _vectors(shape: tuple[int, ...], *vectors: Array) -> bool:
+    """Whether vectors have this shape and can be given away as they are."""
+    return all(v.shape == shape and v.dtype == np.float32 and v.flags.c_contiguous for v in vectors)
+
+
+def _dense(x: Array) -> Array:
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+
+
+@serves("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", types=FLOAT32)
+def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
+    training = bool(node.attrs["is_training"])
+    reserved = (np.zeros((), np.float32),) if node.op == "FusedBatchNormV3" else ()
+
+    def compute(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+        layer = batch_norm(x.shape, data_format, training, epsilon)
+        if layer is None or not _vectors(layer.channels, scale, offset):
+            return otherwise(x, scale, offset, mean, variance)
+        if training:
+            if mean.size or variance.size:
+                return otherwise(x, scale, offset, mean, variance)
+            own: Array = np.empty(layer.channels, np.float32)
+            biased: Array = np.empty(layer.channels, np.float32)
+            y = layer(_dense(x), scale, offset, own, biased)
+            return (y, own, biased * layer.correction, own.copy(), biased, *reserved)
+        if not _vectors(layer.channels, mean, variance):
+            return otherwise(x, scale, offset, mean, variance)
+        y = layer(_dense(x), scale, offset, mean, variance)
+        return (y, mean.copy(), variance.copy(), mean.copy(), variance.copy(), *reserved)
+
+    return compute
+
+
+@serves("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", types=FLOAT32)
+def fused_batch_norm_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
+    training = bool(node.attrs["is_training"])
+    nothing = (np.zeros((), np.float32), np.zeros((), np.float32))
+
+    def compute(gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, *more: Array) -> Any:
+        layer = batch_norm_gradient(x.shape, data_format, training, epsilon)
+        if layer is None or gradient.shape != x.shape or not _vectors(layer.channels, scale, mean, variance):
+            return otherwise(gradient, x, scale, mean, variance, *more)
+        return (*layer(_dense(gradient), _dense(x), scale, mean, variance), *nothing)
+
+    return compute
+
+
+class ResponseNorm:
+    """x / (bias + alpha * sum of the squares of neighbouring channels) ** beta."""
+
+    def __init__(
+        self,
+        x: tuple[int, ...],
+        radius: int,
+        bias: float,
+        alpha: float,
+        beta: float,
+        *,
+        alone: bool,
+    ) -> None:
+        library = required()
+        count, sizes, channels, _ = _four_axes(x, b"NHWC")
+        if channels % _LANES:
+            raise LibraryError("channels that do not fill registers")
+        images = image(library, count, sizes, channels, False)
+        attrs = attributes(library)
+        self.shape = x
+        self._program = program = Program(library, alone)
+        program.step(
+            _response_norm(images.value, _INFERENCE, radius, bias, alpha, beta, attrs.value),
+            {SRC: program.outside(images), DST: program.outside(images)},
+        )
+
+    def __call__(self, x: Array) -> Array:
+        out: Array = np.empty(self.shape, np.float32)
+        self._program(address(x), address(out))
+        return out
+
+
+def _response_norm(
+    images: int, prop: int, radius: int, bias: float, alpha: float, beta: float, attrs: int
+) -> Description:
+    library = required()
+    size = 2 * radius + 1
+    return Description(
+        library,
+        "lrn_forward",
+        library.engine,
+        prop,
+        _ACROSS_CHANNELS,
+        images,
+        images,
+        size,
+        alpha * size,
+        beta,
+        bias,
+        attrs,
+    )
+
+
+class ResponseNormGradient:
+    """The gradient of `ResponseNorm`'s input from the gradient and the input."""
+
+    def __init__(
+        self,
+        x: tuple[int, ...],
+        radius: int,
+        bias: float,
+        alpha: float,
+        beta: float,
+        *,
+        alone: bool,
+    ) -> None:
+        library = required()
+        count, sizes, channels, _ = _four_axes(x, b"NHWC")
+        if channels % _LANES:
+            raise LibraryError("channels that do not fill registers")
+        images = image(library, count, sizes, channels, False)
+        attrs = attributes(library)
+        ahead = _response_norm(images.value, _TRAINING, radius, bias, alpha, beta, attrs.value)
+        size = 2 * radius + 1
+        what = Description(
+            library,
+            "lrn_backward",
+            library.engine,
+            _ACROSS_CHANNELS,
+            images.value,
+            images.value,
+            images.value,
+            size,
+            alpha * size,
+            beta,
+            bias,
+            ahead.value,
+            attrs.value,
+        )
+        self.shape = x
+        self._program = program = Program(library, alone)
+        source = program.outside(images)
+        arguments = {SRC: source, DIFF_DST: program.outside(images), DIFF_SRC: program.outside(images)}
+        kept = ahead.memory(QUERY_WORKSPACE)
+        if library.size_of(kept.value):
+            between = program.inside(kept)
+            program.step(ahead, {SRC: source, DST: program.inside(images), WORKSPACE: between})
+            arguments[WORKSPACE] = between
+        program.step(what, arguments)
+
+    def __call__(self, gradient: Array, x: Array) -> Array:
+        out: Array = np.empty(self.shape, np.float32)
+        self._program(address(x), address(gradient), address(out))
+        return out
+
+
+def _response_work(x: tuple[int, ...], radius: int, *_: Any) -> float:
+    return math.prod(x) / _RESPONSES
+
+
+response_norm: Final = prepared(ResponseNorm, _response_work)
+response_norm_gradient: Final = prepared(ResponseNormGradient, _response_work)
+
+
+def _response_attrs(node: Node) -> tuple[int, float, float, float]:
+    attrs = node.attrs
+    return int(attrs["depth_radius"]), float(attrs["bias"]), float(attrs["alpha"]), float(attrs["beta"])
+
+
+@serves("LRN", types=FLOAT32)
+def lrn(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = _response_attrs(node)
+
+    def compute(x: Array) -> Any:
+        layer = response_norm(x.shape, *parameters)
+        return layer(_dense(x)) if layer is not None else otherwise(x)
+
+    return compute
+
+
+@serves("LRNGrad", types=FLOAT32)
+def lrn_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = _response_attrs(node)
+
+    def compute(gradient: Array, x: Array, y: Array) -> Any:
+        layer = response_norm_gradient(x.shape, *parameters)
+        if layer is None or not gradient.shape == x.shape == y.shape:
+            return otherwise(gradient, x, y)
+        return layer(_dense(gradient), _dense(x))
+
+    return compute

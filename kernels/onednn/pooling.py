@@ -1,0 +1,283 @@
+"""MaxPool, AvgPool and their gradients over height and width.
+
+A maximum passes NaN over, as TensorFlow's does. The gradient of a maximum computes the pooling again to
+learn where each maximum is, the first of equals, as TensorFlow does too; they differ only for a NaN that
+is first in its window and for windows without a finite number, which the NumPy kernel takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.errors import OpError
+from flowengine.ir.graph import Node
+from flowengine.kernels.onednn.library import LibraryError, address
+from flowengine.kernels.onednn.objects import (
+    QUERY_WORKSPACE,
+    Description,
+    attributes,
+    dims,
+    image,
+)
+from flowengine.kernels.onednn.program import (
+    DIFF_DST,
+    DIFF_SRC,
+    DST,
+    SRC,
+    WORKSPACE,
+    Program,
+    prepared,
+    required,
+)
+from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.windows import spatial, windows
+
+_INFERENCE: Final = 96
+_TRAINING: Final = 64
+_MAX: Final = 0x1FF
+_MEAN: Final = 0x3FF
+_LOWEST: Final = np.finfo(np.float32).min
+
+#: Elements of windows that one core reads in a microsecond, where the input is in cache.
+_ELEMENTS: Final = 15_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """The attributes of a pooling. Layouts other than these two are left to the NumPy kernel."""
+
+    ksize: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: bytes
+    data_format: bytes
+
+    @classmethod
+    def of(cls, node: Node, ksize: Sequence[int] = (), strides: Sequence[int] = ()) -> Pooling:
+        attrs = node.attrs
+        return cls(
+            tuple(ksize or attrs["ksize"]),
+            tuple(strides or attrs["strides"]),
+            attrs["padding"],
+            attrs["data_format"],
+        )
+
+    @property
+    def first(self) -> bool:
+        return self.data_format == b"NCHW"
+
+
+class _Layer:
+    """The descriptors of a pooling of an input of shape x."""
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...]) -> None:
+        self.library = library = required()
+        first = pooling.first
+        if pooling.data_format not in (b"NHWC", b"NCHW"):
+            raise LibraryError("a layout of its own")
+        if len(x) != 4 or len(pooling.ksize) != 4 or len(pooling.strides) != 4 or 0 in x:
+            raise LibraryError("not four axes with something in them")
+        channel = 1 if first else 3
+        for values in (pooling.ksize, pooling.strides):
+            if values[0] != 1 or values[channel] != 1 or min(values) < 1:
+                raise LibraryError("a window over batch or channels")
+        try:
+            geometry = windows(
+                spatial(x, first),
+                spatial(pooling.ksize, first),
+                spatial(pooling.strides, first),
+                (1, 1),
+                pooling.padding,
+            )
+        except OpError as error:
+            raise LibraryError("windows that do not fit") from error
+        if 0 in geometry.out:
+            raise LibraryError("an empty output")
+        count, channels = x[0], x[channel]
+        self.images = image(library, count, geometry.sizes, channels, first)
+        self.results = image(library, count, geometry.out, channels, first)
+        self.output = (count, channels, *geometry.out) if first else (count, *geometry.out, channels)
+        self.slides = (
+            dims(geometry.strides),
+            dims(geometry.window),
+            dims((0, 0)),
+            dims(geometry.before),
+            dims(geometry.after),
+        )
+        self.attributes = attributes(library)
+
+    def forward(self, prop: int, algorithm: int) -> Description:
+        return Description(
+            self.library,
+            "pooling_forward",
+            self.library.engine,
+            prop,
+            algorithm,
+            self.images.value,
+            self.results.value,
+            *self.slides,
+            self.attributes.value,
+        )
+
+    def backward(self, algorithm: int, hint: Description) -> Description:
+        return Description(
+            self.library,
+            "pooling_backward",
+            self.library.engine,
+            algorithm,
+            self.images.value,
+            self.results.value,
+            *self.slides,
+            hint.value,
+            self.attributes.value,
+        )
+
+
+class Forward:
+    """A pooling of an input of this shape."""
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...], algorithm: int, *, alone: bool) -> None:
+        layer = _Layer(pooling, x)
+        self.shape = layer.output
+        self._program = program = Program(layer.library, alone)
+        program.step(
+            layer.forward(_INFERENCE, algorithm),
+            {SRC: program.outside(layer.images), DST: program.outside(layer.results)},
+        )
+
+    def __call__(self, x: Array) -> Array:
+        out: Array = np.empty(self.shape, np.float32)
+        self._program(address(x), address(out))
+        return out
+
+
+class MaxGradient:
+    """The gradient of a maximum's input from the input and the gradient of the output."""
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...], *, alone: bool) -> None:
+        layer = _Layer(pooling, x)
+        self.shape, self.expected = x, layer.output
+        ahead = layer.forward(_TRAINING, _MAX)
+        self._program = program = Program(layer.library, alone)
+        images, gradient = program.outside(layer.images), program.outside(layer.results)
+        places = program.inside(ahead.memory(QUERY_WORKSPACE))
+        program.step(ahead, {SRC: images, DST: program.inside(layer.results), WORKSPACE: places})
+        program.step(
+            layer.backward(_MAX, ahead),
+            {DIFF_DST: gradient, DIFF_SRC: program.outside(layer.images), WORKSPACE: places},
+        )
+
+    def __call__(self, x: Array, gradient: Array) -> Array:
+        out: Array = np.empty(self.shape, np.float32)
+        self._program(address(x), address(gradient), address(out))
+        return out
+
+
+class MeanGradient:
+    """The gradient of a mean's input, of shape x."""
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...], *, alone: bool) -> None:
+        layer = _Layer(pooling, x)
+        self.shape, self.expected = x, layer.output
+        self._program = program = Program(layer.library, alone)
+        program.step(
+            layer.backward(_MEAN, layer.forward(_TRAINING, _MEAN)),
+            {DIFF_DST: program.outside(layer.results), DIFF_SRC: program.outside(layer.images)},
+        )
+
+    def __call__(self, gradient: Array) -> Array:
+        out: Array = np.empty(self.shape, np.float32)
+        self._program(address(gradient), address(out))
+        return out
+
+
+def _work(pooling: Pooling, x: tuple[int, ...], *_: Any) -> float:
+    steps = max(1, math.prod(pooling.strides))
+    return math.prod(x) * max(1.0, math.prod(pooling.ksize) / steps) / _ELEMENTS
+
+
+forward: Final = prepared(Forward, _work)
+max_gradient: Final = prepared(MaxGradient, _work)
+mean_gradient: Final = prepared(MeanGradient, _work)
+
+
+def _dense(x: Array) -> Array:
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+
+
+def _forward_kernel(algorithm: int) -> Callable[[Node, Callable[..., Any]], Callable[..., Any]]:
+    def make(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        pooling = Pooling.of(node)
+
+        def compute(x: Array) -> Any:
+            layer = forward(pooling, x.shape, algorithm)
+            return layer(_dense(x)) if layer is not None else otherwise(x)
+
+        return compute
+
+    return make
+
+
+serves("MaxPool", types=FLOAT32)(_forward_kernel(_MAX))
+serves("AvgPool", types=FLOAT32)(_forward_kernel(_MEAN))
+
+
+@serves("MaxPoolV2", types=FLOAT32)
+def max_pool_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(x: Array, ksize: Array, strides: Array) -> Any:
+        layer = None
+        if ksize.shape == strides.shape == (4,):
+            pooling = Pooling.of(node, ksize.tolist(), strides.tolist())
+            layer = forward(pooling, x.shape, _MAX)
+        return layer(_dense(x)) if layer is not None else otherwise(x, ksize, strides)
+
+    return compute
+
+
+def _is_plain(x: Array, y: Array) -> bool:
+    """Whether the maxima of x, which are y, are where both libraries say they are."""
+    return bool(y.min() > _LOWEST) and not bool(np.isnan(x.max()))
+
+
+@serves("MaxPoolGrad", types=FLOAT32)
+def max_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    pooling = Pooling.of(node)
+
+    def compute(x: Array, y: Array, gradient: Array) -> Any:
+        layer = max_gradient(pooling, x.shape)
+        if layer is None or not (y.shape == gradient.shape == layer.expected and _is_plain(x, y)):
+            return otherwise(x, y, gradient)
+        return layer(_dense(x), _dense(gradient))
+
+    return compute
+
+
+@serves("MaxPoolGradV2", types=FLOAT32)
+def max_pool_grad_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(x: Array, y: Array, gradient: Array, ksize: Array, strides: Array) -> Any:
+        layer = None
+        if ksize.shape == strides.shape == (4,):
+            layer = max_gradient(Pooling.of(node, ksize.tolist(), strides.tolist()), x.shape)
+        if layer is None or not (y.shape == gradient.shape == layer.expected and _is_plain(x, y)):
+            return otherwise(x, y, gradient, ksize, strides)
+        return layer(_dense(x), _dense(gradient))
+
+    return compute
+
+
+@serves("AvgPoolGrad", types=FLOAT32)
+def avg_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    pooling = Pooling.of(node)
+
+    def compute(sizes: Array, gradient: Array) -> Any:
+        layer = mean_gradient(pooling, tuple(sizes.tolist())) if sizes.ndim == 1 else None
+        if layer is None or gradient.shape != layer.expected:
+            return otherwise(sizes, gradient)
+        return layer(_dense(gradient))
+
+    return compute
