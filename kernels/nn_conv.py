@@ -232,7 +232,7 @@ def _depthwise_geometry(
     return _geometry(attrs, first, shape[1:-1], filter_shape[:2])
 
 
-@float_kernel("DepthwiseConv2dNative", fresh=True, heavy=lambda x, f: x.size * f[..., 0, 0].size / 2000)
+@float_kernel("DepthwiseConv2dNative", fresh=True, heavy=lambda x, f: x.size * f[..., 0, 0].size / 7000)
 def depthwise_convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
     """Convolve every channel of (N, H, W, C) with its own filters (H_f, W_f, C, M); returns C M channels."""
     first = _channels_first(node.attrs, 4)
@@ -243,7 +243,7 @@ def depthwise_convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> A
 
 
 @float_kernel(
-    "DepthwiseConv2dNativeBackpropInput", fresh=True, heavy=lambda s, f, g: g.size * f[..., 0, 0].size / 2000
+    "DepthwiseConv2dNativeBackpropInput", fresh=True, heavy=lambda s, f, g: g.size * f[..., 0, 0].size / 7000
 )
 def depthwise_backprop_input(
     xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
@@ -259,7 +259,7 @@ def depthwise_backprop_input(
     return from_channels_last(depthwise.input_gradient(filters, gradient, geometry), first)
 
 
-@float_kernel("DepthwiseConv2dNativeBackpropFilter", fresh=True, heavy=lambda x, s, g: g.size * 9 / 2000)
+@float_kernel("DepthwiseConv2dNativeBackpropFilter", fresh=True, heavy=lambda x, s, g: g.size * 9 / 7000)
 def depthwise_backprop_filter(
     xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
 ) -> Any:

@@ -17,8 +17,8 @@ from flowengine.core.arrays import Array
 _LONG_ROW: Final = 512
 
 
-def _wide(x: Array) -> Any:
-    """(lead, size, tail) as (lead, size) of elements as wide as a row, where a row is contiguous."""
+def wide(x: Array) -> Any:
+    """(lead, size, tail) as (lead, size) of elements that are each a row; the rows must be contiguous."""
     return x.view(np.dtype((np.void, x.shape[2] * x.itemsize)))[:, :, 0]
 
 
@@ -32,19 +32,19 @@ def split(x: Array, step: int, *, empty: bool = False) -> list[Array] | None:
         return None
     if empty:
         return [np.zeros((lead, len(range(i, size, step)), tail), x.dtype) for i in range(step)]
-    wide = _wide(x)
+    rows = wide(x)
     parts = []
     for i in range(step):
         part = np.empty((lead, len(range(i, size, step)), tail), x.dtype)
         if part.size:
-            np.copyto(_wide(part), wide[:, i::step])
+            np.copyto(wide(part), rows[:, i::step])
         parts.append(part)
     return parts
 
 
 def joined(parts: list[Array], out: Array) -> None:
     """The inverse of `split`, into (lead, size, tail)."""
-    wide = _wide(out)
+    rows = wide(out)
     for i, part in enumerate(parts):
         if part.size:
-            np.copyto(wide[:, i :: len(parts)], _wide(part))
+            np.copyto(rows[:, i :: len(parts)], wide(part))
