@@ -18,8 +18,8 @@ OPS: Final[dict[str, str]] = {
         TemporaryVariable Variable VariableV2
     """,
     "resource_variables": """
-        AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp ReadVariableOp
-        ResourceCountUpTo VarHandleOp VarIsInitializedOp VariableShape
+        AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp DisableCopyOnRead
+        ReadVariableOp ResourceCountUpTo VarHandleOp VarIsInitializedOp VariableShape
     """,
     "scatter": """
         ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv ResourceScatterMax
@@ -71,6 +71,9 @@ OPS: Final[dict[str, str]] = {
     """,
     "mutexes": """
         ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
+    """,
+    "session_tensors": """
+        DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor
     """,
     "batching": """
         Batch Unbatch UnbatchGrad

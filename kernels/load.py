@@ -31,6 +31,7 @@ MODULES: Final = (
     "staging",
     "barriers",
     "mutexes",
+    "session_tensors",
     "batching",
     "string_hash",
     "string_format",

@@ -70,6 +70,12 @@ def existing(resource: object) -> Variable:
     return variable
 
 
+@kernel("DisableCopyOnRead", heavy=False)
+def disable_copy_on_read(resource: Variable) -> None:
+    """Nothing to do: a read is lent, and copied only when a write would change it."""
+    as_variable(resource)
+
+
 @kernel("AssignVariableOp")
 def assign_variable_op(resource: Variable, value: Value, *, dtype: DType) -> None:
     """Set the variable to `value`, of any shape; the type must be that of the value it has."""

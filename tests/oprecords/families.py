@@ -53,7 +53,7 @@ OTHER_FAMILIES: Final = {
         "their value is an object, not a tensor: tests/resources, tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
-        ["resource_variables", "state"], "several steps show what the rest do: tests/kernels/test_state.py"
+        ["resource_variables", "session_tensors", "state"], "several steps show what the rest do: tests/kernels/test_state*.py"
     ),
     **dict.fromkeys(
         ["checkpoint", "checkpoint_v1", "files", "printing", "readers", "remapping"],
