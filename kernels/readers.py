@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from flowengine.core.arrays import Value, to_array
+from flowengine.core.arrays import WOULD_WAIT, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
@@ -19,15 +19,16 @@ from flowengine.resources.names import resource_name
 from flowengine.resources.queue import Queue
 from flowengine.resources.reader import Opener, Reader
 from flowengine.resources.records import (
+    Block,
     Format,
     Record,
     checked_compression,
     fixed_length,
     lines,
     source_of,
-    tf_records,
     whole,
 )
+from flowengine.resources.tf_records import tf_records
 
 
 def _shared(
@@ -78,7 +79,7 @@ def tf_record_reader(
     """A reader of TFRecord files, plain or compressed ("ZLIB", "GZIP")."""
     compression = checked_compression(compression_type)
 
-    def form(file: BinaryIO, name: bytes) -> Iterator[Record]:
+    def form(file: BinaryIO, name: bytes) -> Iterator[Block]:
         return tf_records(source_of(file, compression, name), name)
 
     return _shared(ctx, node, container, shared_name, form)
@@ -102,7 +103,7 @@ def _fixed(
             raise InvalidArgumentError(f"{what} must be >= {least} not {size}")
     compression = checked_compression(encoding)
 
-    def form(file: BinaryIO, name: bytes) -> Iterator[Record]:
+    def form(file: BinaryIO, name: bytes) -> Iterator[Block]:
         source = source_of(file, compression, name)
         return fixed_length(source, name, header=header, record=record, footer=footer, hop=hop)
 
@@ -197,7 +198,12 @@ def _columns(records: Any) -> tuple[Value, Value]:
     )
 
 
-@kernel("ReaderReadUpTo", "ReaderReadUpToV2", heavy=False)
+def _read_up_to_nowait(reader: Any, queue: Any, num_records: Any, *, ctx: KernelContext) -> Any:
+    records = _reader(reader).read_nowait(_limit(num_records))
+    return records if records is WOULD_WAIT else _columns(records)
+
+
+@kernel("ReaderReadUpTo", "ReaderReadUpToV2", heavy=False, nowait=_read_up_to_nowait)
 async def reader_read_up_to(
     reader: Any, queue: Any, num_records: Any, *, ctx: KernelContext
 ) -> tuple[Value, Value]:

@@ -61,6 +61,20 @@ def crc32c(data: Any, crc: int = 0) -> int:
     return _remainder(padded) ^ _ONES
 
 
+def is_multiple(octets: Array) -> bool:
+    """Whether these bytes (uint8 [n]), as a polynomial, are a multiple of the checksum's divisor.
+
+    A message whose first four bytes are inverted, followed by its inverted checksum, is one, and so is any
+    chain of such: many checksums are compared at once. One that does not fit is always noticed; several
+    in one chain would have to cancel each other out.
+    """
+    if len(octets) > 16 * (_DEGREE + _RUN):
+        return _remainder(_fold(octets, 0)) == 0
+    padded = np.zeros(-(-len(octets) // _BLOCK) * _BLOCK, np.uint8)
+    padded[len(padded) - len(octets) :] = octets
+    return len(octets) == 0 or _remainder(padded) == 0
+
+
 def mask(crc: int) -> int:
     """The form in which checksums are stored beside the data that they cover."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & _ONES

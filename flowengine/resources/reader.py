@@ -7,21 +7,18 @@ the records before it are out, and stays until `reset`.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import trio
 
 from flowengine.core.arrays import WOULD_WAIT, to_array
 from flowengine.core.errors import InvalidArgumentError, OpError, UnimplementedError
 from flowengine.resources.queue import Queue
-from flowengine.resources.records import Format, Record
-
-#: A block ends after so many bytes or records.
-BLOCK_BYTES: Final = 512 * 1024
-BLOCK_RECORDS: Final = 512
+from flowengine.resources.records import Block, Format, Record
 
 #: Opens a file for reading, or raises one of our errors. Called on a thread.
 Opener = Callable[[bytes], BinaryIO]
@@ -34,12 +31,12 @@ class Reader:
     """
 
     __slots__ = (
+        "_blocks",
         "_current",
         "_ended",
         "_error",
         "_lock",
         "_ready",
-        "_records",
         "container",
         "finished",
         "format",
@@ -57,7 +54,7 @@ class Reader:
         self.format = form
         self.has_state = has_state
         self._lock = trio.Lock()
-        self._records: Iterator[Record] | None = None
+        self._blocks: Iterator[Block] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -72,7 +69,7 @@ class Reader:
         self._ready: deque[Record] = deque()
         self._ended = False
         self._error: Exception | None = None
-        self._records = None
+        self._blocks = None
 
     def read_nowait(self, count: int | None = None) -> Any:
         """One record, or a list of `count`; `WOULD_WAIT` where they are not there yet."""
@@ -92,7 +89,7 @@ class Reader:
     def _finish(self) -> None:
         self.finished += 1
         self._ended = False
-        self._records = None
+        self._blocks = None
 
     async def read(self, queue: Queue, opener: Opener, count: int | None = None) -> Any:
         """The next (key, record), or a list of 1 to `count` of them from one file.
@@ -111,7 +108,7 @@ class Reader:
                 if self.started == self.finished:
                     self._current = await self._next_name(queue)
                     self.started += 1
-                    self._records = self._open(self._current, opener)
+                    self._blocks = self._open(self._current, opener)
                 await self._read_ahead()
             return self._take(count)
 
@@ -125,32 +122,25 @@ class Reader:
         text: bytes = name.item()
         return text
 
-    def _open(self, name: bytes, opener: Opener) -> Iterator[Record]:
+    def _open(self, name: bytes, opener: Opener) -> Iterator[Block]:
         if self.format is None:
-            yield name, name
+            yield [(name, name)]
             return
         with closing(opener(name)) as file:
             yield from self.format(file, name)
 
     async def _read_ahead(self) -> None:
         """Read a block of the current file; at its end the file is done with."""
-        records = self._records
-        if records is None:  # its state was restored while it had a file: as if its records were out
+        blocks = self._blocks
+        if blocks is None:  # its state was restored while it had a file: as if its records were out
             self._finish()
             return
-        ended: list[bool] = []
+        found: list[Block] = []
         errors: list[Exception] = []
-        block: list[Record] = []
 
         def read() -> None:
-            size = 0
             try:
-                for record in records:
-                    block.append(record)
-                    size += len(record[1])
-                    if size >= BLOCK_BYTES or len(block) >= BLOCK_RECORDS:
-                        return
-                ended.append(True)
+                found.extend(itertools.islice(blocks, 1))
             except (OpError, OSError, MemoryError) as error:
                 errors.append(error)
 
@@ -158,12 +148,14 @@ class Reader:
             read()
         else:
             await trio.to_thread.run_sync(read)
-        if records is not self._records:
+        if blocks is not self._blocks:
             return  # it was reset meanwhile
-        self._ready.extend(block)
         if errors:
             self._error = errors[0]
-        elif ended:
+        elif found:
+            self._ready.extend(found[0])
+            self._ended = self.has_state  # a file of these kinds is one record
+        else:
             self._ended = True
 
     def reset(self) -> None:

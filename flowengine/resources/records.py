@@ -1,27 +1,24 @@
-"""Files as sequences of (key, record): what the readers read, without a clock or an event loop.
+"""Files as blocks of (key, record): what the readers read, without a clock or an event loop.
 
-Each function takes an open file and yields until its end. All may block: they are run on threads. What
-a file claims about itself is checked before anything of the claimed size is allocated.
+Each function takes an open file and yields lists of records until its end. All may block: they are run on
+threads. What a file claims about itself is checked before anything of the claimed size is allocated.
+`tf_records` has the format with lengths and checksums.
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
-from flowengine.core.crc32c import crc32c, mask
-from flowengine.core.errors import DataLossError, InvalidArgumentError, ResourceExhaustedError
-
-#: Bytes of one record.
-RECORD_MAX: Final = 2**31
+from flowengine.core.errors import DataLossError, InvalidArgumentError
 
 _PIECE: Final = 256 * 1024
-_HEADER: Final = struct.Struct("<QI")
-_CRC: Final = struct.Struct("<I")
 
 Record: TypeAlias = tuple[bytes, bytes]
+
+#: Records that follow each other.
+Block: TypeAlias = list[Record]
 
 
 class Source(Protocol):
@@ -31,7 +28,7 @@ class Source(Protocol):
 
 
 #: From an open file and its name to its records.
-Format: TypeAlias = Callable[[BinaryIO, bytes], Iterator[Record]]
+Format: TypeAlias = Callable[[BinaryIO, bytes], Iterator[Block]]
 
 
 class Inflated:
@@ -74,10 +71,10 @@ class Inflated:
         return b"".join(parts)
 
     def _damaged(self, why: str) -> DataLossError:
-        return DataLossError(f"{_shown(self._name)}: damaged before offset {self._file.tell()}: {why}")
+        return DataLossError(f"{shown(self._name)}: damaged before offset {self._file.tell()}: {why}")
 
 
-def _shown(name: bytes) -> str:
+def shown(name: bytes) -> str:
     return name.decode("utf-8", "replace")
 
 
@@ -89,13 +86,13 @@ def source_of(file: BinaryIO, compression: str, name: bytes) -> Source:
 def checked_compression(compression: bytes) -> str:
     """ "", "ZLIB" or "GZIP"; InvalidArgumentError for others."""
     if compression not in (b"", b"NONE", b"ZLIB", b"GZIP"):
-        raise InvalidArgumentError(f"compression {_shown(compression)!r} is not one of '', 'ZLIB', 'GZIP'")
+        raise InvalidArgumentError(f"compression {shown(compression)!r} is not one of '', 'ZLIB', 'GZIP'")
     return "" if compression == b"NONE" else compression.decode()
 
 
-def _exactly(source: Source, count: int) -> bytes:
+def exactly(source: Source, count: int) -> bytes:
     """So many bytes, fewer at the end, in memory that grows with what there is."""
-    if count <= _PIECE:
+    if count <= 4 * _PIECE:
         return source.read(count)
     parts: list[bytes] = []
     while count:
@@ -107,70 +104,53 @@ def _exactly(source: Source, count: int) -> bytes:
     return b"".join(parts)
 
 
-def tf_records(source: Source, name: bytes) -> Iterator[Record]:
-    """Length, its checksum, the record, its checksum; the key is `name:offset`.
-
-    Raises DataLossError with file and offset for a checksum that does not fit and for a record cut off.
-    """
-    offset = 0
-    while True:
-        header = source.read(12)
-        if not header:
-            return
-        where = f"{_shown(name)}, record at offset {offset}: "
-        if len(header) < 12:
-            raise DataLossError(f"{where}truncated record: {len(header)} of 12 bytes of its header are there")
-        length, length_crc = _HEADER.unpack(header)
-        if mask(crc32c(header[:8])) != length_crc:
-            raise DataLossError(f"{where}corrupted record: the checksum of its length does not fit")
-        if length > RECORD_MAX:
-            raise ResourceExhaustedError(f"{where}it claims {length} bytes; the limit is {RECORD_MAX}")
-        data = _exactly(source, length + 4)
-        if len(data) < length + 4:
-            raise DataLossError(f"{where}truncated record: {len(data)} of {length + 4} bytes are there")
-        record = data[:length]
-        if mask(crc32c(record)) != _CRC.unpack_from(data, length)[0]:
-            raise DataLossError(f"{where}corrupted record: the checksum of its data does not fit")
-        yield b"%s:%d" % (name, offset), record
-        offset += 16 + length
-
-
-def lines(file: BinaryIO, name: bytes, skip: int = 0) -> Iterator[Record]:
-    """Lines without their ends; the key is `name:number`, counted from 1 and with those skipped."""
-    for number, line in enumerate(file, 1):
-        if number > skip:
-            if line.endswith(b"\n"):
-                line = line[:-1]
-            yield b"%s:%d" % (name, number), line.replace(b"\r", b"")
-
-
 def fixed_length(
     source: Source, name: bytes, *, header: int, record: int, footer: int, hop: int
-) -> Iterator[Record]:
+) -> Iterator[Block]:
     """Pieces of `record` bytes, each `hop` (0: `record`) after the last; the key is `name:number`.
 
     Raises DataLossError for a file without room for the header.
     """
-    if len(_exactly(source, header)) < header:
-        raise DataLossError(f"{_shown(name)}: shorter than its header of {header} bytes")
+    if len(exactly(source, header)) < header:
+        raise DataLossError(f"{shown(name)}: shorter than its header of {header} bytes")
     step = hop or record
+    least = record + footer
     held = b""
     number = 0
     while True:
-        held += _exactly(source, max(0, record + footer - len(held)))
-        if len(held) < record + footer:
-            return
-        yield b"%s:%d" % (name, number), held[:record]
-        number += 1
-        skipped = step - len(held)
-        held = held[step:]
+        more = exactly(source, max(least - len(held), _PIECE))
+        held += more
+        count = max(0, (len(held) - least) // step + 1)
+        if count:
+            yield [
+                (b"%s:%d" % (name, number + index), held[index * step : index * step + record])
+                for index in range(count)
+            ]
+            number += count
+        skipped = count * step - len(held)
+        held = held[count * step :]
         while skipped > 0:
             piece = len(source.read(min(skipped, _PIECE)))
             if not piece:
                 return
             skipped -= piece
+        if not more:
+            return
 
 
-def whole(file: BinaryIO, name: bytes) -> Iterator[Record]:
+def lines(file: BinaryIO, name: bytes, skip: int = 0) -> Iterator[Block]:
+    """Lines without their ends; the key is `name:number`, counted from 1 and with those skipped."""
+    number = 1
+    while found := file.readlines(_PIECE):
+        first = min(max(0, skip + 1 - number), len(found))
+        number += first
+        yield [
+            (b"%s:%d" % (name, index), (line[:-1] if line.endswith(b"\n") else line).replace(b"\r", b""))
+            for index, line in enumerate(found[first:], number)
+        ]
+        number += len(found) - first
+
+
+def whole(file: BinaryIO, name: bytes) -> Iterator[Block]:
     """All of the file; the key is its name."""
-    yield name, file.read()
+    yield [(name, file.read())]

@@ -45,7 +45,7 @@ class Engine:
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
         }
-        if script != "engine_flowengine.py":
+        if not script.endswith("_flowengine.py"):
             environment.pop("PYTHONPATH")
         with _held_to(cores):
             self._process = subprocess.Popen(

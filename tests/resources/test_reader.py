@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from flowengine.core.errors import (
 from flowengine.resources import records
 from flowengine.resources.queue_kinds import FIFOQueue
 from flowengine.resources.reader import Reader
+from flowengine.resources.tf_records import tf_records
 
 
 def _tf_record(data: bytes) -> bytes:
@@ -33,8 +35,12 @@ def _tf_record(data: bytes) -> bytes:
     return length + struct.pack("<I", mask(crc32c(length))) + data + struct.pack("<I", mask(crc32c(data)))
 
 
+def _flat(blocks: Iterator[records.Block]) -> list[records.Record]:
+    return [record for block in blocks for record in block]
+
+
 def _plain(data: bytes) -> list[records.Record]:
-    return list(records.tf_records(io.BytesIO(data), b"f"))
+    return _flat(tf_records(io.BytesIO(data), b"f"))
 
 
 @settings(deadline=None)
@@ -43,7 +49,7 @@ def test_tf_records_come_back(contents: list[bytes], compression: str) -> None:
     data = b"".join(map(_tf_record, contents))
     packed = zlib.compress(data) if compression == "ZLIB" else gzip.compress(data) if compression else data
     source = records.source_of(io.BytesIO(packed), compression, b"f")
-    found = list(records.tf_records(source, b"f"))
+    found = _flat(tf_records(source, b"f"))
     assert [record for _, record in found] == contents
     offsets = [sum(16 + len(c) for c in contents[:i]) for i in range(len(contents))]
     assert [key for key, _ in found] == [b"f:%d" % offset for offset in offsets]
@@ -58,6 +64,38 @@ def test_every_flipped_bit_is_seen(data: st.DataObject) -> None:
     bad[at // 8] ^= 1 << at % 8
     with pytest.raises(DataLossError, match=f"f, record at offset {0 if at < 8 * 21 else 21}: corrupted"):
         _plain(bytes(bad))
+
+
+@given(
+    st.lists(st.binary(max_size=40), min_size=1, max_size=9),
+    st.integers(1, 90),
+    st.data(),
+)
+def test_damage_hides_nothing_before_it_whatever_the_pieces(
+    contents: list[bytes], piece: int, data: st.DataObject
+) -> None:
+    good = b"".join(map(_tf_record, contents))
+    assert [r for _, r in _flat(tf_records(io.BytesIO(good), b"f", piece))] == contents
+    at = data.draw(st.integers(0, 8 * len(good) - 1))
+    bad = bytearray(good)
+    bad[at // 8] ^= 1 << at % 8
+    ends = list(itertools.accumulate(16 + len(c) for c in contents))
+    before = sum(end <= at // 8 for end in ends)
+    found: list[records.Record] = []
+    with pytest.raises(DataLossError, match=f"at offset {[0, *ends][before]}: corrupted"):
+        found.extend(itertools.chain.from_iterable(tf_records(io.BytesIO(bytes(bad)), b"f", piece)))
+    assert [record for _, record in found] == contents[:before]
+
+
+def test_large_pieces_are_checked_too() -> None:
+    contents = [bytes([i]) * (3000 * i) for i in range(40)]
+    good = b"".join(map(_tf_record, contents))
+    assert [r for _, r in _plain(good)] == contents
+    for at in (0, 11, 12, 300_000, 700_001, len(good) - 1):
+        bad = bytearray(good)
+        bad[at] ^= 4
+        with pytest.raises(DataLossError, match="corrupted"):
+            _plain(bytes(bad))
 
 
 @pytest.mark.parametrize("length", [1, 11, 12, 20])
@@ -81,7 +119,7 @@ def test_damaged_compression(compression: str) -> None:
     packed = zlib.compress(data) if compression == "ZLIB" else gzip.compress(data)
     for bad in (packed[:-9], b"\1\2\3" + packed):
         with pytest.raises(DataLossError, match="f: damaged before offset"):
-            list(records.tf_records(records.source_of(io.BytesIO(bad), compression, b"f"), b"f"))
+            _flat(tf_records(records.source_of(io.BytesIO(bad), compression, b"f"), b"f"))
 
 
 @given(st.binary(max_size=60), st.integers(0, 3), st.integers(1, 5), st.integers(0, 3), st.integers(0, 7))
@@ -92,11 +130,11 @@ def test_fixed_lengths(data: bytes, header: int, size: int, footer: int, hop: in
             list(pieces)
         return
     starts = range(header, len(data) - footer - size + 1, hop or size)
-    assert list(pieces) == [(b"f:%d" % i, data[s : s + size]) for i, s in enumerate(starts)]
+    assert _flat(pieces) == [(b"f:%d" % i, data[s : s + size]) for i, s in enumerate(starts)]
 
 
 def test_lines() -> None:
-    found = list(records.lines(io.BytesIO(b"one\r\ntwo\n\nlast"), b"f", skip=1))
+    found = _flat(records.lines(io.BytesIO(b"one\r\ntwo\n\nlast"), b"f", skip=1))
     assert found == [(b"f:2", b"two"), (b"f:3", b""), (b"f:4", b"last")]
 
 
@@ -141,7 +179,7 @@ async def test_reading_many(tmp_path: Path) -> None:
 
 async def test_good_records_come_before_the_damage(tmp_path: Path) -> None:
     def form(file: BinaryIO, name: bytes) -> Iterator[records.Record]:
-        return records.tf_records(file, name)
+        return tf_records(file, name)
 
     queue, names = _files(tmp_path, _tf_record(b"good") + b"bad", _tf_record(b"next"))
     reader = Reader("TFRecordReader", "r", "", form, False)

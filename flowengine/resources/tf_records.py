@@ -1,0 +1,133 @@
+"""TFRecord files: length, its checksum, the record, its checksum, and so on to the end.
+
+A file is read in pieces of a megabyte, and the checksums of all records of a piece are compared at once:
+with a message's first four bytes inverted and its checksum as it is before masking, each length and each
+record is a multiple of the checksum's polynomial, and so is the whole piece, just where nothing is damaged.
+Only in a piece that is damaged are the records looked at one by one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.crc32c import crc32c, is_multiple, mask
+from flowengine.core.errors import DataLossError, OpError, ResourceExhaustedError
+from flowengine.resources.records import Block, Source, exactly, shown
+
+#: Bytes of one record.
+RECORD_MAX: Final = 2**31
+#: Large enough for checking to go at the speed of memory, small enough to stay in the cache.
+PIECE: Final = 1024 * 1024
+
+_LENGTH: Final = struct.Struct("<Q")
+_HEADER: Final = struct.Struct("<QI")
+_CRC: Final = struct.Struct("<I")
+_MASK_DELTA: Final = np.uint32(0xA282EAD8)
+
+
+def tf_records(source: Source, name: bytes, piece: int = PIECE) -> Iterator[Block]:
+    """The records of a file; the key of each is `name:offset`.
+
+    Raises DataLossError with file and offset for a checksum that does not fit and for a record cut off,
+    and ResourceExhaustedError for one longer than `RECORD_MAX`, each after the records before it.
+    """
+    held = b""
+    offset = 0  # of what is held
+    wanted = piece
+    while True:
+        more = exactly(source, wanted)
+        held = held + more if held else more
+        starts, end = _frames(held)
+        if starts:
+            yield from _checked(held, starts, end, name, offset)
+            held = held[end:]
+            offset += end
+        if len(more) < wanted:
+            break
+        wanted = max(piece, _missing(held, name, offset))
+    if held:
+        missing = _missing(held, name, offset)
+        what = f"{len(held)} of 12 bytes of its header" if len(held) < 12 else f"{missing} bytes too few"
+        raise DataLossError(f"{_where(name, offset)}truncated record: {what} are there")
+
+
+def _where(name: bytes, offset: int) -> str:
+    return f"{shown(name)}, record at offset {offset}: "
+
+
+def _frames(data: bytes) -> tuple[list[int], int]:
+    """Where each complete record begins, lengths taken as they are, and where the last one ends."""
+    starts = []
+    position, limit = 0, len(data)
+    unpack = _LENGTH.unpack_from
+    while limit - position >= 16:
+        following = position + unpack(data, position)[0] + 16
+        if following > limit:
+            break
+        starts.append(position)
+        position = following
+    return starts, position
+
+
+def _missing(held: bytes, name: bytes, offset: int) -> int:
+    """Bytes that the record which begins here lacks, as far as can be told; its length must be right."""
+    if len(held) < 12:
+        return 12 - len(held)
+    length, length_crc = _HEADER.unpack_from(held)
+    if mask(crc32c(held[:8])) != length_crc:
+        raise DataLossError(
+            f"{_where(name, offset)}corrupted record: the checksum of its length does not fit"
+        )
+    if length > RECORD_MAX:
+        raise ResourceExhaustedError(
+            f"{_where(name, offset)}it claims {length} bytes; the limit is {RECORD_MAX}"
+        )
+    return max(0, int(length) + 16 - len(held))
+
+
+def _checked(data: bytes, starts: list[int], end: int, name: bytes, offset: int) -> Iterator[Block]:
+    """The records that begin at these places, those before a damaged one even then."""
+    ends = [*starts[1:], end]
+    if _intact(data, np.array(starts), np.array(ends)):
+        yield [
+            (b"%s:%d" % (name, offset + start), data[start + 12 : following - 4])
+            for start, following in zip(starts, ends, strict=True)
+        ]
+        return
+    block: Block = []
+    failure: OpError | None = None
+    for start, following in zip(starts, ends, strict=True):
+        try:
+            _missing(data[start : start + 12], name, offset + start)
+        except OpError as error:
+            failure = error
+            break
+        record = data[start + 12 : following - 4]
+        if mask(crc32c(record)) != _CRC.unpack_from(data, following - 4)[0]:
+            failure = DataLossError(
+                f"{_where(name, offset + start)}corrupted record: the checksum of its data does not fit"
+            )
+            break
+        block.append((b"%s:%d" % (name, offset + start), record))
+    if block:
+        yield block
+    if failure is not None:
+        raise failure
+
+
+def _intact(data: bytes, starts: Array, ends: Array) -> bool:
+    """Whether all checksums of these records fit; `starts` and `ends` are int64 [records]."""
+    octets = np.frombuffer(data, np.uint8, int(ends[-1])).copy()
+    # The four bytes from any place on, whatever its alignment.
+    words = np.ndarray((len(octets) - 3,), "<u4", octets.data, strides=(1,))
+    for fields in (starts + 8, ends - 4):
+        rotated = words[fields] - _MASK_DELTA
+        words[fields] = ~((rotated >> np.uint32(17)) | (rotated << np.uint32(15)))
+    for messages in (starts, starts + 12):
+        words[messages] = ~words[messages]
+    return is_multiple(octets)
