@@ -1,0 +1,1 @@
+"""Many processes: what a cluster is, its master and worker services, sessions that run at an address."""
