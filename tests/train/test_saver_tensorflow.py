@@ -1,0 +1,141 @@
+"""Checkpoints go both ways between this engine and TensorFlow, bit for bit, and so does a training run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowengine as fe
+from flowengine.core.arrays import to_array
+from flowengine.testing.recorded import open_case
+from flowengine.train.saveables import of_graph
+
+TENSORFLOW = os.environ.get("FLOWENGINE_TENSORFLOW_PYTHON")
+HERE = Path(__file__).resolve().parent
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        TENSORFLOW is None, reason="FLOWENGINE_TENSORFLOW_PYTHON names no Python with TensorFlow"
+    ),
+]
+
+MODELS = (
+    "alexnet_train",
+    "cond_in_while_grad",
+    "googlenet_train",
+    "lstm_lm_full",
+    "lstm_lm_sampled",
+    "mnist_mlp_fig1",
+    "nested_while_grad",
+    "seq2seq_attention_train",
+    "tp_rust_regression_old",
+    "whitepaper_fig1",
+    "word2vec_nce_sgd",
+    "word2vec_sampled_adagrad",
+)
+
+
+def in_tensorflow(script: str, *arguments: str | Path) -> str:
+    assert TENSORFLOW is not None
+    command = [TENSORFLOW, str(HERE / script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def graph_of(meta_graph: str | Path) -> fe.Graph:
+    return fe.Graph.from_graph_def(Path(meta_graph).read_bytes())
+
+
+def bits(value: Any) -> Any:
+    array = to_array(value)
+    if array.dtype.hasobject:
+        return [element.hex() for element in array.reshape(-1)]
+    return array.tobytes().hex()
+
+
+async def kept(session: fe.Session, saver: fe.train.Saver) -> dict[str, Any]:
+    """{name: [dtype, shape, elements as text]} of what the session's variables hold."""
+    held = {}
+    for each in saver._saveables(session) or ():
+        variable = each.find(session.resources)
+        assert variable is not None
+        value = to_array(variable.read())
+        held[each.text] = [each.dtype.name, list(value.shape), bits(value)]
+    return held
+
+
+async def trained(folder: Path, target: Path) -> dict[str, Any]:
+    """Initialise and train a recorded model by one step, save it as `ours`; what was saved."""
+    case = open_case(str(folder))
+    timing = json.loads((folder / "case.json").read_text())["timing"]
+    async with fe.Session(fe.Graph.from_graph_def(case.graph)) as session:
+        for number in (*timing["setup"], timing["run"]):
+            run = case.runs[number]
+            await session.run(run.fetches, run.feeds, targets=run.targets)
+        set_here = [
+            each.node
+            for each in of_graph(session.graph)
+            if (variable := each.find(session.resources)) is not None and variable.is_initialized
+        ]
+        saver = fe.train.Saver(set_here)
+        await saver.save(session, target / "ours")
+        (target / "names.json").write_text(json.dumps(set_here))
+        return await kept(session, saver)
+
+
+async def test_models_cross_over_bit_for_bit(shared: Path, tmp_path: Path) -> None:
+    zoo = shared / "zoo" / "open"
+    ours = {}
+    for name in MODELS:
+        (tmp_path / name).mkdir()
+        ours[name] = await trained(zoo / name, tmp_path / name)
+        assert ours[name]
+    done = in_tensorflow("zoo_in_tensorflow.py", zoo, tmp_path, *MODELS)
+    assert done.split() == list(MODELS)
+    for name in MODELS:
+        folder = tmp_path / name
+        assert json.loads((folder / "ours.json").read_text()) == ours[name], name
+        theirs = json.loads((folder / "theirs.json").read_text())
+        saver = fe.train.Saver.from_meta_graph(folder / "theirs.meta")
+        graph = graph_of(folder / "theirs.meta")
+        async with fe.Session(graph) as session:
+            assert not saver.runs_nodes(session)
+            await saver.restore(session, folder / "theirs")
+            assert await kept(session, saver) == theirs, name
+        async with fe.Session(graph) as session:  # as TensorFlow does it
+            feeds = {"cross/Const:0": str(folder / "theirs").encode()}
+            await session.run((), feeds, targets=["cross/restore_all"])
+            assert await kept(session, saver) == theirs, name
+
+
+async def test_a_run_that_changes_hands_has_the_losses_of_one_that_does_not(tmp_path: Path) -> None:
+    """50 steps there, 50 here, 50 there again."""
+    whole, shared_run = tmp_path / "whole", tmp_path / "shared"
+    uninterrupted = json.loads(in_tensorflow("train_in_tensorflow.py", whole, "150").splitlines()[-1])
+    first = json.loads(in_tensorflow("train_in_tensorflow.py", shared_run, "50").splitlines()[-1])
+    state = fe.train.get_checkpoint_state(str(shared_run))
+    assert state is not None
+    meta_graph = f"{state.latest}.meta"
+    saver = fe.train.Saver.from_meta_graph(meta_graph)
+    second = []
+    async with fe.Session(graph_of(meta_graph)) as session:
+        await saver.restore(session, shared_run)
+        async with fe.train.save_every(
+            saver, session, shared_run / "model.ckpt", steps=20, global_step="global_step"
+        ) as saves:
+            for _ in range(50):
+                loss = await session.run("loss:0", targets=["train"])
+                second.append(float(loss))
+                await saves.after_step()
+    assert saves.latest == str(shared_run / "model.ckpt-100")
+    third = json.loads(in_tensorflow("train_in_tensorflow.py", shared_run, "50").splitlines()[-1])
+    losses = [*first, *second, *third]
+    assert losses == uninterrupted
+    assert losses[-1] < losses[0] / 2
