@@ -1,12 +1,11 @@
 """Batch normalisation in its versions with gradients, and local response normalisation.
 
 Statistics are in float32 whatever the type of the features. A large batch is walked over in blocks of
-rows, so that what is centred and squared stays in cache.
+rows (`channels`), so that what is centred and squared stays in cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +14,11 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import float32, float64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
+from flowengine.kernels.channels import Blocks
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.ufuncs import by_channel, channel_sums, float_kernel, shape_text
+from flowengine.kernels.ufuncs import float_kernel, shape_text
 from flowengine.kernels.windows import from_channels_last, is_channels_first, to_channels_last
 
-#: Elements of a block of rows.
-_BLOCK: Final = 1 << 16
 #: Channels up to which neighbours are summed by a matrix product.
 _BAND_MAX: Final = 256
 
@@ -29,12 +27,6 @@ def _rows(x: Array, channels_first: bool) -> Array:
     """(N, ..., C) or (N, C, ...) as float32 (rows, C)."""
     last = to_channels_last(x, channels_first)
     return np.ascontiguousarray(last, np.float32).reshape(-1, last.shape[-1])
-
-
-def _parts(rows: Array) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(rows.shape[1], 1))
-    for start in range(0, rows.shape[0], step):
-        yield slice(start, start + step)
 
 
 def _restored(rows: Array, like: Array, channels_first: bool) -> Array:
@@ -55,30 +47,58 @@ def _check(x: Array, first: bool, **vectors: Array) -> None:
             )
 
 
-def _statistics(rows: Array) -> tuple[Array, Array]:
-    """Mean and mean squared deviation of each column."""
-    share = np.float32(1) / np.float32(rows.shape[0])
-    # Far from 0 the last bit of the mean shows in what is centred by it: rounded as TensorFlow rounds.
-    mean = channel_sums(rows) * share
-    squares = np.zeros_like(mean)
-    for part in _parts(rows):
-        block = rows[part]
-        centred = by_channel(np.subtract, block, mean, np.empty_like(block))
-        np.multiply(centred, centred, out=centred)
-        squares += channel_sums(centred)
-    return mean, squares * share
-
-
 def _normalized(
     rows: Array, mean: Array, variance: Array, scale: Array, offset: Array, epsilon: float
 ) -> Array:
-    factor = scale / np.sqrt(variance + np.float32(epsilon))
     result = np.empty_like(rows)
-    for part in _parts(rows):
-        block = by_channel(np.subtract, rows[part], mean, result[part])
-        by_channel(np.multiply, block, factor, block)
-        by_channel(np.add, block, offset, block)
+    blocks = Blocks(*rows.shape)
+    means = blocks.vector(mean)
+    factors = blocks.vector(scale / np.sqrt(variance + np.float32(epsilon)))
+    offsets = blocks.vector(offset)
+
+    def work(number: int, part: slice, repeat: int) -> None:
+        block = blocks.long(result, part, repeat)
+        np.subtract(blocks.long(rows, part, repeat), means[repeat], out=block)
+        np.multiply(block, factors[repeat], out=block)
+        np.add(block, offsets[repeat], out=block)
+
+    blocks.run(work)
     return result
+
+
+def _normalized_by_itself(
+    rows: Array, scale: Array, offset: Array, epsilon: float
+) -> tuple[Array, Array, Array]:
+    """What `_normalized` gives with the rows' own statistics; and these: mean, mean squared deviation."""
+    blocks = Blocks(*rows.shape)
+    share = np.float32(1) / np.float32(rows.shape[0])
+    # Far from 0 the last bit of the mean shows in what is centred by it: rounded as TensorFlow rounds.
+    mean = blocks.sums(lambda p, r: np.add.reduce(blocks.long(rows, p, r), 0), np.float32) * share
+    means = blocks.vector(mean)
+    result = np.empty_like(rows)
+
+    def squares(part: slice, repeat: int) -> Array:
+        centred = blocks.long(result, part, repeat)
+        np.subtract(blocks.long(rows, part, repeat), means[repeat], out=centred)
+        return _products(centred, centred)
+
+    variance = blocks.sums(squares, np.float32) * share
+    factors = blocks.vector(scale / np.sqrt(variance + np.float32(epsilon)))
+    offsets = blocks.vector(offset)
+
+    def work(number: int, part: slice, repeat: int) -> None:
+        block = blocks.long(result, part, repeat)
+        np.multiply(block, factors[repeat], out=block)
+        np.add(block, offsets[repeat], out=block)
+
+    blocks.run(work)
+    return result, mean, variance
+
+
+def _products(x: Array, y: Array) -> Array:
+    """The sums of the columns of x y: products are added as they are made."""
+    sums: Array = np.einsum("rx,rx->x", x, y)
+    return sums
 
 
 @kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", fresh=True)
@@ -103,10 +123,9 @@ def fused_batch_norm(
             unknown = np.full(scale.shape, np.nan, np.float32)
             outputs = (np.empty(x.shape, x.dtype), unknown, unknown.copy(), unknown.copy(), unknown.copy())
         else:
-            batch_mean, biased = _statistics(rows)
+            y, batch_mean, biased = _normalized_by_itself(rows, scale, offset, attrs["epsilon"])
             count = rows.shape[0]
             unbiased = biased * np.float32(count / max(count - 1, 1))
-            y = _normalized(rows, batch_mean, biased, scale, offset, attrs["epsilon"])
             outputs = (_restored(y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
     else:
         _check(x, first, estimated_mean=mean, estimated_variance=variance)
@@ -127,28 +146,37 @@ def _batch_norm_grad(
         )
     rows, upstream = _rows(x, first), _rows(gradient, first)
     inverse = np.float32(1) / np.sqrt(variance + np.float32(attrs["epsilon"]))
-    offset_backprop = channel_sums(upstream)
-    along = np.zeros_like(offset_backprop)
-    for part in _parts(rows):
-        block = rows[part]
-        centred = by_channel(np.subtract, block, mean, np.empty_like(block))
-        np.multiply(centred, upstream[part], out=centred)
-        along += channel_sums(centred)
-    scale_backprop = along * inverse
-    factor = scale * inverse
+    blocks = Blocks(*rows.shape)
     result = np.empty_like(rows)
-    if attrs["is_training"] and rows.shape[0]:
+    means = blocks.vector(mean)
+    offset_backprop = blocks.sums(lambda p, r: np.add.reduce(blocks.long(upstream, p, r), 0), np.float32)
+
+    def products(part: slice, repeat: int) -> Array:
+        centred = blocks.long(result, part, repeat)
+        np.subtract(blocks.long(rows, part, repeat), means[repeat], out=centred)
+        return _products(centred, blocks.long(upstream, part, repeat))
+
+    along = blocks.sums(products, np.float32)
+    scale_backprop = along * inverse
+    factors = blocks.vector(scale * inverse)
+    is_training = attrs["is_training"] and rows.shape[0] > 0
+    if is_training:
         count = np.float32(rows.shape[0])
-        mean_upstream = offset_backprop / count
-        slope = along * inverse * inverse / count
-        for part in _parts(rows):
-            block = by_channel(np.subtract, rows[part], mean, result[part])
-            by_channel(np.multiply, block, slope, block)
-            np.subtract(upstream[part], block, out=block)
-            by_channel(np.subtract, block, mean_upstream, block)
-            by_channel(np.multiply, block, factor, block)
-    else:
-        by_channel(np.multiply, upstream, factor, result)
+        mean_upstream = blocks.vector(offset_backprop / count)
+        slopes = blocks.vector(along * inverse * inverse / count)
+
+    def work(number: int, part: slice, repeat: int) -> None:
+        block, arrived = blocks.long(result, part, repeat), blocks.long(upstream, part, repeat)
+        if not is_training:
+            np.multiply(arrived, factors[repeat], out=block)
+            return
+        # `block` holds the centred features.
+        np.multiply(block, slopes[repeat], out=block)
+        np.subtract(arrived, block, out=block)
+        np.subtract(block, mean_upstream[repeat], out=block)
+        np.multiply(block, factors[repeat], out=block)
+
+    blocks.run(work)
     reserved = np.zeros((), np.float32)
     return _restored(result, x, first), scale_backprop, offset_backprop, reserved, reserved.copy()
 

@@ -136,7 +136,7 @@ def blend(condition: Any, x: Any, y: Any) -> Any:
 
 
 #: Length to which a short vector is repeated before it is combined with rows.
-_TILE: Final = 2048
+_TILE: Final = 8192
 
 
 def by_channel(ufunc: Any, rows: Any, vector: Any, out: Any) -> Any:
