@@ -19,6 +19,7 @@ from flowengine.build.graph import Graph
 from flowengine.build.tensor import Tensor
 from flowengine.core import dtypes as dt
 from flowengine.core.dtypes import DType
+from flowengine.testing.random_recurrence import Recurrence
 
 #: Type and shape.
 Kind: TypeAlias = tuple[DType, tuple[int, ...]]
@@ -65,6 +66,8 @@ class GraphWriter:
         self._statements: list[Callable[[_Block], None]] = [self._write_op] * 6
         self._statements += [self._write_constant, self._write_split, self._write_tensor_array]
         self._statements += [self._write_conditional] * conditionals + [self._write_loop] * loops
+        if loops:
+            self._statements.append(self._write_there_and_back)
         self._statements += [self._write_division] * 8 * failing
         self._root = _Block(self.graph, depth=0)
 
@@ -286,6 +289,20 @@ class GraphWriter:
         return None
 
     # -- loops --------------------------------------------------------------------------------------
+
+    def _write_there_and_back(self, block: _Block) -> None:
+        if block.depth == 0:
+            return self._write_op(block)
+        if all(kind[0] is dt.bool_ for _, kind in block.values):
+            return self._write_op(block)
+        pair = Recurrence(
+            self.graph,
+            self._draw,
+            lambda: _Block(self.graph, block.depth - 1),
+            self._write_block,
+            self._pick_kind,
+        )
+        return pair.write(block)
 
     def _write_loop(self, block: _Block) -> None:
         if block.depth == 0:
