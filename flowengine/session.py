@@ -27,6 +27,8 @@ from flowengine.core.errors import (
 )
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.core.targets import opener_for
+from flowengine.devices.device import DeviceRegistry, DeviceSet
+from flowengine.devices.load import DEVICES
 from flowengine.ir.frames import ENTER_OPS, FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
@@ -35,21 +37,24 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
+from flowengine.passes.partition import partition
 from flowengine.passes.pipeline import prepare
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble, FetchPlan, port_of
 from flowengine.runtime.functions import FunctionTable
+from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
+from flowengine.runtime.placing import Placer, SessionPlacer
 from flowengine.runtime.plan import kernel_summary
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.values import FeedSpec, FetchSpec
+from flowengine.transport.rendezvous import LocalRendezvous
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512
 #: Before this producer version a Placeholder of unknown shape was written with an empty one.
 _SHAPED_PLACEHOLDERS: Final = 24
 _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
-_DEVICE: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 class _Prepared:
@@ -58,7 +63,11 @@ class _Prepared:
     __slots__ = ("assemble", "feeds", "fetches", "plan")
 
     def __init__(
-        self, plan: TieredPlan, feeds: list[FeedSpec], fetches: list[FetchSpec], assemble: Assemble
+        self,
+        plan: TieredPlan | PartitionedPlan,
+        feeds: list[FeedSpec],
+        fetches: list[FetchSpec],
+        assemble: Assemble,
     ) -> None:
         self.plan = plan
         self.feeds = feeds
@@ -73,6 +82,9 @@ class Session:
     target      "" for this process; "scheme://address" where that scheme is registered
     config      settings; see `Config`
     resources   a resource manager shared with other sessions, else one of its own
+    kernels     what computes, instead of this package's kernels
+    devices     the device types that it may use, instead of this package's
+    placer      what says on which device each node runs, instead of the session's own choice
 
     Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step.
     """
@@ -85,6 +97,8 @@ class Session:
         config: Config | None = None,
         resources: ResourceManager | None = None,
         kernels: KernelRegistry | None = None,
+        devices: DeviceRegistry | None = None,
+        placer: Placer | None = None,
     ) -> None:
         self.graph: Graph = graph if graph is not None else BuildGraph()
         self.config = config if config is not None else Config()
@@ -93,8 +107,17 @@ class Session:
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
         self._owns_resources = resources is None
         self.resources = resources if resources is not None else ResourceManager()
+        #: Where nodes may run.
+        self.devices: DeviceSet = (devices if devices is not None else DEVICES).make(
+            self._settings.device_count, self._settings.device_memory_limits
+        )
         self._kernels = kernels if kernels is not None else kernel_registry(self._settings.kernel_provider)
-        self._runner = StepRunner(self.resources, self._settings, _DEVICE)
+        self._runner = StepRunner(self.resources, self._settings, self.devices.default)
+        self._partitions = PartitionRunner(
+            self._runner, LocalRendezvous, compiles=self._settings.compiles_plans
+        )
+        self._compiles = self._settings.compiles_plans
+        self._placer: Placer = placer if placer is not None else SessionPlacer(self.devices)
         self._plans: dict[Any, _Prepared] = {}
         self._version = -1
         self._frames: dict[str, FramePath] | None = None
@@ -181,7 +204,11 @@ class Session:
         feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         timeout = None if options is None else options.timeout_seconds
         tiers = prepared.plan
-        if self._settings.compile_hot_plans:
+        if isinstance(tiers, PartitionedPlan):
+            results, hot = await self._partitions.run(tiers, feeds, timeout, run_metadata)
+            for part in hot:
+                self._compile(part)
+        elif self._compiles:
             plan = tiers.choose(feeds)
             started = perf_counter()
             results = await self._runner.run(plan, feeds, timeout, run_metadata)
@@ -228,13 +255,23 @@ class Session:
         for port in request.ports:
             self._check_frame(port, "fetched")
         context = self._context(feed_ports, request)
-        plan = TieredPlan(prepare(graph, context), context, self._kernels, self._function_table())
+        plan = self._plan(prepare(graph, context), context)
         return _Prepared(
             plan,
             [self._feed_spec(port) for port in feed_ports],
             [FetchSpec(str(port), self._dtype(port)) for port in request.ports],
             request.assemble,
         )
+
+    def _plan(self, graph: Graph, context: PassContext) -> TieredPlan | PartitionedPlan:
+        """The plan of a graph that passes have gone over: cut by device where it is on several."""
+        functions = self._function_table()
+        if len(self.devices) > 1:
+            placement = self._placer(graph, context)
+            if any(device != self.devices.default.name for device in placement.values()):
+                cut = partition(graph, context, placement, self.devices.incarnations)
+                return PartitionedPlan(cut, context, self.devices, self._kernels, functions)
+        return TieredPlan(graph, context, self._kernels, functions)
 
     def _context(self, feeds: Sequence[OutputPort] = (), request: FetchPlan | None = None) -> PassContext:
         return PassContext(
@@ -341,6 +378,8 @@ class Session:
         `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into.
         """
         tiers = self._prepare(fetches, list(feeds), targets).plan
+        if isinstance(tiers, PartitionedPlan):
+            return tiers.explain(dot=dot, source=source)
         plan = tiers.interpreted
         if source:
             tiers.compile()
@@ -363,6 +402,7 @@ class Session:
             await self._remote.close()
         self._runner.cancel_all()
         self._plans.clear()
+        self._partitions.close()
         if self._owns_resources:
             self.resources.close()
 

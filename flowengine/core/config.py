@@ -10,14 +10,21 @@
 | compile_hot_plans | FLOWENGINE_COMPILE_HOT_PLANS | true |
 | kernel_provider | FLOWENGINE_KERNEL_PROVIDER | "auto" |
 | sync_checkpoints | FLOWENGINE_SYNC_CHECKPOINTS | true |
+| device_count | FLOWENGINE_DEVICE_COUNT | one CPU |
+| device_memory_limits | FLOWENGINE_DEVICE_MEMORY_LIMITS | none |
+| count_allocations | FLOWENGINE_COUNT_ALLOCATIONS | false |
+| schedule_receives | FLOWENGINE_SCHEDULE_RECEIVES | true |
+| compress_transfers | FLOWENGINE_COMPRESS_TRANSFERS | none |
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from flowengine.core import device_config
 from flowengine.core.errors import InvalidArgumentError
 
 #: What the ops of a graph may do with files: anything, read only, or nothing.
@@ -42,6 +49,14 @@ class Config:
                                   "onednn": fail where it is not there
     sync_checkpoints              a checkpoint counts once it has reached the disk; False leaves that to the
                                   operating system, which is faster and safe against all but its own crash
+    device_count                  {device type: how many}, such as {"CPU": 4}; a type that is not named has
+                                  as many as there are, and of CPUs there is one
+    device_memory_limits          {device type or name: bytes}, such as {"CPU:1": 1 << 30}: bound on what is
+                                  alive in the memory of a device, variables included
+    count_allocations             count what is alive on each device although there is no limit
+    schedule_receives             receive a tensor from another device late, when it is soon to be used
+    compress_transfers            send float32 between devices at half the size, losing precision: True for
+                                  every tensor, or the name scopes of the nodes whose tensors may lose it
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -54,6 +69,11 @@ class Config:
     compile_hot_plans: bool | None = None
     kernel_provider: str | None = None
     sync_checkpoints: bool | None = None
+    device_count: Mapping[str, int] | None = None
+    device_memory_limits: Mapping[str, int] | None = None
+    count_allocations: bool | None = None
+    schedule_receives: bool | None = None
+    compress_transfers: bool | Sequence[str] | None = None
 
     def resolved(self) -> Settings:
         """Every field filled in."""
@@ -83,6 +103,19 @@ class Config:
             compile_hot_plans=_flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
             kernel_provider=provider,
             sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
+            device_count=device_config.numbers(
+                self.device_count, _text("DEVICE_COUNT", ""), _name(self.device_count, "DEVICE_COUNT")
+            ),
+            device_memory_limits=device_config.numbers(
+                self.device_memory_limits,
+                _text("DEVICE_MEMORY_LIMITS", ""),
+                _name(self.device_memory_limits, "DEVICE_MEMORY_LIMITS"),
+            ),
+            count_allocations=_flag(self.count_allocations, "COUNT_ALLOCATIONS", default=False),
+            schedule_receives=_flag(self.schedule_receives, "SCHEDULE_RECEIVES"),
+            compress_transfers=device_config.scopes(
+                self.compress_transfers, _text("COMPRESS_TRANSFERS", ""), "compress_transfers"
+            ),
         )
 
 
@@ -98,6 +131,24 @@ class Settings:
     compile_hot_plans: bool
     kernel_provider: str = "auto"
     sync_checkpoints: bool = True
+    device_count: Mapping[str, int] = field(default_factory=dict)
+    device_memory_limits: Mapping[str, int] = field(default_factory=dict)
+    count_allocations: bool = False
+    schedule_receives: bool = True
+    #: Name scopes; "" is everything.
+    compress_transfers: tuple[str, ...] = ()
+
+    @property
+    def compiles_plans(self) -> bool:
+        """Whether hot plans become generated Python, inside of which nothing is counted."""
+        return self.compile_hot_plans and not self.counts_allocations
+
+    @property
+    def counts_allocations(self) -> bool:
+        """Whether anything asks what tensors hold."""
+        return (
+            self.count_allocations or self.memory_limit_bytes is not None or bool(self.device_memory_limits)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +166,10 @@ class RunMetadata:
     items          nodes of the plan, executed or found dead (loop bodies counted once)
     heavy_items    kernels that ran on a worker thread
     async_items    kernels that had to wait in a trio task
-    peak_bytes     most bytes of tensors alive at once, counted only under a memory limit
+    peak_bytes     most bytes of tensors alive at once; counted only under a limit or `count_allocations`
+    devices        {name of a device that took part: the same for what is in its memory, variables included}
+    transfers      {"edge -> device": (how often a tensor was sent there, its bytes in all)}
+    bytes_saved    what lossy compression took off the bytes sent
     """
 
     wall_seconds: float = 0.0
@@ -123,11 +177,19 @@ class RunMetadata:
     heavy_items: int = 0
     async_items: int = 0
     peak_bytes: int | None = None
+    devices: dict[str, int | None] = field(default_factory=dict)
+    transfers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    bytes_saved: int = 0
     details: dict[str, Any] = field(default_factory=dict)
 
 
 def _variable(name: str) -> str:
     return f"FLOWENGINE_{name}"
+
+
+def _name(given: object, name: str) -> str:
+    """What an error calls a setting: the field if that was given, else the variable."""
+    return _variable(name) if given is None else name.lower()
 
 
 def _text(name: str, default: str) -> str:
@@ -144,11 +206,13 @@ def _integer(name: str) -> int | None:
         raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a whole number") from None
 
 
-def _flag(given: bool | None, name: str) -> bool:
+def _flag(given: bool | None, name: str, *, default: bool = True) -> bool:
     if given is not None:
         return given
     text = os.environ.get(_variable(name), "").strip().lower()
-    if text in ("", "1", "true", "yes", "on"):
+    if not text:
+        return default
+    if text in ("1", "true", "yes", "on"):
         return True
     if text in ("0", "false", "no", "off"):
         return False

@@ -162,6 +162,11 @@ class DeviceSet:
         return tuple(self._by_name)
 
     @property
+    def incarnations(self) -> Mapping[str, int]:
+        """{name: number of its present life}, in the order of the devices."""
+        return {device.name: device.incarnation for device in self._devices}
+
+    @property
     def types(self) -> tuple[str, ...]:
         """Each type once, in the order of the devices."""
         return tuple(dict.fromkeys(device.type for device in self._devices))

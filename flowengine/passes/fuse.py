@@ -61,7 +61,8 @@ _CALLS_MIN: Final = 2
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | frozenset({"RefSwitch", "RefMerge", "LoopCond"})
 #: Ops whose outputs' shapes depend on which way a step goes.
 _UNCERTAIN: Final = _CONTROL | SWITCH_OPS | MERGE_OPS
-_OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"})
+_TRANSFERS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
+_OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"}) | _TRANSFERS
 
 
 def fuse(
@@ -303,7 +304,9 @@ class _Fusing:
 
     def _waits(self, unit: Unit) -> bool:
         node = unit.node
-        return node is None or any(kernel.is_async for kernel in self.kernels.candidates(node.op))
+        if node is None or node.op in _TRANSFERS:
+            return True
+        return any(kernel.is_async for kernel in self.kernels.candidates(node.op))
 
     def _broken(
         self, members: Sequence[Unit], group_of: Mapping[str, int], of_port: Mapping[OutputPort, Conditions]

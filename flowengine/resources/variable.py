@@ -85,6 +85,10 @@ class Variable:
             raise self.uninitialized()
         return array if array.ndim else array[()]
 
+    def held(self) -> Array | None:
+        """The array as it is kept, for whoever counts memory; None while nothing has been assigned."""
+        return self._array
+
     def is_lent(self) -> bool:
         """Whether a value that `read` returned, or a view of one, is still alive."""
         return self._array is not None and getrefcount(self._array) > _ALONE

@@ -62,7 +62,6 @@ class Executor:
         "_callbacks",
         "_context",
         "_deadline",
-        "_exchange",
         "_ending",
         "_exchange",
         "_interrupt",
@@ -170,7 +169,7 @@ class Executor:
                     self._record(error)
                     nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            self._record(_first(group))
+            self._record(first_of(group))
         finally:
             self._nursery = None
         if self._interrupt is not None and not isinstance(self._interrupt, trio.Cancelled):
@@ -394,7 +393,7 @@ class Executor:
                 self._meter.check_before(item, args)
             outputs = item.function(*_grouped(item, args), **(self._keywords if item.takes_context else {}))
             if self._meter is not None:
-                self._meter.count(item, outputs)
+                self._meter.count(item, outputs, args)
         except Exception as error:
             raise self._failure(error, item, iteration, args) from error
         args.clear()
@@ -632,7 +631,7 @@ class Executor:
             result, job.result = job.result, None
             if self._meter is not None:
                 try:
-                    self._meter.count(item, result)
+                    self._meter.count(item, result, job.arguments)
                 except OpError as error:
                     raise self._failure(error, item, iteration, job.arguments) from None
             job.arguments = ()
@@ -791,7 +790,7 @@ def _bytes_of(args: list[Any]) -> int:
     return sum(value.nbytes for value in args if isinstance(value, np.ndarray) and value.dtype != object)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The exception that matters most in a group: an interrupt before anything else."""
     leaves: list[BaseException] = []
     stack: list[BaseException] = [group]

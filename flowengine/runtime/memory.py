@@ -1,47 +1,42 @@
-"""The memory limit of a step: what its tensors hold, and a refusal before the bound is passed.
+"""The memory of a step: what its tensors hold, and a refusal before a bound is passed.
 
-Only a session with `Config(memory_limit_bytes=...)` pays for this. Two looks are taken at each kernel:
-before it runs, at the size that the op's shape function gives for its actual inputs, so that one absurd
-Fill allocates nothing; and after it, at the memory that its outputs own, which is counted until the last
-reference to it goes.
+Only a session with a limit, or one that counts allocations, pays for this. Two looks are taken at each
+kernel: before it runs, at the size that the op's shape function gives for its actual inputs, so that one
+absurd Fill allocates nothing; and after it, at the memory that its outputs own, which is counted until the
+last reference to it goes. The step has a ledger, and each device one of its own, which counts variables too
+and outlives the step.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from flowengine.core.errors import OpError, ResourceExhaustedError
+from flowengine.core.errors import OpError
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.device import Device
 from flowengine.ops.concrete import ConcreteInputs
+from flowengine.resources.variable import Variable
 from flowengine.runtime.items import Item
-
-#: How many of the largest tensors an error names.
-_NAMED = 3
 
 
 class MemoryMeter:
-    """Bytes of the tensors that one step's kernels have made and that are still alive.
+    """Counts what the kernels of one step on one device make and hold."""
 
-    live, peak   bytes now, and at most so far
-    """
-
-    def __init__(self, limit_bytes: int, producer: int) -> None:
-        self.limit_bytes = limit_bytes
-        self.live = 0
-        self.peak = 0
+    def __init__(self, step: Ledger, device: Device, producer: int) -> None:
+        """`step` is the ledger of the whole step; partitions of one step share it."""
+        self.step = step
+        self._device = device
+        self._ledgers = (step, device.ledger)
         self._producer = producer
-        #: {id of an array that owns its memory: (its bytes, the node that made it, a weak reference)}
-        self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
 
     def check_before(self, item: Item, inputs: Sequence[Any]) -> None:
         """ResourceExhaustedError if the outputs, as far as their shapes are known, would not fit.
 
         The inputs are alive while the kernel runs, whatever becomes of them afterwards.
         """
+        if all(ledger.limit_bytes is None for ledger in self._ledgers):
+            return
         op_def = item.node.op_def
         if op_def is None or op_def.shape is None:
             return
@@ -51,44 +46,29 @@ class MemoryMeter:
             return  # the kernel itself says what is wrong with its inputs
         wanted = 0
         for shape, dtype in zip(shapes, item.node.output_types, strict=False):
-            wanted += (shape.num_elements() or 0) * dtype.size
-        if self.live + wanted > self.limit_bytes:
-            raise self._exhausted(wanted)
+            if not dtype.is_ref:
+                wanted += (shape.num_elements() or 0) * dtype.size
+        for ledger in self._ledgers:
+            ledger.check(wanted)
 
-    def count(self, item: Item, outputs: Any) -> None:
-        """Count what a kernel returned; ResourceExhaustedError if the step now holds too much."""
-        for value in _arrays(outputs):
-            owner = value
-            while isinstance(owner.base, np.ndarray):
-                owner = owner.base
-            key = id(owner)
-            if key in self._owners or not owner.flags.owndata:
-                continue
-            size = owner.nbytes
-            reference = weakref.ref(owner, partial(self._forget, key))
-            self._owners[key] = (size, item.name, reference)
-            self.live += size
-        self.peak = max(self.peak, self.live)
-        if self.live > self.limit_bytes:
-            raise self._exhausted(0)
+    def count(self, item: Item, outputs: Any, inputs: Sequence[Any] = ()) -> None:
+        """Count what a kernel returned, and what a variable among its inputs came to hold.
 
-    def _forget(self, key: int, _: object) -> None:
-        size, _, _ = self._owners.pop(key)
-        self.live -= size
+        Raises ResourceExhaustedError if that is too much.
+        """
+        for value in outputs if isinstance(outputs, tuple) else (outputs,):
+            owned = self._device.owner_of(value)
+            if owned is not None:
+                for ledger in self._ledgers:
+                    ledger.hold(*owned, item.name)
+        if item.mutates:
+            for value in inputs:
+                if isinstance(value, Variable):
+                    self._count_variable(value)
+        for ledger in self._ledgers:
+            ledger.check()
 
-    def _exhausted(self, wanted: int) -> ResourceExhaustedError:
-        largest = sorted(self._owners.values(), key=lambda entry: -entry[0])[:_NAMED]
-        holders = "; ".join(f"'{name}' holds {size:,}" for size, name, _ in largest) or "nothing yet"
-        asked = f"{wanted:,} bytes are wanted for its outputs and " if wanted else ""
-        return ResourceExhaustedError(
-            f"{asked}{self.live:,} bytes are in use, the limit is {self.limit_bytes:,} "
-            f"(memory_limit_bytes); the largest tensors: {holders}"
-        )
-
-
-def _arrays(outputs: Any) -> Iterable[Any]:
-    if isinstance(outputs, np.ndarray):
-        return (outputs,)
-    if isinstance(outputs, tuple):
-        return tuple(value for value in outputs if isinstance(value, np.ndarray))
-    return ()
+    def _count_variable(self, variable: Variable) -> None:
+        owned = self._device.owner_of(variable.held())
+        if owned is not None:
+            self._device.ledger.hold(*owned, variable.name)

@@ -11,6 +11,8 @@ import trio
 
 from flowengine.core.config import RunMetadata, Settings
 from flowengine.core.errors import DeadlineExceededError
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
@@ -27,10 +29,16 @@ class StepRunner:
     ended     called whenever one has ended, before its caller goes on
     """
 
-    def __init__(self, resources: ResourceManager, settings: Settings, device: str) -> None:
+    def __init__(self, resources: ResourceManager, settings: Settings, device: Device) -> None:
         self.resources = resources
         self.settings = settings
         self.device = device
+        self._device_name = device.name
+        #: What the contexts of all steps have in common.
+        self.common: dict[str, Any] = {
+            "file_access": settings.file_access,
+            "sync_checkpoints": settings.sync_checkpoints,
+        }
         self.running: set[Executor] = set()
         self.ended: list[Callable[[], None]] = []
         self._yielded_at = 0.0
@@ -59,13 +67,14 @@ class StepRunner:
         context = KernelContext(
             resources=self.resources,
             step_container=container,
-            device=self.device,
+            device=self._device_name,
             step_id=next(_step_ids),
-            file_access=self.settings.file_access,
-            sync_checkpoints=self.settings.sync_checkpoints,
+            **self.common,
         )
-        limit = self.settings.memory_limit_bytes
-        meter = None if limit is None else MemoryMeter(limit, plan.graph.producer)
+        meter = None
+        if self.settings.counts_allocations:
+            meter = MemoryMeter(self.new_ledger(), self.device, plan.graph.producer)
+            self.device.ledger.reset_peak()
         executor = Executor(plan, context, use_threads=self.settings.worker_threads, meter=meter)
         self.running.add(executor)
         try:
@@ -87,7 +96,16 @@ class StepRunner:
                 run_metadata.items = len(plan.items)
                 run_metadata.heavy_items = executor.heavy_items
                 run_metadata.async_items = executor.async_items
-                run_metadata.peak_bytes = None if meter is None else meter.peak
+                run_metadata.peak_bytes = None if meter is None else meter.step.peak
+                run_metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
+
+    def new_step_id(self) -> int:
+        """Another number for every step of this process."""
+        return next(_step_ids)
+
+    def new_ledger(self) -> Ledger:
+        """What counts the tensors of one step."""
+        return Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
 
     def cancel_all(self) -> None:
         """End every running step with CancelledError."""

@@ -1,0 +1,46 @@
+"""How the settings about devices are read from text: `CPU=4,GPU=1`, `CPU:0=1000000`, `1` or scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flowengine.core.errors import InvalidArgumentError
+
+
+def numbers(given: Mapping[str, int] | None, text: str, name: str) -> dict[str, int]:
+    """{device type or name: number}, given or else written as `NAME=NUMBER,...`.
+
+    Raises InvalidArgumentError, naming the setting, for what is no such list or not a whole number.
+    """
+    if given is None:
+        pairs = [part.strip() for part in text.split(",") if part.strip()]
+        read: dict[str, int] = {}
+        for pair in pairs:
+            key, sign, number = pair.rpartition("=")
+            if not sign or not number.strip().isdigit():
+                raise InvalidArgumentError(f"{name} has {pair!r}: write DEVICE=NUMBER, such as CPU=4")
+            read[key.strip()] = int(number)
+        return read
+    for key, value in given.items():
+        if value < 0:
+            raise InvalidArgumentError(f"{name} says {value!r} for {key!r}: it must be a whole number")
+    return dict(given)
+
+
+def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[str, ...]:
+    """Name scopes: () for none, ("",) for everything, which True or `1` stand for.
+
+    Raises InvalidArgumentError for a single string, which would be taken apart.
+    """
+    if given is None:
+        word = text.strip()
+        if word.lower() in ("", "0", "false", "no", "off"):
+            return ()
+        if word.lower() in ("1", "true", "yes", "on"):
+            return ("",)
+        return tuple(part.strip() for part in word.split(",") if part.strip())
+    if isinstance(given, bool):
+        return ("",) if given else ()
+    if isinstance(given, str):
+        raise InvalidArgumentError(f"{name} is {given!r}: give a list of scopes, or True for every tensor")
+    return tuple(given)

@@ -1,0 +1,355 @@
+"""A step of several partitions: one nursery, one rendezvous, one state machine for each device.
+
+The first error ends the step everywhere: it aborts the rendezvous, so that whoever waits there is told, and
+cancels the other partitions. What they raise because of that is not reported in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.config import RunMetadata
+from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
+from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.device import Device, DeviceSet
+from flowengine.kernels.context import KernelContext
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes import explain
+from flowengine.passes.context import PassContext
+from flowengine.passes.partition import Partitioned, Transfer
+from flowengine.resources.container import ResourceManager, StepContainer
+from flowengine.runtime.exchange import Exchange, Group
+from flowengine.runtime.executor import Executor, first_of
+from flowengine.runtime.hardware import DeviceKernels
+from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.plan import Functions, Plan
+from flowengine.runtime.step import StepRunner
+from flowengine.runtime.tiers import TieredPlan
+
+#: Makes the rendezvous of one step.
+MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
+
+
+class Part:
+    """One partition's plans.
+
+    feeds, fetches    positions among the request's
+    """
+
+    __slots__ = ("device", "feeds", "fetches", "tiers")
+
+    def __init__(
+        self, device: Device, tiers: TieredPlan, feeds: Sequence[int], fetches: Sequence[int]
+    ) -> None:
+        self.device = device
+        self.tiers = tiers
+        self.feeds = tuple(feeds)
+        self.fetches = tuple(fetches)
+
+
+class PartitionedPlan:
+    """A request's plan, cut by device.
+
+    parts       one for each device that has anything to do
+    transfers   {edge name, target device: what crosses}
+    """
+
+    def __init__(
+        self,
+        cut: Partitioned,
+        context: PassContext,
+        devices: DeviceSet,
+        kernels: KernelRegistry,
+        functions: Functions | None,
+    ) -> None:
+        self.transfers: Mapping[tuple[str, str], Transfer] = {(t.edge, t.target): t for t in cut.transfers}
+        self.fetches = len(context.fetches)
+        self.parts: list[Part] = []
+        for each in cut.partitions:
+            device = devices[each.device]
+            own = kernels if device.shares_host_memory else DeviceKernels(kernels, device)
+            request = replace(
+                context,
+                feeds=tuple(context.feeds[index] for index in each.feeds),
+                fetches=tuple(context.fetches[index] for index in each.fetches),
+                targets=each.targets,
+                kernels=own,
+            )
+            tiers = TieredPlan(each.graph, request, own, functions)
+            self.parts.append(Part(device, tiers, each.feeds, each.fetches))
+
+    def explain(self, *, dot: bool = False, source: bool = False) -> str:
+        """What each partition runs, and what crosses between them."""
+        texts = []
+        for part in self.parts:
+            plan = part.tiers.interpreted
+            if source:
+                part.tiers.compile()
+                text = "\n\n".join(part.tiers.sources()) or "nothing to compile"
+            elif dot:
+                text = explain.to_dot(plan.graph)
+            else:
+                text = explain.listing(plan.graph)
+            texts.append(f"{'//' if dot else '#'} {part.device.name}\n{text}")
+        if not dot and not source:
+            lines = [f"  {t.edge} from {t.source} to {t.target}" for t in self.transfers.values()]
+            texts.append("\n".join([f"transfers: {len(lines)}", *lines]))
+        return "\n\n".join(texts)
+
+
+class PartitionRunner:
+    """Runs partitioned plans on the devices of one session, beside the steps of one device."""
+
+    def __init__(self, runner: StepRunner, make_rendezvous: MakeRendezvous, *, compiles: bool = True) -> None:
+        self._runner = runner
+        self._compiles = compiles
+        self._make_rendezvous = make_rendezvous
+        #: Of devices with memory of their own: what they hold between steps.
+        self._resources: dict[str, ResourceManager] = {}
+
+    async def run(
+        self,
+        plan: PartitionedPlan,
+        feeds: Sequence[Any],
+        timeout_seconds: float | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> tuple[list[Any], list[TieredPlan]]:
+        """The fetched values of one step, and the plans that have become hot.
+
+        As `StepRunner.run` for everything else.
+        """
+        started = perf_counter()
+        await trio.lowlevel.checkpoint()
+        step = _Step(self, plan, feeds, compiles=self._compiles, counting=run_metadata is not None)
+        for executor in step.executors:
+            self._runner.running.add(executor)
+        try:
+            if timeout_seconds is None:
+                await step.run()
+            else:
+                with trio.move_on_after(timeout_seconds) as scope:
+                    await step.run()
+                if scope.cancelled_caught:
+                    raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
+            results = step.results()
+        finally:
+            step.close()
+            for executor in step.executors:
+                self._runner.running.discard(executor)
+            for call in tuple(self._runner.ended):
+                call()
+            if run_metadata is not None:
+                run_metadata.wall_seconds = perf_counter() - started
+                step.describe(run_metadata)
+        return results, step.hot(perf_counter() - started) if self._compiles else []
+
+    def close(self) -> None:
+        """Free what devices with memory of their own hold between steps."""
+        for resources in self._resources.values():
+            resources.close()
+        self._resources.clear()
+
+    # -- what a step is made of ---------------------------------------------------------------------
+
+    def new_rendezvous(self) -> Rendezvous:
+        return self._make_rendezvous()
+
+    def new_ledger(self) -> Ledger | None:
+        """The ledger of a step, where allocations are counted at all."""
+        settings = self._runner.settings
+        return self._runner.new_ledger() if settings.counts_allocations else None
+
+    def context_of(
+        self, device: Device, step_id: int, container: StepContainer, rendezvous: Rendezvous
+    ) -> KernelContext:
+        """The context of one partition. Devices that share host memory share its resources too."""
+        is_host = device.shares_host_memory
+        return KernelContext(
+            resources=self._runner.resources if is_host else self._resources_of(device),
+            step_container=container,
+            rendezvous=rendezvous,
+            device=device.name,
+            hardware=None if is_host else device,
+            step_id=step_id,
+            **self._runner.common,
+        )
+
+    def _resources_of(self, device: Device) -> ResourceManager:
+        resources = self._resources.get(device.name)
+        if resources is None:
+            resources = self._resources[device.name] = ResourceManager()
+        return resources
+
+    @property
+    def uses_threads(self) -> bool:
+        return self._runner.settings.worker_threads
+
+    def new_step_id(self) -> int:
+        return self._runner.new_step_id()
+
+
+class _Step:
+    """One run of a partitioned plan."""
+
+    def __init__(
+        self,
+        runner: PartitionRunner,
+        plan: PartitionedPlan,
+        feeds: Sequence[Any],
+        *,
+        compiles: bool,
+        counting: bool,
+    ) -> None:
+        self._plan = plan
+        self._error: OpError | None = None
+        self._interrupt: BaseException | None = None
+        rendezvous = runner.new_rendezvous()
+        self._counted = _Counting(rendezvous) if counting else None
+        self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
+        self._ledger = runner.new_ledger()
+        self._containers: list[StepContainer] = []
+        step_id = runner.new_step_id()
+        shared = self._new_container()
+        group = Group()
+        self.executors: list[Executor] = []
+        self._feeds: list[list[Any]] = []
+        self._plans: list[Plan] = []
+        self._exchanges: list[Exchange] = []
+        for part in plan.parts:
+            device = part.device
+            is_host = device.shares_host_memory
+            values = [feeds[index] if is_host else device.copy_in(feeds[index]) for index in part.feeds]
+            chosen = part.tiers.choose(values) if compiles and is_host else part.tiers.interpreted
+            container = shared if is_host else self._new_container()
+            exchange = Exchange(group, None if is_host else device)
+            executor = Executor(
+                chosen,
+                runner.context_of(device, step_id, container, self._rendezvous),
+                use_threads=runner.uses_threads,
+                meter=None
+                if self._ledger is None
+                else MemoryMeter(self._ledger, device, chosen.graph.producer),
+                exchange=exchange,
+            )
+            exchange.serve(executor)
+            self.executors.append(executor)
+            self._exchanges.append(exchange)
+            self._feeds.append(values)
+            self._plans.append(chosen)
+            if self._ledger is not None:
+                device.ledger.reset_peak()
+
+    def _new_container(self) -> StepContainer:
+        self._containers.append(StepContainer())
+        return self._containers[-1]
+
+    async def run(self) -> None:
+        """Run all partitions to their ends. Raises the first error, or trio.Cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                for index in range(len(self.executors)):
+                    nursery.start_soon(self._run_part, index, nursery.cancel_scope)
+        except BaseExceptionGroup as group:
+            self._interrupt = first_of(group)
+        if self._interrupt is not None and not isinstance(self._interrupt, trio.Cancelled):
+            raise self._interrupt
+        if self._error is not None:
+            raise self._error
+        if self._interrupt is not None:
+            # The caller's own cancellation: raised afresh, here, where its scope encloses it.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            raise CancelledError("the step was cancelled")
+
+    async def _run_part(self, index: int, scope: trio.CancelScope) -> None:
+        try:
+            await self.executors[index].run(self._feeds[index])
+        except OpError as error:
+            self._fail(error)
+            scope.cancel()
+        finally:
+            self._exchanges[index].finish()
+
+    def _fail(self, error: OpError) -> None:
+        """Keep the first error, tell all who wait; later ones become its notes unless they come from it."""
+        first = self._error
+        if first is None:
+            self._error = error
+            self._rendezvous.abort(error)
+        elif error is not first:
+            first.add_note(f"also: {type(error).__name__}: {error}")
+
+    def results(self) -> list[Any]:
+        values: list[Any] = [None] * self._plan.fetches
+        for part, executor in zip(self._plan.parts, self.executors, strict=True):
+            found = executor.results()
+            if not part.device.shares_host_memory:
+                part.device.synchronize()
+                found = [part.device.copy_out(value) for value in found]
+            found.reverse()
+            for index in part.fetches:
+                values[index] = found.pop()  # popped, so that the caller's list alone holds it
+        return values
+
+    def hot(self, seconds: float) -> list[TieredPlan]:
+        """Learn from the step; the plans that should be compiled now."""
+        return [
+            part.tiers
+            for part, plan, values in zip(self._plan.parts, self._plans, self._feeds, strict=True)
+            if part.device.shares_host_memory
+            and plan is part.tiers.interpreted
+            and part.tiers.ran(values, seconds)
+        ]
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._rendezvous.abort(CancelledError("the step has ended"))
+        for container in self._containers:
+            container.clear()
+
+    def describe(self, metadata: RunMetadata) -> None:
+        """Say what the step did."""
+        metadata.items = sum(len(plan.items) for plan in self._plans)
+        metadata.heavy_items = sum(executor.heavy_items for executor in self.executors)
+        metadata.async_items = sum(executor.async_items for executor in self.executors)
+        metadata.peak_bytes = None if self._ledger is None else self._ledger.peak
+        devices = [part.device for part in self._plan.parts]
+        metadata.devices = {
+            device.name: None if self._ledger is None else device.ledger.peak for device in devices
+        }
+        if self._counted is not None:
+            metadata.transfers = {
+                f"{edge} -> {target}": count for (edge, target), count in self._counted.counts.items()
+            }
+
+
+class _Counting:
+    """A rendezvous that counts what is sent: {(edge, target device): (times, bytes)}."""
+
+    def __init__(self, inner: Rendezvous) -> None:
+        self._inner = inner
+        self.counts: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        times, size = self.counts.get((key.edge, key.target_device), (0, 0))
+        size += 0 if is_dead else int(getattr(value, "nbytes", 0))
+        self.counts[key.edge, key.target_device] = (times + 1, size)
+        self._inner.send(key, value, is_dead)
+
+    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
+        return await self._inner.wait_received(key)
+
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        self._inner.receive(key, done)
+
+    def abort(self, error: Exception) -> None:
+        self._inner.abort(error)
+
+
+__all__ = ["Part", "PartitionRunner", "PartitionedPlan"]
