@@ -1,9 +1,9 @@
 """What measured costs say of devices and ops: which device is slower than offered, which op was misjudged.
 
-Each measurement is an estimate times two unknown factors, one of the op and one of the device. Median
-polish tells them apart: in turn, the factor of each op is the median over its nodes with the devices'
-factors taken out, and the other way round. What was measured on one device only cannot tell its
-speed from the op's factor; then the device's speed stays as offered.
+Each measurement is an estimate times two unknown factors, one of the op and one of the device. Only an op
+that was measured on two devices tells them apart: how much slower it is on one of them, against its own
+estimates, is that device's doing. Median polish over such ops finds the devices' factors; the ops' factors
+are what is left. A device that shares no op with another keeps the speed that it was offered with.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 
 from flowengine.passes.offers import Offer
 
-#: Two factors are apart after a few turns; more change nothing that matters.
-_TURNS: Final = 4
+#: Each turn halves what is left of an error; after so many nothing that matters is.
+_TURNS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +42,37 @@ class Calibration:
 def calibrate(offers: Sequence[Offer], measured: Iterable[tuple[str, str, float, float]]) -> Calibration:
     """Corrections from measurements: (op, device name, estimate, measured), microseconds above zero."""
     positions = {str(offer.name): index for index, offer in enumerate(offers)}
-    offered = [log(offer.speed) for offer in offers]
-    speeds = list(offered)
-    by_op: dict[str, list[tuple[int, float]]] = {}
-    by_device: dict[int, list[tuple[str, float]]] = {}
+    samples: dict[str, dict[int, list[float]]] = {}
     for op, device, estimate, time in measured:
         index = positions.get(device)
         if index is not None:
-            slowness = log(time / estimate)
-            by_op.setdefault(op, []).append((index, slowness))
-            by_device.setdefault(index, []).append((op, slowness))
-    factors: dict[str, float] = {}
-    for _ in range(_TURNS):
-        for op, samples in by_op.items():
-            factors[op] = median([slowness + speeds[index] for index, slowness in samples])
-        shifts = {
-            index: median([factors[op] - slowness for op, slowness in samples]) - offered[index]
-            for index, samples in by_device.items()
-        }
-        # All devices faster or slower alike is the ops' factor, not theirs.
-        common = median(shifts.values()) if shifts else 0.0
-        speeds = [
-            base + (shifts[index] - common if index in shifts else 0.0) for index, base in enumerate(offered)
-        ]
-    return Calibration(
-        tuple(exp(speed) for speed in speeds),
-        {op: exp(factor) for op, factor in factors.items()},
-        exp(median(factors.values())) if factors else 1.0,
-    )
+            samples.setdefault(op, {}).setdefault(index, []).append(log(time / estimate))
+    #: {op: {device: how much slower than estimated, as a logarithm}}
+    slowness = {
+        op: {index: median(times) for index, times in by_device.items()} for op, by_device in samples.items()
+    }
+    speeds = _speeds([log(offer.speed) for offer in offers], slowness)
+    factors = {
+        op: exp(median([slow + speeds[index] for index, slow in by_device.items()]))
+        for op, by_device in slowness.items()
+    }
+    usual = median(factors.values()) if factors else 1.0
+    return Calibration(tuple(exp(speed) for speed in speeds), factors, usual)
+
+
+def _speeds(offered: Sequence[float], slowness: Mapping[str, Mapping[int, float]]) -> list[float]:
+    """The logarithm of each device's speed."""
+    telling = [by_device for by_device in slowness.values() if len(by_device) > 1]
+    speeds = list(offered)
+    for _ in range(_TURNS if telling else 0):
+        shifts: dict[int, list[float]] = {}
+        for by_device in telling:
+            factor = sum(slow + speeds[index] for index, slow in by_device.items()) / len(by_device)
+            for index, slow in by_device.items():
+                shifts.setdefault(index, []).append(factor - slow - speeds[index])
+        for index, found in shifts.items():
+            speeds[index] += median(found)
+    # All devices faster or slower alike is the ops' doing.
+    seen = {index for by_device in telling for index in by_device}
+    common = median([speeds[index] - offered[index] for index in seen]) if seen else 0.0
+    return [speed - common if index in seen else speed for index, speed in enumerate(speeds)]

@@ -16,7 +16,7 @@ when that contradicts no other demand. Time is nearly linear in nodes and edges.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,10 +101,13 @@ class Groups:
         return [bond for bond in self.bonds if self.find(self.index[bond.node]) == representative]
 
 
-def colocate(graph: Graph, supplied: Container[OutputPort] = ()) -> Groups:
+def colocate(
+    graph: Graph, supplied: Container[OutputPort] = (), wishes: Mapping[str, str] | None = None
+) -> Groups:
     """The groups of a graph, with preferences noted but not yet followed.
 
-    `supplied` are fed ports: what comes from outside binds nobody.
+    supplied   fed ports: what comes from outside binds nobody
+    wishes     {node name: the node to be with} beside what the graph says
     """
     groups = Groups(graph)
     demands = _Demands()
@@ -112,6 +115,8 @@ def colocate(graph: Graph, supplied: Container[OutputPort] = ()) -> Groups:
     for node in graph:
         for anchor in anchors(node):
             groups.bind(node.name, anchor, "asks to be with")
+        if wishes is not None and node.name in wishes:
+            groups.bind(node.name, wishes[node.name], "is asked to be with")
         bound, loose = demands.of(node)
         for slot in bound:
             if slot < len(node.inputs) and node.inputs[slot] not in supplied:

@@ -118,7 +118,7 @@ class Estimator:
         return bytes_of(self.shapes.shape(port), dtype)
 
     def _stand_ins(self, node: Node) -> list[Any]:
-        """The inputs as the kernel would get them, with no memory behind them; small constants as they are."""
+        """The inputs as the kernel would get them, without memory behind them; small constants are real."""
         assert node.op_def is not None
         values = [
             self._stand_in(port, dtype) for port, dtype in zip(node.inputs, node.input_types(), strict=True)

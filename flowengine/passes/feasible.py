@@ -35,8 +35,9 @@ _NAMED_MAX: Final = 6
 class Feasible:
     """The possible devices of every group, for one graph and one set of devices.
 
-    masks     {representative of a group: bit mask}
-    relaxed   {node name: what it asked for and did not get, and why}, under soft placement
+    masks        {representative of a group: bit mask}
+    relaxed      {node name: why it does not get what it asked for}, under soft placement
+    impossible   representatives of the groups that no device can take, where that is no error (`lenient`)
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Feasible:
         demands: Mapping[str, DeviceName] | None = None,
         pinned: Mapping[str, str] | None = None,
         soft: bool = False,
+        lenient: bool = False,
     ) -> None:
         if not offers:
             raise InvalidArgumentError("there is no device to place nodes on")
@@ -59,7 +61,9 @@ class Feasible:
         self.soft = soft
         #: {node name: its constraint}, of nodes that have one; of anchors that passes removed, too.
         self.demands = requested(graph) if demands is None else demands
+        self.lenient = lenient
         self.relaxed: dict[str, str] = {}
+        self.impossible: set[int] = set()
         self.masks: dict[int, int] = {}
         self._everywhere = (1 << len(offers)) - 1
         self._types = {offer.type for offer in offers}
@@ -100,7 +104,7 @@ class Feasible:
         for representative, mask in masks.items():
             if not mask:
                 # With kernels alone: no device type has all of them, and no relaxing of demands helps.
-                raise self._impossible(representative, constrained.get(representative, ()))
+                self._refuse(representative, constrained.pop(representative, ()))
         for representative, names in constrained.items():
             self._constrain(representative, names)
 
@@ -146,7 +150,8 @@ class Feasible:
             mask = self.masks[representative] & self._matching(demand)
             if not mask:
                 if not self.soft:
-                    raise self._impossible(representative, names)
+                    self._refuse(representative, names)
+                    return
                 mask, why = self._relax(representative, demand)
                 self.relaxed[name] = why
             self.masks[representative] = mask
@@ -164,6 +169,13 @@ class Feasible:
             if mask:
                 return mask, why
         return possible, why
+
+    def _refuse(self, representative: int, names: Iterable[str]) -> None:
+        """Raise, or note the group and let it be anywhere."""
+        if not self.lenient:
+            raise self._impossible(representative, names)
+        self.impossible.add(representative)
+        self.masks[representative] = self._everywhere
 
     # -- errors -------------------------------------------------------------------------------------
 

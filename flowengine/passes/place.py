@@ -18,6 +18,7 @@ from typing import Final
 
 from flowengine.core.errors import ResourceExhaustedError
 from flowengine.core.names import DeviceName
+from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.colocate import Groups, colocate
@@ -41,18 +42,28 @@ class PlaceRequest:
     pinned     {node name: complete device name}: where state is already
     supplied   fed ports: their values are there when the step begins, on every device
     soft       relax what cannot be met instead of raising
+    lenient    let nodes that no device can take be anywhere: for a graph of which parts never run
+    wishes     {node name: the node to be with} beside what the graph says
+    shapes     {node name: shape} of what is fed to placeholders, where that is known better than they say
+    trial      index of a device to put everything on that may be there, to measure it
     links      how long transfers take
     costs      measured costs, used where there are any
     seed       of the search's random moves
+    effort     share of the usual work of the search; 0 takes the best first placement
     """
 
     demands: Mapping[str, DeviceName] | None = None
     pinned: Mapping[str, str] = field(default_factory=dict)
     supplied: Collection[OutputPort] = ()
     soft: bool = False
+    lenient: bool = False
+    wishes: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, TensorShape] = field(default_factory=dict)
+    trial: int | None = None
     links: Links = field(default_factory=UsualLinks)
     costs: CostModel | None = None
     seed: int = 0
+    effort: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,7 @@ class Placement:
     device_of    {node name: complete device name}
     reasons      {node name: why there}
     relaxed      {node name: which demand was not met, and why}: soft placement only
+    unplaced     nodes that no device can take; only where the request was lenient
     makespan     microseconds that the step is thought to take
     baselines    the same for everything on one device, and for groups in turn
     """
@@ -69,6 +81,7 @@ class Placement:
     device_of: Mapping[str, str]
     reasons: Mapping[str, str]
     relaxed: Mapping[str, str]
+    unplaced: frozenset[str]
     makespan: float
     baselines: Mapping[str, float]
 
@@ -100,7 +113,7 @@ def place(
     ResourceExhaustedError naming the largest groups where the devices' memory cannot hold them.
     """
     request = request if request is not None else PlaceRequest()
-    groups = colocate(graph, frozenset(request.supplied))
+    groups = colocate(graph, frozenset(request.supplied), request.wishes)
     feasible = Feasible(
         graph,
         groups,
@@ -109,6 +122,7 @@ def place(
         demands=request.demands,
         pinned=request.pinned,
         soft=request.soft,
+        lenient=request.lenient,
     )
     members = groups.members()
     number = {representative: index for index, representative in enumerate(members)}
@@ -123,8 +137,9 @@ def place(
         links=request.links,
         costs=request.costs,
         supplied=request.supplied,
+        shapes=request.shapes,
     )
-    found = search(problem, seed=request.seed)
+    found = search(problem, seed=request.seed, effort=request.effort, trial=request.trial)
     if found is None:
         raise _too_large(groups, list(members), problem, offers)
     names = [str(offer.name) for offer in offers]
@@ -138,7 +153,10 @@ def place(
             device_of.get(name, "another device"),
         )
     reasons = Reasons(graph, groups, feasible, offers, request.pinned, found, group_of)
-    return Placement(device_of, reasons, feasible.relaxed, found.makespan, found.baselines)
+    unplaced = frozenset(
+        name for index, name in enumerate(groups.names) if groups.find(index) in feasible.impossible
+    )
+    return Placement(device_of, reasons, feasible.relaxed, unplaced, found.makespan, found.baselines)
 
 
 def _too_large(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from flowengine.core.dtypes import DType
@@ -15,8 +16,10 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cost_estimates import Estimator, bytes_of
 from flowengine.passes.costs import CostModel
 from flowengine.passes.offers import Links, Offer
+from flowengine.passes.partition import COPIED_BYTES_MAX
 from flowengine.passes.place_problem import Edge, Problem, link_tables
 
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 #: Ops that make a variable, with the attribute that says its type.
 _VARIABLES: Final = {"Variable": "dtype", "VariableV2": "dtype", "VarHandleOp": "dtype"}
 
@@ -31,16 +34,18 @@ def problem_of(
     links: Links,
     costs: CostModel | None = None,
     supplied: Collection[OutputPort] = (),
+    shapes: Mapping[str, TensorShape] | None = None,
 ) -> Problem:
     """The placement problem of a graph: one operation a node, back edges of loops cut.
 
     group_of   for each node in construction order the number of its group
     masks      for each group a bit mask of the devices that it may be on
     supplied   fed ports: no edge comes from them
+    shapes     {placeholder: the shape of what is fed}
 
     What is in a loop costs as often as it is thought, or was seen, to run; so do its transfers.
     """
-    estimator = Estimator(graph, kernels)
+    estimator = Estimator(_with_shapes(graph, shapes or {}), kernels)
     model = costs if costs is not None else CostModel()
     known = model.nodes
     rounds: list[float] = []
@@ -67,6 +72,18 @@ def problem_of(
     )
 
 
+def _with_shapes(graph: Graph, shapes: Mapping[str, TensorShape]) -> Graph:
+    """The graph with placeholders that declare what is fed to them."""
+    if not shapes:
+        return graph
+    return graph.rewritten(
+        replace(node, attrs={**node.attrs, "shape": shapes[node.name]})
+        if node.name in shapes and node.op in _PLACEHOLDERS
+        else node
+        for node in graph
+    )
+
+
 def _edges(
     graph: Graph,
     estimator: Estimator,
@@ -78,9 +95,10 @@ def _edges(
     index = {name: position for position, name in enumerate(graph.nodes)}
     edges: list[list[Edge]] = [[] for _ in index]
     sizes: dict[str, tuple[float, ...]] = {}
+    copied = {node.name for node in graph if _is_copied(node)}
     for node in graph:
         carried: dict[str, float] = {}
-        for port in node.inputs:
+        for port in dict.fromkeys(node.inputs):
             if port in supplied or _is_back_edge(graph, port.node, node):
                 continue
             size = sizes.get(port.node)
@@ -88,7 +106,7 @@ def _edges(
                 cost = model.nodes.get(port.node)
                 size = cost.output_bytes if cost is not None and cost.output_bytes else None
                 size = sizes[port.node] = size or estimator.output_bytes(graph[port.node])
-            # Two outputs of one node, or one output twice: what is sent for both counts.
+            # Two outputs of one node are sent both.
             moved = 0.0 if size is None or port.slot >= len(size) else size[port.slot]
             carried[port.node] = carried.get(port.node, 0.0) + moved
         for name in node.control_inputs:
@@ -96,9 +114,21 @@ def _edges(
         for name, moved in carried.items():
             # A cycle that is no loop, or an input that is not there, is for planning to name.
             if order.get(name, len(order)) < order.get(node.name, -1):
-                times = rounds[index[name]]
+                # What is cheap to make where it is wanted never crosses.
+                times = 0.0 if name in copied else rounds[index[name]]
                 edges[index[name]].append((index[node.name], times, moved * times))
     return edges
+
+
+def _is_copied(node: Node) -> bool:
+    """Whether partitioning makes the node anew on each device that wants it."""
+    value = node.attrs.get("value")
+    return (
+        node.op == "Const"
+        and not node.control_inputs
+        and isinstance(value, TensorAttr)
+        and bytes_of(value.shape, value.dtype) <= COPIED_BYTES_MAX
+    )
 
 
 def _is_back_edge(graph: Graph, source: str, node: Node) -> bool:

@@ -80,6 +80,8 @@ class Reasons(Mapping[str, str]):
         if len(self._offers) == 1:
             return "the only device"
         found, group = self._found, self._group_of[index]
+        if found.origin == "trial":
+            return "the device is tried out, to learn how fast it is"
         if group in found.moved:
             return f"moved there: the step shortens from {microseconds(found.moved[group])}"
         if found.origin == "one device" and not found.moved:

@@ -8,9 +8,9 @@ small one milliseconds. The same problem always gives the same placement.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from flowengine.passes.place_lists import ListScheduler, all_on, by_executor, by_rank, round_robin
 from flowengine.passes.place_problem import Problem
@@ -21,10 +21,19 @@ OPERATIONS_MAX: Final = 400_000
 SIMULATIONS_MAX: Final = 600
 #: A problem of so few possible moves is searched move by move, not only along its critical path.
 SMALL_MOVES: Final = 64
+#: Everything stays on one device if spreading shortens the step by less than this share: estimates are not
+#: better than that, and what does not cross devices cannot wait for one that is slower than was thought.
+SPREADING_WORTH: Final = 0.1
+#: But not if groups in turn would do better than one device by this share.
+_IN_TURN_WORTH: Final = 0.04
 #: An improvement below this share is not worth a move.
 _WORTH: Final = 1e-6
 #: How many groups of the critical path are tried before giving up.
 _PATH_GROUPS_MAX: Final = 64
+
+
+#: (makespan, number, origin, places)
+_Candidate: TypeAlias = tuple[float, int, str, list[int]]
 
 
 @dataclass(slots=True)
@@ -33,7 +42,8 @@ class Found:
 
     places      device by group
     makespan    of the simulated step
-    origin      the first placement that it was improved from: "rank", "order", "one device", "in turn"
+    origin      the first placement that it was improved from: "rank", "order", "one device", "in turn";
+                or "trial"
     baselines   {"one device" or "in turn": makespan}
     moved       groups that were moved from that first placement, with what the makespan was before
     compared    {group: {device: when its deciding operation would have ended}}
@@ -48,23 +58,32 @@ class Found:
     simulations: int = 0
 
 
-def search(problem: Problem, *, seed: int = 0) -> Found | None:
-    """The best placement found; None if none was found that fits the devices' memory."""
-    return _Search(problem, seed).run()
+def search(problem: Problem, *, seed: int = 0, effort: float = 1.0, trial: int | None = None) -> Found | None:
+    """The best placement found; None if none was found that fits the devices' memory.
+
+    effort   share of the usual number of simulations
+    trial    a device to put everything on that may be there, instead of searching
+    """
+    if trial is not None:
+        places = all_on(problem, trial)
+        if problem.fits(places):
+            makespan = simulate(problem, places).makespan
+            return Found(places, makespan, "trial", {"one device": makespan}, simulations=1)
+    return _Search(problem, seed, effort).run()
 
 
 class _Search:
-    def __init__(self, problem: Problem, seed: int) -> None:
+    def __init__(self, problem: Problem, seed: int, effort: float) -> None:
         self.problem = problem
         self.random = random.Random(seed)
         self.simulations = 0
         count = max(len(problem.costs), 1)
-        self.budget = max(12, min(SIMULATIONS_MAX, OPERATIONS_MAX // count))
+        self.budget = int(effort * max(12, min(SIMULATIONS_MAX, OPERATIONS_MAX // count)))
         self.movable = [group for group, allowed in enumerate(problem.allowed) if len(allowed) > 1]
 
     def run(self) -> Found | None:
         problem = self.problem
-        candidates: list[tuple[float, int, str, list[int]]] = []
+        candidates: list[_Candidate] = []
         compared: dict[str, dict[int, dict[int, float]]] = {}
 
         def consider(origin: str, places: list[int]) -> float:
@@ -86,13 +105,24 @@ class _Search:
             return None
         makespan, _, origin, first = min(candidates)
         found = Found(list(first), makespan, origin, baselines, compared=compared.get(origin, {}))
-        if baselines.get("in turn") is not None:
+        if "in turn" in baselines and self.simulations < self.budget:
             self._improve(found, [places for _, _, _, places in sorted(candidates)[1:3]])
+        if self._stays_together(found, candidates):
+            makespan, _, _, first = min(each for each in candidates if each[2] == "one device")
+            found.places, found.makespan, found.origin = list(first), makespan, "one device"
         for group, device in enumerate(found.places):
             if device != first[group]:
                 found.moved[group] = makespan
         found.simulations = self.simulations
         return found
+
+    def _stays_together(self, found: Found, candidates: Sequence[_Candidate]) -> bool:
+        single = min((each[0] for each in candidates if each[2] == "one device"), default=None)
+        if single is None or found.makespan >= single:
+            return single is not None
+        return found.makespan > single * (1 - SPREADING_WORTH) and single <= found.baselines.get(
+            "in turn", single
+        ) * (1 + _IN_TURN_WORTH)
 
     def _simulate(self, places: Sequence[int]) -> Schedule:
         self.simulations += 1
@@ -173,7 +203,3 @@ class _Search:
             if len(self.problem.allowed[group]) > 1:
                 weight[group] = weight.get(group, 0.0) + self.problem.costs[op][places[group]]
         return sorted(weight, key=lambda group: -weight[group])[:_PATH_GROUPS_MAX]
-
-
-#: What makes a problem's placement: `search`, or a rule to compare it with.
-Placer = Callable[[Problem], Sequence[int]]
