@@ -339,7 +339,7 @@ class Executor:
         if not ready and not (
             self._async_running or self._jobs or self._parked or self._needs_nursery or self._receives()
         ):
-            raise self._stuck()
+            raise self._stuck() if self._ending is None else self._ending
         return False
 
     def _run_other(self, item: Item, iteration: IterationState) -> None:
@@ -736,14 +736,14 @@ class Executor:
     def _failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
         return locate(as_op_error(error), item, iteration, inputs, self.device)
 
-    def _stuck(self) -> OpError:
+    def _stuck(self) -> Exception:
         """Nothing is ready and nothing runs, yet items are outstanding: a broken invariant of ours."""
         waiting = [
             f"{item.node.op} '{item.name}' awaits {count} of its inputs"
             for item in self.plan.items
             if item.frame is self.plan.root and 0 < (count := self.state.root.pending[item.local]) < 1 << 30
         ]
-        raise AssertionError("the step cannot go on; " + "; ".join(waiting[:20]))
+        return AssertionError("the step cannot go on; " + "; ".join(waiting[:20]))
 
     def results(self) -> list[Any]:
         """The fetched values, in order; InvalidArgumentError for one that is dead or never came."""

@@ -23,6 +23,7 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core.errors import OpError
+from flowengine.testing.placements import RandomPlacer
 from flowengine.testing.recorded import RecordedCase, RecordedRun, difference, open_case
 
 #: How long a run of a concurrent case is given to block before the next one starts.
@@ -83,9 +84,27 @@ async def _settle() -> None:
         await trio.testing.wait_all_tasks_blocked(cushion=0.01)
 
 
-async def play(case: RecordedCase, outcomes: list[Outcome]) -> None:
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """Play on so many CPU devices, every node placed at random by seed."""
+
+    devices: int
+    seed: int = 0
+
+
+def _session(graph: fe.Graph, scattered: Scattered | None) -> fe.Session:
+    if scattered is None:
+        return fe.Session(graph)
+    return fe.Session(
+        graph,
+        config=fe.Config(device_count={"CPU": scattered.devices}),
+        placer=RandomPlacer(graph, scattered.devices, scattered.seed),
+    )
+
+
+async def play(case: RecordedCase, outcomes: list[Outcome], scattered: Scattered | None = None) -> None:
     """Play the runs of a case in one session, filling `outcomes`, which has one entry a run."""
-    async with fe.Session(fe.Graph.from_graph_def(case.graph)) as session:
+    async with _session(fe.Graph.from_graph_def(case.graph), scattered) as session:
         if case.is_concurrent:
             await _play_concurrently(session, case, outcomes)
             return
@@ -161,7 +180,9 @@ def _missing_op(message: str) -> str | None:
     return match.group(1) if match else None
 
 
-def replay_case(address: str, *, timeout_seconds: float = 10.0) -> Result:
+def replay_case(
+    address: str, *, timeout_seconds: float = 10.0, scattered: Scattered | None = None
+) -> Result:
     """Play one case and judge it. Changes the working directory while a case needs files."""
     case = open_case(address)
     with contextlib.ExitStack() as stack:
@@ -176,7 +197,7 @@ def replay_case(address: str, *, timeout_seconds: float = 10.0) -> Result:
             stack.enter_context(contextlib.chdir(os.path.join(scratch, "case")))
         outcomes = [Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs]
         try:
-            trio.run(_play_within, case, outcomes, timeout_seconds)
+            trio.run(_play_within, case, outcomes, timeout_seconds, scattered)
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             missing = getattr(error, "missing_op", None) or _missing_op(text)
@@ -184,9 +205,11 @@ def replay_case(address: str, *, timeout_seconds: float = 10.0) -> Result:
         return judge(case, outcomes)
 
 
-async def _play_within(case: RecordedCase, outcomes: list[Outcome], seconds: float) -> None:
+async def _play_within(
+    case: RecordedCase, outcomes: list[Outcome], seconds: float, scattered: Scattered | None
+) -> None:
     with trio.move_on_after(seconds):
-        await play(case, outcomes)
+        await play(case, outcomes, scattered)
 
 
 @contextlib.contextmanager
@@ -213,4 +236,4 @@ def _copy_writable(source: str, target: str) -> None:
             shutil.copyfile(Path(folder, name), copy / name)
 
 
-__all__ = ["Outcome", "Result", "judge", "play", "replay_case"]
+__all__ = ["Outcome", "Result", "Scattered", "judge", "play", "replay_case"]

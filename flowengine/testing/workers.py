@@ -4,6 +4,7 @@ One bad case costs one case: a worker that does not answer in time, or dies, is 
 an error. As a program it prints a table and says what to do about the failures:
 
     python -m flowengine.testing.workers [--jobs 2] [--suite math,nn] [--id TEXT] [--json FILE] PATH...
+    python -m flowengine.testing.workers --devices 4 --seed 7 PATH...
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from flowengine.testing.recorded import find_cases, open_case
-from flowengine.testing.replay import Result, replay_case
+from flowengine.testing.replay import Result, Scattered, replay_case
 
 #: Time beyond a case's own limit before its worker is taken for stuck.
 _GRACE_SECONDS: Final = 5.0
@@ -35,7 +36,7 @@ _START_SECONDS: Final = 120.0
 _END_SECONDS: Final = 2.0
 
 
-def _serve(connection: Connection, timeout_seconds: float) -> None:
+def _serve(connection: Connection, timeout_seconds: float, scattered: Scattered | None) -> None:
     """A worker's life: answer each address with a Result until None comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(os.devnull, "wb") as nowhere:  # graphs may hold Print nodes
@@ -46,7 +47,9 @@ def _serve(connection: Connection, timeout_seconds: float) -> None:
     with tempfile.TemporaryDirectory(prefix="replay-") as scratch, contextlib.chdir(scratch):
         while (address := connection.recv()) is not None:
             try:
-                connection.send(replay_case(address, timeout_seconds=timeout_seconds))
+                connection.send(
+                    replay_case(address, timeout_seconds=timeout_seconds, scattered=scattered)
+                )
             except Exception as error:
                 connection.send(_unplayed(address, f"could not be replayed: {type(error).__name__}: {error}"))
 
@@ -59,8 +62,9 @@ def _unplayed(address: str, why: str) -> Result:
 class _Worker:
     """One process and the pipe to it; started when first needed."""
 
-    def __init__(self, timeout_seconds: float) -> None:
+    def __init__(self, timeout_seconds: float, scattered: Scattered | None) -> None:
         self._timeout_seconds = timeout_seconds
+        self._scattered = scattered
         self._process: Any = None
         self._connection: Connection | None = None
 
@@ -81,7 +85,8 @@ class _Worker:
     def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._timeout_seconds), daemon=True)
+        arguments = (theirs, self._timeout_seconds, self._scattered)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
         self._connection = connection
@@ -108,8 +113,11 @@ def replay_all(
     jobs: int = 1,
     timeout_seconds: float = 10.0,
     progress: Callable[[Result], None] | None = None,
+    scattered: Scattered | None = None,
 ) -> list[Result]:
     """Replay the cases at these addresses (see `find_cases`) in `jobs` worker processes.
+
+    scattered   play on several devices, else on one
 
     Returns one Result a case, in the order of the addresses. `progress` is called with each as it
     comes, from the worker's thread. Never raises for what a case does.
@@ -120,7 +128,7 @@ def replay_all(
     lock = threading.Lock()
 
     def drive() -> None:
-        worker = _Worker(timeout_seconds)
+        worker = _Worker(timeout_seconds, scattered)
         try:
             while True:
                 with lock:
@@ -179,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--suite", help="only these suites, by comma")
     parser.add_argument("--id", help="only cases whose id contains this")
     parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for one case")
+    parser.add_argument("--devices", type=int, default=1, help="CPU devices, on which nodes are scattered")
+    parser.add_argument("--seed", type=int, default=0, help="of the scattering")
     parser.add_argument("--json", metavar="FILE", help="write every result there")
     parser.add_argument("-v", "--verbose", action="store_true", help="print each failure as it comes")
     options = parser.parse_args(arguments)
@@ -192,7 +202,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.verbose and result.status != "pass":
             print(f"{result.id}: run {result.run} {result.fetch or ''}: {result.why}", file=sys.stderr)
 
-    results = replay_all(addresses, jobs=options.jobs, timeout_seconds=options.timeout, progress=report)
+    results = replay_all(
+        addresses,
+        jobs=options.jobs,
+        timeout_seconds=options.timeout,
+        progress=report,
+        scattered=Scattered(options.devices, options.seed) if options.devices > 1 else None,
+    )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump([dataclasses.asdict(r) for r in results], file, indent=0)
