@@ -16,6 +16,7 @@ OPS: Final[dict[str, str]] = {
     "depthwise": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
     ),
+    "products": "MatMul BatchMatMul BatchMatMulV2",
     "pooling": "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad",
     "normalization": (
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 "

@@ -17,7 +17,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.filters import Packed
-from flowengine.kernels.onednn.library import LibraryError, address
+from flowengine.kernels.onednn.library import Library, LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_DIFF_DST,
     QUERY_DIFF_SRC,
@@ -34,6 +34,7 @@ from flowengine.kernels.onednn.objects import (
     image,
     strided,
 )
+from flowengine.kernels.onednn.products import SMALL, multiply
 from flowengine.kernels.onednn.program import (
     BIAS,
     DIFF_DST,
@@ -80,6 +81,73 @@ class Sliding:
             is_channels_first(attrs.get("data_format", b"NHWC")),
             depthwise,
         )
+
+
+#: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
+#: into order would take longer than to use them.
+_FEW_ROWS: Final = 64
+
+
+def product_sizes(
+    sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]
+) -> tuple[int, int, int, tuple[int, ...]] | None:
+    """(rows, depth, columns, output shape) of a convolution that only multiplies the input as it lies.
+
+    That is one with windows of one element, or with one window that is as large as the input.
+    """
+    if sliding.first or sliding.depthwise or len(x) != 4 or len(w) != 4 or 0 in x or 0 in w:
+        return None
+    if x[3] != w[2] or sliding.padding == b"EXPLICIT":
+        return None
+    if w[:2] == (1, 1):
+        if sliding.strides != (1, 1, 1, 1):
+            return None
+        return x[0] * x[1] * x[2], x[3], w[3], (*x[:3], w[3])
+    if sliding.padding == b"VALID" and w[:2] == x[1:3] and sliding.dilations == (1, 1, 1, 1):
+        return x[0], x[1] * x[2] * x[3], w[3], (x[0], 1, 1, w[3])
+    return None
+
+
+class _Product:
+    """A convolution that is a product of few rows."""
+
+    def __init__(
+        self,
+        found: Library,
+        sizes: tuple[int, int, int],
+        x: tuple[int, ...],
+        w: tuple[int, ...],
+        output: tuple[int, ...],
+    ) -> None:
+        self._library = found
+        self._rows, self._depth, self._columns = sizes
+        self.input, self.filters, self.output = x, w, output
+
+    def forward(self, x: Array, w: Array) -> Array:
+        out: Array = np.empty((self._rows, self._columns), np.float32)
+        a, b = x.reshape(self._rows, self._depth), w.reshape(self._depth, self._columns)
+        return multiply(self._library, a, b, out).reshape(self.output)
+
+    def input_gradient(self, w: Array, gradient: Array) -> Array:
+        out: Array = np.empty((self._rows, self._depth), np.float32)
+        a, b = gradient.reshape(self._rows, self._columns), w.reshape(self._depth, self._columns)
+        return multiply(self._library, a, b, out, False, True).reshape(self.input)
+
+    def filter_gradient(self, x: Array, gradient: Array) -> Array:
+        out: Array = np.empty((self._depth, self._columns), np.float32)
+        a, b = x.reshape(self._rows, self._depth), gradient.reshape(self._rows, self._columns)
+        return multiply(self._library, a, b, out, True, False).reshape(self.filters)
+
+
+def _as_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> _Product | None:
+    """The convolution as a product of few rows, if it is one; LibraryError if NumPy's is as quick."""
+    sizes = product_sizes(sliding, x, w)
+    if sizes is None:
+        return None
+    rows, depth, columns, output = sizes
+    if rows * depth * columns <= SMALL:
+        raise LibraryError("a product that is too small")
+    return _Product(required(), (rows, depth, columns), x, w, output) if rows <= _FEW_ROWS else None
 
 
 class Layer:
@@ -221,6 +289,9 @@ class Forward:
         *,
         alone: bool,
     ) -> None:
+        self._product = None if bias or activation else _as_product(sliding, x, w)
+        if self._product is not None:
+            return
         layer = Layer(sliding, x, w)
         library = layer.library
         vector = dense(library, (layer.output[1 if sliding.first else 3],)) if bias else None
@@ -248,6 +319,8 @@ class Forward:
         return program
 
     def __call__(self, x: Array, w: Array, *bias: Array) -> Array:
+        if self._product is not None:
+            return self._product.forward(x, w)
         out: Array = np.empty(self.shape, np.float32)
         packed = self._packed.find(w) if self._packed is not None else None
         if packed is None:
@@ -261,6 +334,10 @@ class InputGradient:
     """The gradient of a convolution's input."""
 
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
+        self._product = _as_product(sliding, x, w)
+        if self._product is not None:
+            self.expected = self._product.output
+            return
         layer = Layer(sliding, x, w)
         library = layer.library
         hint = layer.forward(_FORWARD_TRAINING)
@@ -287,6 +364,8 @@ class InputGradient:
         )
 
     def __call__(self, w: Array, gradient: Array) -> Array:
+        if self._product is not None:
+            return self._product.input_gradient(w, gradient)
         out: Array = np.empty(self.shape, np.float32)
         self._program(address(gradient), address(w), address(out))
         return out
@@ -296,6 +375,10 @@ class FilterGradient:
     """The gradient of a convolution's filters."""
 
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
+        self._product = _as_product(sliding, x, w)
+        if self._product is not None:
+            self.expected = self._product.output
+            return
         layer = Layer(sliding, x, w)
         library = layer.library
         hint = layer.forward(_FORWARD_TRAINING)
@@ -323,6 +406,8 @@ class FilterGradient:
         )
 
     def __call__(self, x: Array, gradient: Array) -> Array:
+        if self._product is not None:
+            return self._product.filter_gradient(x, gradient)
         out: Array = np.empty(self.shape, np.float32)
         self._program(address(x), address(gradient), address(out))
         return out
