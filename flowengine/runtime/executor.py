@@ -48,6 +48,21 @@ _BYTES_A_MICROSECOND: Final = INLINE_BYTES / HEAVY_MICROSECONDS
 _LOOK_AHEAD: Final = 16
 
 
+class _Running:
+    """A loop of a region between two slices.
+
+    mask        how many iterations less one it does before it yields; None before the first
+    variables   those that it may read or write
+    """
+
+    __slots__ = ("generator", "mask", "variables")
+
+    def __init__(self, generator: Generator[int, int | None, Any], variables: tuple[Variable, ...]) -> None:
+        self.generator = generator
+        self.mask: int | None = None
+        self.variables = variables
+
+
 class Executor:
     """One run of a plan. Made for a step and thrown away with it.
 
@@ -125,8 +140,8 @@ class Executor:
         self._yielded_at = 0.0
         #: When the present slice should end.
         self._deadline = 0.0
-        #: Loops of regions between two slices: {(order, serial of the iteration): (generator, mask)}
-        self._paused: dict[tuple[int, int], tuple[Generator[int, int | None, Any], int]] = {}
+        #: Loops of regions between two slices: {(order, serial of the iteration): the loop}
+        self._paused: dict[tuple[int, int], _Running] = {}
         self._slice_spent = False
 
     # -- the step -----------------------------------------------------------------------------------
@@ -355,7 +370,7 @@ class Executor:
         if kind == Kind.REGION and self._paused:
             paused = self._paused.pop((item.order, iteration.serial), None)
             if paused is not None:
-                self._resume_region(item, iteration, *paused)
+                self._resume_region(item, iteration, paused)
                 return
         entries = iteration.entries
         start, stop = item.start, item.stop
@@ -433,7 +448,9 @@ class Executor:
     def _park(self, item: Item, iteration: IterationState, args: list[Any], variable: Variable) -> None:
         """Put the item back as it was, to be made ready again when the variable is released."""
         iteration.entries[item.start : item.stop] = args
+        self._ready_when_free(item, iteration, variable)
 
+    def _ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
         def unpark() -> None:
             self._callbacks.pop(unpark, None)
             self._parked -= 1
@@ -450,7 +467,9 @@ class Executor:
         """Many nodes at once. One without a loop runs through; one with a loop runs in slices."""
         region = item.region
         if region.is_generator:
-            self._resume_region(item, iteration, region.call(args, self._context), None)
+            variables = tuple(v for v in args if isinstance(v, Variable)) if item.mutates else ()
+            running = _Running(region.call(args, self._context), variables)
+            self._resume_region(item, iteration, running)
             return
         started = perf_counter()
         try:
@@ -464,30 +483,29 @@ class Executor:
                 self.plan.slow_regions += 1
         self._complete(item, iteration, outputs)
 
-    def _resume_region(
-        self,
-        item: Item,
-        iteration: IterationState,
-        generator: Generator[int, int | None, Any],
-        mask: int | None,
-    ) -> None:
+    def _resume_region(self, item: Item, iteration: IterationState, running: _Running) -> None:
         """Go on with a region's loop until it is done or the slice is spent.
 
         The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take; it
-        says which mask that was, for each loop of a region has its own.
+        says which mask that was, for each loop of a region has its own. While it paused, a worker thread
+        may have begun to write one of its variables: then it waits for that to end.
         """
+        for variable in running.variables:
+            if variable.writer is not None and variable.writer is not self:
+                self._paused[item.order, iteration.serial] = running
+                self._ready_when_free(item, iteration, variable)
+                return
+        generator = running.generator
         now = perf_counter()
-        deadline = now + SLICE_SECONDS
         try:
-            mask = generator.send(mask)  # a fresh one takes None
+            mask = generator.send(running.mask)  # a fresh one takes None
             while True:
-                assert mask is not None
                 before, now = now, perf_counter()
                 if now - before < 0.0001:
                     mask = min(2 * mask + 1, 4095)
                 elif now - before > 0.0005:
                     mask >>= 1
-                if now > deadline or self.cancel_requested:
+                if now > self._deadline or self.cancel_requested:
                     break
                 mask = generator.send(mask)
         except StopIteration as stop:
@@ -495,7 +513,8 @@ class Executor:
             return
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
-        self._paused[item.order, iteration.serial] = (generator, mask)
+        running.mask = mask
+        self._paused[item.order, iteration.serial] = running
         heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
         self._slice_spent = True
 
