@@ -25,7 +25,7 @@ _ROWS_MIN: Final = 512
 _SPREAD_MIN: Final = 1 << 16
 
 #: What is done to a block: its number, its rows of the whole, how many rows are one long row.
-Work = Callable[[int, slice, int], None]
+Work = Callable[[int, slice, int], Any]
 
 
 class Blocks:

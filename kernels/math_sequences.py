@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
+
+#: Numbers from which a range is made row by row, and the length of a row.
+_LONG_RANGE: Final = 1 << 15
+_RANGE_ROW: Final = 1 << 13
 
 
 def _scalar(name: str, value: Any) -> Any:
@@ -42,6 +46,12 @@ def range_(xp: Any, start: Any, limit: Any, delta: Any) -> Any:
         raise InvalidArgumentError(f"Requires start >= limit when delta < 0: {start}/{limit}")
     dtype = start.dtype
     if dtype.kind in "iu":
+        count = len(range(int(start), int(limit), int(delta)))
+        if count >= _LONG_RANGE:
+            # Sums of long rows go in vectors, the steps of `arange` do not.
+            first = xp.arange(_RANGE_ROW, dtype=dtype) * delta + start
+            rows = xp.arange(-(-count // _RANGE_ROW), dtype=dtype) * (delta * dtype.type(_RANGE_ROW))
+            return xp.add(first, rows[:, None]).reshape(-1)[:count]
         return xp.arange(int(start), int(limit), int(delta), dtype=dtype)
     size = math.ceil(abs(float((limit - start) / delta)))
     steps = xp.full(size, delta, dtype)

@@ -12,8 +12,10 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.blockwise import blockwise, is_large, scratch
+from flowengine.kernels.channels import Blocks
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.ufuncs import blend, by_channel, float_kernel, shape_text
+from flowengine.kernels.ufuncs import blend, float_kernel, shape_text
 from flowengine.kernels.windows import is_channels_first
 
 #: Scale and the product of scale and alpha of the self-normalising unit, to double precision.
@@ -29,6 +31,11 @@ _CLIP_MIN: Final = 2048
 def relu(xp: Any, features: Array) -> Any:
     """max(x, 0); NaN stays."""
     dtype = features.dtype.type
+    if is_large(features) and features.dtype.kind == "f":
+        result = np.empty_like(features)
+        infinite = dtype(np.inf)
+        blockwise(lambda x, y: np.clip(x, dtype(0), infinite, y), features, result)
+        return result
     if features.size >= _CLIP_MIN and features.dtype.kind == "f":
         return xp.clip(features, dtype(0), dtype(np.inf))
     return xp.maximum(features, dtype(0))
@@ -38,13 +45,27 @@ def relu(xp: Any, features: Array) -> Any:
 def relu_grad(xp: Any, gradients: Array, features: Array) -> Any:
     """The gradient times whether the feature (or the output) is positive."""
     _check_same(gradients, features)
+    if is_large(gradients, features):
+        result = np.empty_like(gradients)
+        blockwise(_relu_grad_block, gradients, features, result)
+        return result
     return xp.multiply(gradients, xp.greater(features, 0))
+
+
+def _relu_grad_block(gradients: Array, features: Array, result: Array) -> None:
+    positive = scratch("mask", features.size, np.bool_)
+    np.greater(features, 0, positive)
+    np.multiply(gradients, positive, result)
 
 
 @kernel("Relu6", fresh=True)
 def relu6(xp: Any, features: Array) -> Any:
     """min(max(x, 0), 6)."""
     dtype = features.dtype.type
+    if is_large(features):
+        result = np.empty_like(features)
+        blockwise(lambda x, y: np.clip(x, dtype(0), dtype(6), y), features, result)
+        return result
     if features.size >= _CLIP_MIN:
         return xp.clip(features, dtype(0), dtype(6))
     return xp.minimum(xp.maximum(features, dtype(0)), dtype(6))
@@ -167,11 +188,22 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
             f"{shape_text(bias)} vs. {shape_text(value)}"
         )
     if axis == value.ndim - 1 and value.size >= _CLIP_MIN and value.flags.c_contiguous:
-        result = xp.empty_like(value)
-        rows = value.reshape(-1, bias.size)
-        by_channel(xp.add, rows, bias, result.reshape(rows.shape))
-        return result
+        return _with_bias(value, bias)
     return xp.add(value, bias.reshape((-1,) + (1,) * (value.ndim - 1 - axis)))
+
+
+def _with_bias(value: Array, bias: Array) -> Array:
+    """value (..., C), C-contiguous, plus bias (C,)."""
+    result = np.empty_like(value)
+    rows, sums = value.reshape(-1, bias.size), result.reshape(-1, bias.size)
+    blocks = Blocks(*rows.shape)
+    vectors = blocks.vector(bias)
+    blocks.run(
+        lambda _, part, repeat: np.add(
+            blocks.long(rows, part, repeat), vectors[repeat], blocks.long(sums, part, repeat)
+        )
+    )
+    return result
 
 
 @kernel("BiasAddV1", fresh=True)

@@ -17,6 +17,7 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.blockwise import blockwise, scratch
 from flowengine.kernels.registry import REGISTRY, Kernel, kernel
 
 KernelFunction = TypeVar("KernelFunction", bound=Callable[..., Any])
@@ -125,49 +126,19 @@ def blend(condition: Any, x: Any, y: Any) -> Any:
         or not (x.flags.c_contiguous and y.flags.c_contiguous)
     ):
         return np.where(condition, x, y)
-    mask = np.ascontiguousarray(condition).view(np.int8).astype(integer)
-    np.negative(mask, out=mask)
-    other: Any = y.view(integer)
-    # y ^ ((x ^ y) & mask): the bits of x where the mask is all ones.
-    result = np.bitwise_xor(x.view(integer), other)
-    result &= mask
-    result ^= other
-    return result.view(x.dtype)
+    chosen = np.ascontiguousarray(condition).view(np.int8)
+    result = np.empty_like(x)
 
+    def mix(chosen: Any, x: Any, y: Any, out: Any) -> None:
+        mask = scratch("mask", chosen.size, integer)
+        np.negative(chosen, mask, casting="unsafe", dtype=integer)
+        # y ^ ((x ^ y) & mask): the bits of x where the mask is all ones.
+        np.bitwise_xor(x, y, out)
+        np.bitwise_and(out, mask, out)
+        np.bitwise_xor(out, y, out)
 
-#: Length to which a short vector is repeated before it is combined with rows.
-_TILE: Final = 8192
-
-
-def by_channel(ufunc: Any, rows: Any, vector: Any, out: Any) -> Any:
-    """`ufunc(rows, vector, out=out)` for (N, C) with (C,), C-contiguous, C possibly small.
-
-    NumPy's inner loop is as long as the vector; a short one is repeated so that the loop is worth entering.
-    """
-    count, channels = rows.shape
-    repeat = _TILE // channels if channels else 0
-    if repeat < 2 or count < 2 * repeat:
-        return ufunc(rows, vector, out=out)
-    whole = count // repeat * repeat
-    tile = np.tile(vector, repeat)
-    ufunc(rows[:whole].reshape(-1, tile.size), tile, out=out[:whole].reshape(-1, tile.size))
-    if whole < count:
-        ufunc(rows[whole:], vector, out=out[whole:])
-    return out
-
-
-def channel_sums(rows: Any) -> Any:
-    """The sums of the columns of (N, C), C-contiguous, C possibly small; see `by_channel`."""
-    count, channels = rows.shape
-    repeat = _TILE // channels if channels else 0
-    if repeat < 2 or count < 2 * repeat:
-        return np.add.reduce(rows, 0)
-    whole = count // repeat * repeat
-    partial = np.add.reduce(rows[:whole].reshape(-1, repeat * channels), 0)
-    total = np.add.reduce(partial.reshape(repeat, channels), 0)
-    if whole < count:
-        total += np.add.reduce(rows[whole:], 0)
-    return total
+    blockwise(mix, chosen, x.view(integer), y.view(integer), result.view(integer))
+    return result
 
 
 def shape_text(value: Any) -> str:

@@ -14,8 +14,9 @@ from hypothesis.extra import numpy as hnp
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
-from flowengine.kernels import image_boxes, math_binary, math_division, ufuncs
+from flowengine.kernels import blockwise, image_boxes, math_binary, math_division, ufuncs
 from flowengine.kernels.cast import convert
+from flowengine.kernels.channels import Blocks
 from flowengine.kernels.sorting import _top
 from flowengine.kernels.summaries import histogram_proto
 
@@ -73,8 +74,32 @@ def test_a_repeated_vector_is_a_broadcast_one(count: int, channels: int) -> None
     rows = np.arange(count * channels, dtype=np.float64).reshape(count, channels)
     vector = np.arange(channels) * 0.5
     out = np.empty_like(rows)
-    assert ufuncs.by_channel(np.subtract, rows, vector, out) is out
+    blocks = Blocks(count, channels)
+    vectors = blocks.vector(vector)
+    blocks.run(
+        lambda _, part, repeat: np.subtract(
+            blocks.long(rows, part, repeat), vectors[repeat], blocks.long(out, part, repeat)
+        )
+    )
     np.testing.assert_array_equal(out, rows - vector)
+    sums = blocks.sums(lambda part, repeat: np.add.reduce(blocks.long(rows, part, repeat), 0), rows.dtype)
+    np.testing.assert_array_equal(sums, rows.sum(axis=0))
+
+
+def test_blocks_of_elements_give_what_one_pass_gives(run_op: Run) -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal(blockwise.LARGE * 2 + 5).astype(np.float32)
+    x[7], y = np.nan, random.standard_normal(x.size).astype(np.float32)
+    y[3] = np.inf
+    np.testing.assert_array_equal(run_op("Relu", x)[0], np.maximum(x, 0))
+    np.testing.assert_array_equal(run_op("Relu6", x)[0], np.clip(x, 0, 6))
+    np.testing.assert_array_equal(run_op("ReluGrad", y, x)[0], y * (x > 0))
+    np.testing.assert_array_equal(run_op("Select", x > 0, x, y)[0], np.where(x > 0, x, y))
+    count = np.int32(200_001)
+    for start, delta in ((np.int32(-7), np.int32(3)), (np.int32(90_000), np.int32(-2))):
+        (numbers,) = run_op("Range", start, np.int32(start + delta * count), delta)
+        np.testing.assert_array_equal(numbers, np.arange(start, start + delta * count, delta))
+        assert numbers.dtype == np.int32
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
