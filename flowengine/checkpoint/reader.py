@@ -131,6 +131,10 @@ class BundleReader:
         """The shape of a tensor, of the whole of one that is stored in slices."""
         return self.entry(name).shape
 
+    def slices(self, name: bytes) -> int:
+        """In how many slices a tensor is stored."""
+        return max(1, len(self.entry(name).slices))
+
     def stored_bytes(self, name: bytes) -> int:
         """How much of the data files a tensor takes, with all its slices."""
         entry = self.entry(name)

@@ -145,6 +145,10 @@ class V1Reader:
         """The shape of a tensor, of the whole of one that is stored in slices."""
         return self._tensor(name).shape
 
+    def slices(self, name: bytes) -> int:
+        """In how many slices a tensor is stored."""
+        return len(self._tensor(name).slices)
+
     def read(self, name: bytes, part: Slice | None = None) -> Array:
         """A tensor or a slice of it, as new memory; strings as an object array of bytes.
 

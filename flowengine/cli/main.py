@@ -24,6 +24,7 @@ VERBS: Final = {
     "run": ("flowengine.cli.run", "Run steps of a graph and print what they fetch."),
     "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
     "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
+    "checkpoint": ("flowengine.cli.checkpoint", "Look into checkpoints: ls, show, diff, export."),
     "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
 }
 

@@ -102,9 +102,9 @@ def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> 
                 file.write(dumps(document).encode())
             elif suffix == ".npy":
                 (value,) = values.values()
-                np.save(file, _storable(value, path), allow_pickle=False)
+                np.save(file, storable(value, path), allow_pickle=False)
             else:
-                _write_archive(file, {key: _storable(value, path) for key, value in values.items()})
+                _write_archive(file, {key: storable(value, path) for key, value in values.items()})
         os.replace(temporary, path)
     except OSError as error:
         raise CommandError(f"--output {path}: {error.strerror or error}", STEP_ERROR) from error
@@ -121,13 +121,13 @@ def _write_archive(file: Any, arrays: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _storable(value: Any, path: str) -> Any:
+def storable(value: Any, path: str) -> Any:
     """The value as .npy can hold it: strings as fixed-width bytes, bfloat16 as float32 (which is exact)."""
     array = to_array(value)
     if array.dtype == object:
         if any(not isinstance(item, bytes) or item.endswith(b"\0") for item in array.flat):
             raise CommandError(
-                f"--output {path}: a string that ends in a zero byte cannot be kept there: use .json",
+                f"{path}: a string that ends in a zero byte cannot be kept there: use .json",
                 STEP_ERROR,
             )
         return array.astype(np.bytes_)

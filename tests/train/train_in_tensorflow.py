@@ -6,9 +6,12 @@ Goes on from the latest checkpoint in FOLDER with its MetaGraphDef, begins with 
 there is none, trains so many steps, saves, and prints the losses as JSON.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -19,7 +22,7 @@ tf1.disable_eager_execution()
 tf1.logging.set_verbosity(tf1.logging.ERROR)
 
 
-def build():
+def build() -> Any:
     """Regression on numbers made from the step, with parameters of every kind and a slot for each.
 
     Every sum is of two numbers and the rates are powers of two: any order of computation gives the same bits.
@@ -47,7 +50,7 @@ def build():
     return tf1.train.Saver()
 
 
-def main(folder, steps):
+def main(folder: str, steps: int) -> None:
     with tf.Graph().as_default() as graph, tf1.Session() as session:
         latest = tf1.train.latest_checkpoint(folder)
         if latest is None:

@@ -7,9 +7,13 @@ keeps what the variables then hold in `ours.json`; initialises and trains a step
 was saved in `theirs.json` and the MetaGraphDef in `theirs.meta`.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -21,7 +25,7 @@ tf1.disable_eager_execution()
 tf1.logging.set_verbosity(tf1.logging.ERROR)
 
 
-def variables_of(graph, names):
+def variables_of(graph: Any, names: Sequence[str]) -> dict[str, Any]:
     """{name: what tf.train.Saver takes for it} of variable nodes."""
     found = {}
     for name in names:
@@ -34,21 +38,21 @@ def variables_of(graph, names):
     return found
 
 
-def kept(session, variables):
+def kept(session: Any, variables: dict[str, Any]) -> dict[str, Any]:
     """{name: [dtype, shape, elements as text]}"""
     values = session.run(variables)
     out = {}
     for name, value in values.items():
         value = np.asarray(value)
         if value.dtype == object:
-            text = [element.hex() for element in value.reshape(-1)]
+            text: Any = [element.hex() for element in value.reshape(-1)]
         else:
             text = value.tobytes().hex()
         out[name] = [variables[name].dtype.base_dtype.name, list(value.shape), text]
     return out
 
 
-def run(session, folder, number, runs):
+def run(session: Any, folder: str, number: int, runs: list[Any]) -> None:
     """One recorded run of the case."""
     feeds = {name: np.load(os.path.join(folder, v["npy"])) for name, v in runs[number]["feeds"].items()}
     session.run(
@@ -57,7 +61,7 @@ def run(session, folder, number, runs):
     )
 
 
-def cross(zoo, folder, case):
+def cross(zoo: str, folder: str, case: str) -> None:
     source = os.path.join(zoo, case)
     target = os.path.join(folder, case)
     with open(os.path.join(source, "case.json")) as file:
