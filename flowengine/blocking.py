@@ -87,9 +87,12 @@ class Session:
         targets: Sequence[Any] = (),
         dot: bool = False,
         source: bool = False,
+        placement: bool = False,
     ) -> str:
         """See `flowengine.Session.explain`."""
-        return self._session.explain(fetches, feeds, targets=targets, dot=dot, source=source)
+        return self._session.explain(
+            fetches, feeds, targets=targets, dot=dot, source=source, placement=placement
+        )
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""

@@ -19,19 +19,12 @@ import trio
 
 from flowengine.build.graph import Graph as BuildGraph
 from flowengine.core.config import Config, RunMetadata, RunOptions
-from flowengine.core.dtypes import DType
-from flowengine.core.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    OpError,
-)
-from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
-from flowengine.ir.frames import ENTER_OPS, FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.functions import FunctionLibrary
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import Graph
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
@@ -40,11 +33,12 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.partition import partition
 from flowengine.passes.pipeline import prepare
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.fetches import Assemble, FetchPlan, port_of
+from flowengine.runtime.fetches import Assemble
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.placing import Placer, SessionPlacer
 from flowengine.runtime.plan import kernel_summary
+from flowengine.runtime.requests import Requests
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.values import FeedSpec, FetchSpec
@@ -52,9 +46,6 @@ from flowengine.transport.rendezvous import LocalRendezvous
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512
-#: Before this producer version a Placeholder of unknown shape was written with an empty one.
-_SHAPED_PLACEHOLDERS: Final = 24
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 
 
 class _Prepared:
@@ -117,10 +108,14 @@ class Session:
             self._runner, LocalRendezvous, compiles=self._settings.compiles_plans
         )
         self._compiles = self._settings.compiles_plans
-        self._placer: Placer = placer if placer is not None else SessionPlacer(self.devices)
+        self._placer: Placer = (
+            placer
+            if placer is not None
+            else SessionPlacer(self.devices, self._kernels, self._settings, lambda: self.graph)
+        )
         self._plans: dict[Any, _Prepared] = {}
         self._version = -1
-        self._frames: dict[str, FramePath] | None = None
+        self._requests = Requests(self.graph)
         self._functions: FunctionTable | None = None
         self._closed = False
 
@@ -243,50 +238,23 @@ class Session:
         graph = self.graph
         if self._version != graph.version:
             self._plans.clear()
-            self._frames = None
+            self._requests = Requests(graph)
             self._functions = None
             self._version = graph.version
-        request = FetchPlan(graph, fetches, targets)
-        feed_ports = [port_of(graph, feed) for feed in feeds]
-        if len(set(feed_ports)) != len(feed_ports):
-            raise InvalidArgumentError("a tensor is fed twice: " + ", ".join(map(str, feed_ports)))
-        for port in feed_ports:
-            self._check_frame(port, "fed")
-        for port in request.ports:
-            self._check_frame(port, "fetched")
-        context = self._context(feed_ports, request)
+        request = self._requests.read(fetches, feeds, targets)
+        context = self._requests.context(request, self._settings, self._kernels)
         plan = self._plan(prepare(graph, context), context)
-        return _Prepared(
-            plan,
-            [self._feed_spec(port) for port in feed_ports],
-            [FetchSpec(str(port), self._dtype(port)) for port in request.ports],
-            request.assemble,
-        )
+        return _Prepared(plan, request.feeds, request.fetches, request.wanted.assemble)
 
     def _plan(self, graph: Graph, context: PassContext) -> TieredPlan | PartitionedPlan:
         """The plan of a graph that passes have gone over: cut by device where it is on several."""
         functions = self._function_table()
-        if len(self.devices) > 1:
+        if len(self.devices) > 1 or self._settings.places:
             placement = self._placer(graph, context)
             if any(device != self.devices.default.name for device in placement.values()):
                 cut = partition(graph, context, placement, self.devices.incarnations)
                 return PartitionedPlan(cut, context, self.devices, self._kernels, functions)
         return TieredPlan(graph, context, self._kernels, functions)
-
-    def _context(self, feeds: Sequence[OutputPort] = (), request: FetchPlan | None = None) -> PassContext:
-        return PassContext(
-            feeds=tuple(feeds),
-            fetches=() if request is None else request.ports,
-            targets=() if request is None else request.targets,
-            fold_constants=self._settings.fold_constants,
-            merge_common_subexpressions=self._settings.merge_common_subexpressions,
-            kernels=self._kernels,
-            declared=tuple(
-                node
-                for port in feeds
-                if (node := self.graph[port.node]).op in ("Placeholder", "PlaceholderV2")
-            ),
-        )
 
     def _function_table(self) -> FunctionTable | None:
         """The plans of the graph's functions, kept while the graph does not change."""
@@ -295,43 +263,10 @@ class Session:
         if self._functions is None:
             registry = self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
             library = FunctionLibrary(self.graph.library, registry, self.graph.producer)
-            self._functions = FunctionTable(library, self._kernels, self._context())
-        return self._functions
-
-    def _check_frame(self, port: OutputPort, what: str) -> None:
-        """An edge inside a loop has one value an iteration: it can be neither fed nor fetched."""
-        if self._frames is None:
-            self._frames = {}
-            if any(node.op in ENTER_OPS for node in self.graph):
-                try:
-                    self._frames = assign_frames(self.graph)
-                except OpError:
-                    # A part of the graph is malformed; it is a fault of runs that reach it.
-                    self._frames = {}
-        frame = output_frame(self.graph[port.node], self._frames.get(port.node, ()))
-        if frame:
-            raise InvalidArgumentError(
-                f"'{port}' cannot be {what}: it belongs to {describe_frame(frame)}, where it has one value "
-                "an iteration; use what goes into its Enter or comes out of its Exit"
+            self._functions = FunctionTable(
+                library, self._kernels, self._requests.context(None, self._settings, self._kernels)
             )
-
-    def _dtype(self, port: OutputPort) -> DType | None:
-        types = self.graph[port.node].output_types
-        return types[port.slot] if port.slot < len(types) else None
-
-    def _feed_spec(self, port: OutputPort) -> FeedSpec:
-        node = self.graph[port.node]
-        dtype = self._dtype(port)
-        if dtype is None:
-            raise InvalidArgumentError(f"'{port}' cannot be fed: the op {node.op} is not known here")
-        shape = UNKNOWN_SHAPE
-        if node.op in _PLACEHOLDERS:
-            declared = node.attrs.get("shape", UNKNOWN_SHAPE)
-            if isinstance(declared, TensorShape) and (
-                declared.rank or self.graph.producer >= _SHAPED_PLACEHOLDERS or node.op == "PlaceholderV2"
-            ):
-                shape = declared
-        return FeedSpec(str(port), dtype, shape)
+        return self._functions
 
     # -- the rest -----------------------------------------------------------------------------------
 
@@ -372,11 +307,15 @@ class Session:
         targets: Sequence[Any] = (),
         dot: bool = False,
         source: bool = False,
+        placement: bool = False,
     ) -> str:
         """What a step would run: the nodes left after the passes, and what each pass removed.
 
-        `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into.
+        `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into,
+        `placement=True` the device of each node and why it is there.
         """
+        if placement:
+            return self._explain_placement(fetches, feeds, targets)
         tiers = self._prepare(fetches, list(feeds), targets).plan
         if isinstance(tiers, PartitionedPlan):
             return tiers.explain(dot=dot, source=source)
@@ -389,6 +328,15 @@ class Session:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(kernel_summary(plan).items()))
         difference = explain.difference(self.graph, plan.graph)
         return f"{explain.listing(plan.graph)}\nitems: {kinds or 'none'}\n\n{difference}"
+
+    def _explain_placement(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> str:
+        request = Requests(self.graph).read(fetches, feeds, targets)
+        context = self._requests.context(request, self._settings, self._kernels)
+        graph = prepare(self.graph, context)
+        if isinstance(self._placer, SessionPlacer):
+            return self._placer.explain(graph, context)
+        placed = self._placer(graph, context)
+        return "\n".join(f"{node.name} ({node.op}): {placed[node.name]}" for node in graph)
 
     async def close(self) -> None:
         """End the running steps with CancelledError and free the session's own resources.

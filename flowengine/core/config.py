@@ -15,6 +15,10 @@
 | count_allocations | FLOWENGINE_COUNT_ALLOCATIONS | false |
 | schedule_receives | FLOWENGINE_SCHEDULE_RECEIVES | true |
 | compress_transfers | FLOWENGINE_COMPRESS_TRANSFERS | none |
+| place | FLOWENGINE_PLACE | none |
+| allow_soft_placement | FLOWENGINE_ALLOW_SOFT_PLACEMENT | true with one device, else false |
+| log_device_placement | FLOWENGINE_LOG_DEVICE_PLACEMENT | false |
+| measure_costs | FLOWENGINE_MEASURE_COSTS | false |
 """
 
 from __future__ import annotations
@@ -57,6 +61,13 @@ class Config:
     schedule_receives             receive a tensor from another device late, when it is soon to be used
     compress_transfers            send float32 between devices at half the size, losing precision: True for
                                   every tensor, or the name scopes of the nodes whose tensors may lose it
+    place                         {pattern of node names: device}, before what the graph asks for; the last
+                                  pattern that fits counts. A device may be partial ("GPU", "CPU:1",
+                                  "/job:worker/task:17"), and "@name" is the device of that node
+    allow_soft_placement          put a node whose device there is not, or cannot take it, on one that can;
+                                  False: an error. Left open it is True for a session of one device
+    log_device_placement          log the device of every node to `flowengine.placement`
+    measure_costs                 measure what nodes take in the first steps and place them again by it
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -74,6 +85,10 @@ class Config:
     count_allocations: bool | None = None
     schedule_receives: bool | None = None
     compress_transfers: bool | Sequence[str] | None = None
+    place: Mapping[str, str] | None = None
+    allow_soft_placement: bool | None = None
+    log_device_placement: bool | None = None
+    measure_costs: bool | None = None
 
     def resolved(self) -> Settings:
         """Every field filled in."""
@@ -116,6 +131,10 @@ class Config:
             compress_transfers=device_config.scopes(
                 self.compress_transfers, _text("COMPRESS_TRANSFERS", ""), "compress_transfers"
             ),
+            place=device_config.rules(self.place, _text("PLACE", ""), _name(self.place, "PLACE")),
+            allow_soft_placement=_open_flag(self.allow_soft_placement, "ALLOW_SOFT_PLACEMENT"),
+            log_device_placement=_flag(self.log_device_placement, "LOG_DEVICE_PLACEMENT", default=False),
+            measure_costs=_flag(self.measure_costs, "MEASURE_COSTS", default=False),
         )
 
 
@@ -137,6 +156,17 @@ class Settings:
     schedule_receives: bool = True
     #: Name scopes; "" is everything.
     compress_transfers: tuple[str, ...] = ()
+    #: (pattern, device) in order.
+    place: tuple[tuple[str, str], ...] = ()
+    #: None: as the number of devices says.
+    allow_soft_placement: bool | None = None
+    log_device_placement: bool = False
+    measure_costs: bool = False
+
+    @property
+    def places(self) -> bool:
+        """Whether nodes are placed although there is one device: something asks about it."""
+        return bool(self.place) or self.allow_soft_placement is False or self.log_device_placement
 
     @property
     def compiles_plans(self) -> bool:
@@ -204,6 +234,11 @@ def _integer(name: str) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a whole number") from None
+
+
+def _open_flag(given: bool | None, name: str) -> bool | None:
+    """A flag that may stay open."""
+    return None if given is None and not _text(name, "").strip() else _flag(given, name)
 
 
 def _flag(given: bool | None, name: str, *, default: bool = True) -> bool:

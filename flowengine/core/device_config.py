@@ -1,4 +1,5 @@
-"""How the settings about devices are read from text: `CPU=4,GPU=1`, `CPU:0=1000000`, `1` or scopes."""
+"""How the settings about devices are read from text: `CPU=4,GPU=1`, `CPU:0=1000000`, `1` or scopes,
+`layer1/*=CPU:1`."""
 
 from __future__ import annotations
 
@@ -44,3 +45,25 @@ def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[st
     if isinstance(given, str):
         raise InvalidArgumentError(f"{name} is {given!r}: give a list of scopes, or True for every tensor")
     return tuple(given)
+
+
+def rules(given: Mapping[str, str] | None, text: str, name: str) -> tuple[tuple[str, str], ...]:
+    """(pattern of node names, device) in order, given or else written as `PATTERN=DEVICE,...`.
+
+    Raises InvalidArgumentError, naming the setting, for a rule without pattern or device.
+    """
+    if given is None:
+        pairs = [part.strip() for part in text.split(",") if part.strip()]
+        return tuple(rule(pair, name) for pair in pairs)
+    for pattern, device in given.items():
+        if not pattern or not device:
+            raise InvalidArgumentError(f"{name} has {pattern!r}: {device!r}: both must say something")
+    return tuple(given.items())
+
+
+def rule(text: str, name: str) -> tuple[str, str]:
+    """One `PATTERN=DEVICE`."""
+    pattern, sign, device = (part.strip() for part in text.partition("="))
+    if not (pattern and sign and device):
+        raise InvalidArgumentError(f"{name} has {text!r}: write PATTERN=DEVICE, such as layer1/*=CPU:1")
+    return pattern, device
