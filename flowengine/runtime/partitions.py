@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
@@ -35,6 +35,17 @@ from flowengine.runtime.tiers import TieredPlan
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
+
+
+class JointStep(NamedTuple):
+    """A step that other processes run parts of: its number there too, and the rendezvous that reaches them.
+
+    Nobody here can tell when all partitions sleep, and the end of what runs here is not the end of the step:
+    whoever began it says so to the rendezvous.
+    """
+
+    number: int
+    rendezvous: Rendezvous
 
 
 class Part:
@@ -120,14 +131,18 @@ class PartitionRunner:
         feeds: Sequence[Any],
         timeout_seconds: float | None = None,
         run_metadata: RunMetadata | None = None,
+        joint: JointStep | None = None,
     ) -> tuple[list[Any], list[TieredPlan]]:
         """The fetched values of one step, and the plans that have become hot.
 
+        joint    the step, where other processes take part in it; else it is one of its own
         As `StepRunner.run` for everything else.
         """
         started = perf_counter()
         await trio.lowlevel.checkpoint()
-        step = _Step(self, plan, feeds, compiles=self._compiles, counting=run_metadata is not None)
+        step = _Step(
+            self, plan, feeds, compiles=self._compiles, counting=run_metadata is not None, joint=joint
+        )
         for executor in step.executors:
             self._runner.running.add(executor)
         try:
@@ -206,18 +221,20 @@ class _Step:
         *,
         compiles: bool,
         counting: bool,
+        joint: JointStep | None = None,
     ) -> None:
         self._plan = plan
         self._error: OpError | None = None
         self._interrupt: BaseException | None = None
-        rendezvous = runner.new_rendezvous()
+        self._is_joint = joint is not None
+        rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
         self._counted = _Counting(rendezvous) if counting else None
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
         self._ledger = runner.new_ledger()
         self._containers: list[StepContainer] = []
-        step_id = runner.new_step_id()
+        step_id = runner.new_step_id() if joint is None else joint.number
         shared = self._new_container()
-        group = Group()
+        group = Group() if joint is None else None
         self.executors: list[Executor] = []
         self._feeds: list[list[Any]] = []
         self._plans: list[Plan] = []
@@ -309,7 +326,8 @@ class _Step:
 
     def close(self) -> None:
         """Leave nothing behind."""
-        self._rendezvous.abort(CancelledError("the step has ended"))
+        if not self._is_joint:
+            self._rendezvous.abort(CancelledError("the step has ended"))
         for container in self._containers:
             container.clear()
 
@@ -352,4 +370,4 @@ class _Counting:
         self._inner.abort(error)
 
 
-__all__ = ["Part", "PartitionRunner", "PartitionedPlan"]
+__all__ = ["JointStep", "Part", "PartitionRunner", "PartitionedPlan"]
