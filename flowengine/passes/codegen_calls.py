@@ -30,6 +30,12 @@ INLINE_TYPES: Final = frozenset(
     d for d in dtypes.ALL if d.is_bool or ((d.is_integer or d.is_floating) and d.name != "bfloat16")
 )
 
+#: NumPy wants the buffer of these by keyword, which costs more than it saves.
+_NO_POSITIONAL_OUT: Final = frozenset({"Maximum", "Minimum"})
+#: Types whose values may be kept, or may not be arrays of numbers.
+_OBJECTS: Final = frozenset({resource, variant, dtypes.string}) | frozenset(
+    d.ref for d in (*dtypes.ALL, resource, variant)
+)
 #: Attributes of which equal ones are the same. Floats are not: -0.0 equals 0.0.
 _SHARED: Final = (bool, int, bytes, DType)
 
@@ -64,7 +70,7 @@ class CallWriting:
             elif unit.node is not None and not program.is_silent(unit):
                 if self._keeps(unit.node):
                     self._held.update(program.origin(port) for port in unit.inputs)
-                if all(port in program.scalars for port in unit.inputs):
+                if program.scalars.issuperset(unit.inputs):
                     self._wanted_scalars.update(program.origin(port) for port in unit.inputs)
 
     def _keeps(self, node: Node) -> bool:
@@ -74,7 +80,7 @@ class CallWriting:
         kernel = self._kernel(node)
         if not kernel.fresh or kernel.takes_context or not node.output_types:
             return True
-        return any(_is_object(t) for t in (*node.input_types(), *node.output_types))
+        return not (_OBJECTS.isdisjoint(node.input_types()) and _OBJECTS.isdisjoint(node.output_types))
 
     def _kernel(self, node: Node) -> Kernel:
         kernel = self._kernel_of.get(node.name)
@@ -92,33 +98,25 @@ class CallWriting:
         kernel = self._kernel(node)
         op_def = node.op_def
         assert op_def is not None
-        scalar = all(port in self.program.scalars for port in node.inputs)
-        parts: list[str] = []
-        plain: list[str] = []
-        arguments: list[str] = []
-        position = 0
-        for arg in op_def.inputs:
-            types = arg.types(node.attrs)
-            ports = node.inputs[position : position + len(types)]
-            position += len(types)
-            found = [
-                self._argument(port, wanted.is_ref, scalar) for port, wanted in zip(ports, types, strict=True)
-            ]
-            plain += [self._value(port, scalar) for port in ports]
-            parts += found
-            if arg.is_list:
-                arguments.append(f"({', '.join(found)}{',' if len(found) == 1 else ''})")
-            else:
-                arguments += found
+        scalar = self.program.scalars.issuperset(node.inputs)
+        plain = [self._value(port, scalar) for port in node.inputs]
+        parts = [
+            self._argument(port, wanted.is_ref, scalar)
+            for port, wanted in zip(node.inputs, node.input_types(), strict=True)
+        ]
+        arguments = parts
+        if any(arg.is_list for arg in op_def.inputs):
+            lengths = [len(arg.types(node.attrs)) if arg.is_list else None for arg in op_def.inputs]
+            arguments = _grouped(parts, lengths)
         if scalar and kernel.inline is not None and _is_inline(node):
             function = self._function(kernel, node) if "{f}" in kernel.inline else ""
             return kernel.inline.format(*parts, f=function), plain
-        if isinstance(kernel.function, np.ufunc) and dying:
+        if dying and isinstance(kernel.function, np.ufunc) and node.op not in _NO_POSITIONAL_OUT:
             buffer = self._buffer(node, dying)
             if buffer is not None:
-                arguments.append(self._value(buffer))
+                arguments = [*arguments, self._value(buffer)]
         if kernel.takes_context:
-            arguments.append("ctx=ctx")
+            arguments = [*arguments, "ctx=ctx"]
         return f"{self._function(kernel, node)}({', '.join(arguments)})", plain
 
     def _function(self, kernel: Kernel, node: Node) -> str:
@@ -131,6 +129,8 @@ class CallWriting:
     def _buffer(self, node: Node, dying: Collection[OutputPort]) -> OutputPort | None:
         """The operand into whose memory the result may be written."""
         extents = self.program.extents
+        if not extents:
+            return None
         origins = [self.program.origin(port) for port in node.inputs]
         shapes = [extents.get(origin) for origin in origins]
         (result,) = node.output_types if len(node.output_types) == 1 else (None,)
@@ -153,12 +153,23 @@ class CallWriting:
         return self.program.nodes[port.node].output_types[port.slot]
 
 
+def _grouped(parts: Sequence[str], lengths: Sequence[int | None]) -> list[str]:
+    """The arguments with those of each list argument as one tuple."""
+    arguments: list[str] = []
+    position = 0
+    for length in lengths:
+        if length is None:
+            arguments.append(parts[position])
+            position += 1
+            continue
+        found = parts[position : position + length]
+        position += length
+        arguments.append(f"({', '.join(found)}{',' if length == 1 else ''})")
+    return arguments
+
+
 def _is_inline(node: Node) -> bool:
     return all(t in INLINE_TYPES for t in node.input_types())
-
-
-def _is_object(dtype: DType) -> bool:
-    return dtype.is_ref or dtype.base in (resource, variant, dtypes.string)
 
 
 def _fits(shape: Sequence[int | None], other: Sequence[int | None] | None) -> bool:

@@ -210,18 +210,15 @@ class _Fusing:
     def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> list[_Region]:
         """The regions of one frame that stays with the state machine, or of the root."""
         inside = {name for unit in inner for name in unit.names}
-        members = [
-            unit_of_node(node, self.order[node.name])
-            for node in nodes
-            if node.name not in inside and node.op != "LoopCond" and self.is_member(node)
-        ]
-        outsiders = [
-            unit_of_node(node, self.order[node.name])
-            for node in nodes
-            if node.name not in inside
-            and (node.op == "LoopCond" or not self.is_member(node))
-            and not (node.op == "Const" and not node.control_inputs)
-        ]
+        members: list[Unit] = []
+        outsiders: list[Unit] = []
+        for node in nodes:
+            if node.name in inside:
+                continue
+            if node.op != "LoopCond" and self.is_member(node):
+                members.append(unit_of_node(node, self.order[node.name]))
+            elif node.op != "Const" or node.control_inputs:
+                outsiders.append(unit_of_node(node, self.order[node.name]))
         try:
             return self._grown([*members, *inner], outsiders)
         except Malformed:

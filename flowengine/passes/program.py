@@ -23,9 +23,12 @@ class Program:
     """
 
     __slots__ = (
+        "_defined",
         "_indices",
+        "_origins",
         "_own",
         "_predicates",
+        "_used",
         "aliases",
         "extents",
         "feeds",
@@ -57,6 +60,10 @@ class Program:
         #: {a predicate as conditions name it: where this program has it from}
         self._predicates: dict[OutputPort, OutputPort] = {}
         self._alias_switches(units)
+        #: What was asked before; a region asks each question several times.
+        self._origins: dict[OutputPort, OutputPort] = {}
+        self._defined: dict[str, tuple[OutputPort, ...]] = {}
+        self._used: dict[str, tuple[OutputPort, ...]] = {}
         #: Which inputs Merges chose, where somebody asks.
         self._indices = frozenset(port for unit in units for port in _merge_indices(unit, self.nodes))
         made = {port for unit in units for port in self.defines(unit)}
@@ -67,7 +74,10 @@ class Program:
     def give(self, ports: Iterable[OutputPort]) -> None:
         """Say what others take. What a unit only hands on may have to be taken from outside for it."""
         self.outputs = tuple(ports)
-        self._indices |= {port for port in self.outputs if _is_index(port, self.nodes)}
+        indices = {port for port in self.outputs if _is_index(port, self.nodes)}
+        if indices:
+            self._indices |= indices
+            self._defined.clear()
         made = {port for unit in self.units for port in self.defines(unit)}
         origins = (self.origin(port) for port in self.outputs)
         more = (port for port in origins if port not in made and self.constant(port) is None)
@@ -90,11 +100,16 @@ class Program:
 
     def origin(self, port: OutputPort) -> OutputPort:
         """Where a value was made, or where it enters the program."""
+        known = self._origins.get(port)
+        if known is not None:
+            return known
+        asked = port
         while port not in self.feeds and port.node in self._own:
             source = self.aliases.source(port)
             if source is None:
                 break
             port = source
+        self._origins[asked] = port
         return port
 
     def predicate(self, port: OutputPort) -> OutputPort:
@@ -119,8 +134,14 @@ class Program:
             return True
         return node.op == "Switch" and not self.reads(node.inputs[0])
 
-    def defines(self, unit: Unit) -> Iterator[OutputPort]:
+    def defines(self, unit: Unit) -> tuple[OutputPort, ...]:
         """The ports that a unit's code gives a value to."""
+        known = self._defined.get(unit.name)
+        if known is None:
+            known = self._defined[unit.name] = tuple(self._all_defined(unit))
+        return known
+
+    def _all_defined(self, unit: Unit) -> Iterator[OutputPort]:
         if self.is_silent(unit):
             return
         node = unit.node
@@ -131,12 +152,14 @@ class Program:
             return
         yield from unit.outputs
 
-    def uses(self, unit: Unit) -> Iterator[OutputPort]:
+    def uses(self, unit: Unit) -> tuple[OutputPort, ...]:
         """The origins of what a unit's code takes from outside of the unit, Consts left out."""
-        for port in self._all_uses(unit):
-            origin = self.origin(port)
-            if self.constant(origin) is None:
-                yield origin
+        known = self._used.get(unit.name)
+        if known is None:
+            origins = map(self.origin, self._all_uses(unit))
+            known = tuple(origin for origin in origins if self.constant(origin) is None)
+            self._used[unit.name] = known
+        return known
 
     def _all_uses(self, unit: Unit) -> Iterator[OutputPort]:
         for pred, _ in unit.conditions:
