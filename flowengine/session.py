@@ -18,6 +18,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.build.graph import Graph as BuildGraph
+from flowengine.core.collector import collection_paused
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.targets import opener_for
@@ -243,7 +244,8 @@ class Session:
             self._version = graph.version
         request = self._requests.read(fetches, feeds, targets)
         context = self._requests.context(request, self._settings, self._kernels)
-        plan = self._plan(prepare(graph, context), context)
+        with collection_paused():
+            plan = self._plan(prepare(graph, context), context)
         return _Prepared(plan, request.feeds, request.fetches, request.wanted.assemble)
 
     def _plan(self, graph: Graph, context: PassContext) -> TieredPlan | PartitionedPlan:

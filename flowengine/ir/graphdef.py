@@ -11,14 +11,13 @@ The rest of the GraphDef (library, versions, fields of later versions) is kept b
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from flowengine.core.collector import collection_paused
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import CONTROL_SLOT, parse_input
 from flowengine.ir.attrs import AttrValue
@@ -64,7 +63,7 @@ def read_into(graph: _Graph, graph_def: GraphDef, registry: OpRegistry, *, stric
     An empty graph takes over library and versions; errors as `graph_from_def`.
     """
     fresh = len(graph) == 0
-    with _collection_paused():
+    with collection_paused():
         for node in _read_nodes(graph, graph_def, registry, strict):
             graph.add(node)
     if fresh:
@@ -91,18 +90,6 @@ def _read_nodes(graph: Graph, graph_def: GraphDef, registry: OpRegistry, strict:
     if faults:
         raise fault_error(faults)
     return added
-
-
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """Reading makes many objects and no garbage; the cyclic collector would take a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Reader:

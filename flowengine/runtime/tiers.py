@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.collector import collection_paused
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
@@ -29,6 +30,8 @@ _COMPILE_SECONDS_A_NODE: Final = 20e-6
 #: Feeds may grow so much before a compiled plan is not trusted to know what is heavy.
 _GROWTH: Final = 2
 _SMALL_BYTES: Final = 64 * 1024
+#: So many slow iterations of compiled loops are no accident of the machine.
+_SLOW_ITERATIONS: Final = 4
 #: A plan of more nodes than this is compiled on a thread: it would hold up the event loop.
 INLINE_NODES: Final = 400
 
@@ -56,6 +59,8 @@ class TieredPlan:
         self._seconds = 0.0
         self._fed_bytes = 0
         self._settled = False
+        #: How often an iteration that takes long may send the plan back to the interpreter.
+        self._looks_left = 3
         self.interpreted = self._plan(graph)
         self.compiled: Plan | None = None
         if HOT_RUNS == 0:
@@ -77,6 +82,14 @@ class TieredPlan:
         """The plan to run with these values."""
         compiled = self.compiled
         if compiled is None or _bytes_of(feeds) > _GROWTH * self._fed_bytes + _SMALL_BYTES:
+            return self.interpreted
+        if compiled.slow_iterations > _SLOW_ITERATIONS and self._looks_left:
+            # Something in a loop has grown worth a thread: see in the interpreter what it is.
+            self._looks_left -= 1
+            self.compiled = None
+            self._settled = False
+            self._runs = 0
+            self._seconds = 0.0
             return self.interpreted
         if compiled.slow_regions > 2 and self._members_max > 8:
             # The members are slower than was thought: smaller regions give the host its turn.
@@ -106,24 +119,28 @@ class TieredPlan:
     def compile(self) -> None:
         """Make the compiled form. May run on another thread; the swap is one assignment."""
         self._settled = True
-        items = self.interpreted.items
         try:
-            fused = fuse(
-                self._graph,
-                self._context,
-                heavy=frozenset(item.name for item in items if item.was_heavy),
-                costs={item.name: item.microseconds for item in items if item.microseconds},
-                members_max=self._members_max,
-            )
-            if fused.graph is self._graph:
-                self.compiled = None
-                return
-            compiled = self._plan(fused.graph, fused.moved)
-            compiled.unfused = self._graph
-            self.compiled = compiled
+            with collection_paused():
+                self.compiled = self._fused()
         except OpError:
             # What cannot be planned as regions runs as it did, and says itself what is wrong.
             self.compiled = None
+
+    def _fused(self) -> Plan | None:
+        """The plan in regions; None where there is nothing to fuse."""
+        items = self.interpreted.items
+        fused = fuse(
+            self._graph,
+            self._context,
+            heavy=frozenset(item.name for item in items if item.was_heavy),
+            costs={item.name: item.microseconds for item in items if item.microseconds},
+            members_max=self._members_max,
+        )
+        if fused.graph is self._graph:
+            return None
+        plan = self._plan(fused.graph, fused.moved)
+        plan.unfused = self._graph
+        return plan
 
     def sources(self) -> list[str]:
         """The generated source of each region, with the nodes' names."""
