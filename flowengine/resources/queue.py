@@ -31,7 +31,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.elements import Element, own, rows_of, stack
-from flowengine.resources.queue_attempts import Close, Dequeue, DequeueMany, Enqueue
+from flowengine.resources.queue_attempts import Close, Dequeue, DequeueMany, Enqueue, EnqueueRows
 from flowengine.resources.waiting import Attempt, Line, wait_finished
 
 #: What a negative capacity means.
@@ -106,6 +106,15 @@ class Queue:
         """Remove and return the next element; there is one."""
         raise AssertionError(f"{type(self).__name__} has no store")
 
+    def _put_rows(self, batch: Element, start: int, stop: int) -> None:
+        """Store some rows of a batch, which stays the caller's; there is room."""
+        for element in rows_of(tuple(value[start:stop] for value in batch)):
+            self._put(element)
+
+    def _take_batch(self, count: int) -> Element:
+        """Remove so many elements, stacked component by component; there are as many."""
+        return self.batch([self._take() for _ in range(count)])
+
     def _give_back(self, elements: Sequence[Element]) -> None:
         """Restore what `_take` returned, oldest first, so that it is taken again in this order."""
         raise AssertionError(f"{type(self).__name__} has no store")
@@ -158,8 +167,7 @@ class Queue:
             raise self._closed_error()
         if self._enqueues.attempts or len(self) + count > self.capacity:
             return WOULD_WAIT
-        for element in rows_of(batch):
-            self._put(element)
+        self._put_rows(batch, 0, count)
         if self._dequeues.attempts:
             self._advance()
         return None
@@ -190,10 +198,10 @@ class Queue:
             if not up_to or not len(self):
                 raise self._insufficient(count)
             count = len(self)
-        taken = [self._take() for _ in range(count)]
+        taken = self._take_batch(count)
         if self._enqueues.attempts:
             self._advance()
-        return self.batch(taken)
+        return taken
 
     def close_nowait(self, *, cancel_pending_enqueues: bool = False) -> Any:
         """Close: None, or WOULD_WAIT with nothing changed while enqueues are pending.
@@ -227,6 +235,10 @@ class Queue:
     def start_enqueue(self, elements: list[Element]) -> Attempt:
         """Stand in line with elements that the queue may keep."""
         return self._join(self._enqueues, Enqueue(self, elements))
+
+    def start_enqueue_rows(self, batch: Element, count: int) -> Attempt:
+        """Stand in line with the rows of a batch, which is not changed as long as the attempt lasts."""
+        return self._join(self._enqueues, EnqueueRows(self, batch, count))
 
     def start_dequeue(self) -> Attempt:
         return self._join(self._dequeues, Dequeue(self))
@@ -271,7 +283,7 @@ class Queue:
         """
         if self.enqueue_many_nowait(batch) is not WOULD_WAIT:
             return
-        attempt = self.start_enqueue(rows_of(batch))
+        attempt = self.start_enqueue_rows(batch, len(batch[0]))
         try:
             await wait_finished(attempt, self.withdraw)
         except trio.Cancelled as cancelled:

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 class Enqueue(Attempt):
-    """Elements on their way in, one or many."""
+    """An element on its way in; also several, each in its turn."""
 
-    __slots__ = ("_done", "_elements", "_queue")
+    __slots__ = ("_count", "_done", "_elements", "_queue")
 
     def __init__(self, queue: Queue, elements: list[Element]) -> None:
         super().__init__()
         self._queue = queue
         self._elements = elements
+        self._count = len(elements)
         self._done = 0
 
     def advance(self) -> bool:
@@ -36,14 +37,31 @@ class Enqueue(Attempt):
         room = queue.capacity - len(queue)
         if room <= 0:
             return False
-        stop = min(self._done + room, len(self._elements))
-        for index in range(self._done, stop):
-            queue._put(self._elements[index])
+        stop = min(self._done + room, self._count)
+        self._put(self._done, stop)
         self._done = stop
-        return self.finish() if stop == len(self._elements) else True
+        return self.finish() if stop == self._count else True
+
+    def _put(self, start: int, stop: int) -> None:
+        for index in range(start, stop):
+            self._queue._put(self._elements[index])
 
     def progress(self) -> str:
-        return f"{self._done} of {len(self._elements)} elements were enqueued"
+        return f"{self._done} of {self._count} elements were enqueued"
+
+
+class EnqueueRows(Enqueue):
+    """The rows of a batch on their way in. The batch must stay as it is until then."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, queue: Queue, batch: Element, count: int) -> None:
+        super().__init__(queue, [])
+        self._batch = batch
+        self._count = count
+
+    def _put(self, start: int, stop: int) -> None:
+        self._queue._put_rows(self._batch, start, stop)
 
 
 class Close(Attempt):
@@ -101,6 +119,8 @@ class DequeueMany(Attempt):
         ready = min(wanted, queue._available())
         if ready <= 0 or (ready < wanted and not queue.takes_as_they_come):
             return False
+        if ready == self._count:
+            return self.finish(queue._take_batch(ready))
         self._taken.extend(queue._take() for _ in range(ready))
         return self.finish(queue.batch(self._taken)) if ready == wanted else True
 

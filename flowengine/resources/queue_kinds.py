@@ -14,6 +14,7 @@ from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType, int64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.resources.element_pool import ElementList, ElementPool
 from flowengine.resources.elements import Element, own, stack
 from flowengine.resources.queue import Queue
 
@@ -120,7 +121,7 @@ class RandomShuffleQueue(Queue):
     """
 
     kind = "RandomShuffleQueue"
-    __slots__ = ("_random", "_shuffled", "min_after_dequeue", "seeds")
+    __slots__ = ("_generator", "_random", "_store", "min_after_dequeue", "seeds")
 
     def __init__(
         self,
@@ -143,28 +144,44 @@ class RandomShuffleQueue(Queue):
         self.min_after_dequeue = min_after_dequeue
         self.seeds = seeds
         self._random = random.Random(repr(seeds)) if any(seeds) else random.Random()
-        self._shuffled: list[Element] = []
+        #: For many choices at once; made when first wanted.
+        self._generator: np.random.Generator | None = None
+        self._store: ElementPool | ElementList = ElementList()
+        if self.shapes is not None:
+            dims = [tuple(size or 0 for size in shape.as_list()) for shape in self.shapes]
+            self._store = ElementPool(self.component_types, dims)
 
     def __len__(self) -> int:
-        return len(self._shuffled)
+        return len(self._store)
 
     def _available(self) -> int:
-        return len(self._shuffled) - (0 if self._closed else self.min_after_dequeue)
+        return len(self._store) - (0 if self._closed else self.min_after_dequeue)
 
     def _put(self, element: Element) -> None:
-        self._shuffled.append(element)
+        self._store.add(element)
+
+    def _put_rows(self, batch: Element, start: int, stop: int) -> None:
+        if isinstance(self._store, ElementPool):
+            self._store.add_rows(batch, start, stop)
+        else:
+            super()._put_rows(batch, start, stop)
 
     def _take(self) -> Element:
-        held = self._shuffled
-        chosen = self._random.randrange(len(held))
-        held[chosen], held[-1] = held[-1], held[chosen]
-        return held.pop()
+        return self._store.take(int(self._random.random() * len(self._store)))
+
+    def _take_batch(self, count: int) -> Element:
+        if not isinstance(self._store, ElementPool):
+            return super()._take_batch(count)
+        if self._generator is None:
+            self._generator = np.random.Generator(np.random.PCG64(self._random.getrandbits(128)))
+        return self._store.take_many(self._generator.choice(len(self._store), count, replace=False))
 
     def _give_back(self, elements: Sequence[Element]) -> None:
-        self._shuffled.extend(elements)
+        for element in elements:
+            self._store.add(element)
 
     def _clear(self) -> None:
-        self._shuffled.clear()
+        self._store.clear()
 
 
 class PriorityQueue(Queue):

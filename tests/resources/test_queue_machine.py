@@ -221,7 +221,7 @@ class ShuffleMachine(QueueMachine):
         )
 
     def contents(self) -> list[int]:
-        return [self.number(element) for element in self.queue._shuffled]  # type: ignore[attr-defined]
+        return [self.number(element) for element in self.queue._store]  # type: ignore[attr-defined]
 
 
 class PriorityMachine(QueueMachine):

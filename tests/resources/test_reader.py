@@ -178,7 +178,7 @@ async def test_reading_many(tmp_path: Path) -> None:
 
 
 async def test_good_records_come_before_the_damage(tmp_path: Path) -> None:
-    def form(file: BinaryIO, name: bytes) -> Iterator[records.Record]:
+    def form(file: BinaryIO, name: bytes) -> Iterator[records.Block]:
         return tf_records(file, name)
 
     queue, names = _files(tmp_path, _tf_record(b"good") + b"bad", _tf_record(b"next"))

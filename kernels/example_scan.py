@@ -1,0 +1,249 @@
+"""Many serialised examples looked at together, with a few array operations instead of Python for each value.
+
+Examples of one file are alike: each is one message of features, each feature an entry of key and list, each
+list of numbers packed. `Scan` follows this form through all examples at once: the n-th entries of all, then
+all keys, all lists. What is not quite of this form (fields in pieces, numbers not packed, keys that come
+twice, damage) makes it give up, and a parser that knows everything has its turn; it never guesses.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array
+from flowengine.core.dtypes import DType
+
+#: The tag of the list of each type in a feature, and in the table of entries.
+_TAGS: Final = {dtypes.string: 0x0A, dtypes.float32: 0x12, dtypes.int64: 0x1A}
+_FIRST: Final = 0x0A  # field 1, of known length
+_SECOND: Final = 0x12
+
+#: Entries of one example, or strings of one list, up to which looking at all examples in step is quick.
+STEPS_MAX: Final = 256
+#: Bytes that may be read beyond the last one.
+_SLACK: Final = 16
+
+#: The values of a feature in all examples, one after another; how many each example has; which have it.
+Column: TypeAlias = tuple[Array, Array, Array]
+
+
+class Irregular(Exception):
+    """The examples are not of the usual form."""
+
+
+class Scan:
+    """The features of examples, given as a list of bytes. Raises Irregular."""
+
+    def __init__(self, texts: list[bytes]) -> None:
+        self.count = len(texts)
+        self._data = b"".join([*texts, bytes(_SLACK)])
+        octets = np.frombuffer(self._data, np.uint8)
+        self._octets = octets
+        #: The eight bytes from any place on, whatever its alignment.
+        self._words = np.ndarray((len(octets) - 7,), "<u8", self._data, strides=(1,))
+        ends = np.fromiter(map(len, texts), np.int64, self.count).cumsum()
+        self._rows, at, stop = self._entries(ends)
+        key_length, self._key_at = self._sized(at, _FIRST)
+        self._key_length = key_length
+        value_at = self._key_at + key_length
+        _require(value_at < stop)
+        length, at = self._sized(value_at, _SECOND)
+        _require(at + length == stop)
+        self._kind = np.where(length != 0, octets[at], 0)
+        empty = self._kind == 0
+        if empty.any():
+            _require((length == 0) | ~empty)
+            at = np.where(empty, 0, at)
+            length, begin = self._varint(at + 1)
+            _require((begin + length == stop) | empty)
+            self._at = np.where(empty, stop, begin)
+        else:
+            length, self._at = self._varint(at + 1)
+            _require(self._at + length == stop)
+        self._stop = stop
+
+    def column(self, key: bytes, dtype: DType) -> Column:
+        """The values of one feature. Irregular also where it has another type in some example."""
+        chosen = self._find(key)
+        kinds = self._kind[chosen]
+        has = kinds != 0
+        if not has.all():
+            chosen, kinds = chosen[has], kinds[has]
+        _require(kinds == _TAGS[dtype])
+        rows = self._rows[chosen]
+        if len(rows) > 1 and (rows[1:] <= rows[:-1]).any():
+            order = rows.argsort()
+            chosen, rows = chosen[order], rows[order]
+            _require(rows[1:] != rows[:-1])
+        at, stop = self._at[chosen], self._stop[chosen]
+        if dtype is dtypes.string:
+            values, sizes = self._strings(at, stop)
+        else:
+            at = self._packed(at, stop)
+            values, sizes = self._floats(at, stop) if dtype is dtypes.float32 else self._numbers(at, stop)
+        if len(rows) == self.count:
+            return values, sizes, np.ones(self.count, np.bool_)
+        counts, present = np.zeros(self.count, np.int64), np.zeros(self.count, np.bool_)
+        counts[rows] = sizes
+        present[rows] = True
+        return values, counts, present
+
+    # -- structure -----------------------------------------------------------------------------------
+
+    def _entries(self, ends: Array) -> tuple[Array, Array, Array]:
+        """Example, first byte and end of each entry of each example."""
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
+        rows = np.flatnonzero(starts < ends)
+        ends = ends[rows]
+        length, at = self._sized(starts[rows], _FIRST)
+        _require(at + length == ends)
+        found = []
+        for _ in range(STEPS_MAX):
+            going = at < ends
+            if not going.all():
+                rows, at, ends = rows[going], at[going], ends[going]
+            if not len(rows):
+                break
+            length, at = self._sized(at, _FIRST)
+            stop = at + length
+            _require(stop <= ends)
+            found.append((rows, at, stop))
+            at = stop
+        else:
+            raise Irregular
+        if not found:
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, nothing
+        columns = zip(*found, strict=True)
+        all_rows, all_starts, all_stops = (np.concatenate(column) for column in columns)
+        return all_rows, all_starts, all_stops
+
+    def _sized(self, at: Array, tag: int) -> tuple[Array, Array]:
+        """The length of a field with this tag, and where its contents begin."""
+        _require(self._octets[at] == tag)
+        return self._varint(at + 1)
+
+    def _varint(self, at: Array) -> tuple[Array, Array]:
+        """Numbers of up to five bytes, and what follows each."""
+        value = self._octets[at].astype(np.int64)
+        at = at + 1
+        more = value >= 0x80
+        shift = 7
+        while more.any():
+            if shift > 28:
+                raise Irregular
+            byte = self._octets[np.where(more, at, 0)].astype(np.int64)
+            # The bit that says "more" is taken away where the next byte is added.
+            value = np.where(more, value + ((byte - 1) << shift), value)
+            at = at + more
+            more = more & (byte >= 0x80)
+            shift += 7
+        _require(at <= len(self._octets) - _SLACK)
+        return value, at
+
+    def _find(self, key: bytes) -> Array:
+        """The entries that have this key."""
+        found = np.flatnonzero(self._key_length == len(key))
+        for begin in range(0, len(key), 8):
+            part = key[begin : begin + 8]
+            wanted = np.uint64(int.from_bytes(part, "little"))
+            mask = np.uint64((1 << 8 * len(part)) - 1)
+            same = (self._words[self._key_at[found] + begin] & mask) == wanted
+            if not same.all():
+                found = found[same]
+        return found
+
+    # -- lists ---------------------------------------------------------------------------------------
+
+    def _packed(self, at: Array, stop: Array) -> Array:
+        """Where packed numbers begin; lists without any end where they begin."""
+        empty = at == stop
+        if not empty.any():
+            length, at = self._sized(at, _FIRST)
+            _require(at + length == stop)
+            return at
+        some = ~empty
+        begin = at.copy()
+        begin[some] = self._packed(at[some], stop[some])
+        return begin
+
+    def _strings(self, at: Array, stop: Array) -> tuple[Array, Array]:
+        sizes = np.zeros(len(at), np.int64)
+        found = []
+        rows = np.arange(len(at))
+        for _ in range(STEPS_MAX):
+            going = at < stop
+            if not going.all():
+                rows, at, stop = rows[going], at[going], stop[going]
+            if not len(rows):
+                break
+            length, at = self._sized(at, _FIRST)
+            following = at + length
+            _require(following <= stop)
+            sizes[rows] += 1
+            found.append((rows, at, following))
+            at = following
+        else:
+            raise Irregular
+        data = self._data
+        if len(found) == 1:
+            begins, ends = found[0][1], found[0][2]
+        elif found:
+            joined = [np.concatenate(column) for column in zip(*found, strict=True)]
+            order = joined[0].argsort(kind="stable")
+            begins, ends = joined[1][order], joined[2][order]
+        else:
+            begins = ends = np.zeros(0, np.int64)
+        values = np.empty(len(begins), object)
+        values[:] = [data[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+        return values, sizes
+
+    def _floats(self, at: Array, stop: Array) -> tuple[Array, Array]:
+        bytes_each = stop - at
+        sizes = bytes_each >> 2
+        _require(bytes_each == sizes << 2)
+        if not len(at):
+            return np.zeros(0, np.float32), sizes
+        length = int(bytes_each[0])
+        if length and (bytes_each == length).all():
+            rows = np.ndarray(
+                (len(self._octets) - length + 1,), np.dtype((np.void, length)), self._data, strides=(1,)
+            )
+            return rows[at].view("<f4").astype(np.float32, copy=False), sizes
+        every = np.ndarray((len(self._octets) - 3,), "<f4", self._data, strides=(1,))
+        return every[_ranges(at, sizes, 4)].astype(np.float32, copy=False), sizes
+
+    def _numbers(self, at: Array, stop: Array) -> tuple[Array, Array]:
+        lengths = stop - at
+        octets = self._octets[_ranges(at, lengths, 1)]
+        last = octets < 0x80
+        ends = lengths.cumsum()
+        some = lengths > 0
+        _require(last[ends[some] - 1])
+        finished = np.concatenate((np.zeros(1, np.int64), last.cumsum()))
+        sizes = finished[ends] - finished[ends - lengths]
+        if last.all():
+            return octets.astype(np.int64), sizes
+        stops = np.flatnonzero(last) + 1
+        starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))
+        widths = stops - starts
+        if int(widths.max()) > 10:
+            raise Irregular
+        place = np.arange(len(octets)) - starts.repeat(widths)
+        parts = (octets & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
+        return np.add.reduceat(parts, starts).view(np.int64), sizes
+
+
+def _require(condition: Array) -> None:
+    if not condition.all():
+        raise Irregular
+
+
+def _ranges(starts: Array, counts: Array, step: int) -> Array:
+    """`counts` places from each start on, `step` apart, one after another."""
+    before = counts.cumsum() - counts
+    places: Array = np.arange(int(counts.sum())) * step + (starts - before * step).repeat(counts)
+    return places
