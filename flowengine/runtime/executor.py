@@ -34,6 +34,8 @@ from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
 
 #: The event loop belongs to the host: a slice of inline work ends after this many seconds.
 SLICE_SECONDS: Final = 0.002
+#: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
+SLOW_ITERATION_SECONDS: Final = 0.005
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
 #: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
@@ -504,6 +506,8 @@ class Executor:
                 if now - before < 0.0001:
                     mask = min(2 * mask + 1, 4095)
                 elif now - before > 0.0005:
+                    if not mask and now - before > SLOW_ITERATION_SECONDS:
+                        self.plan.slow_iterations += 1
                     mask >>= 1
                 if now > self._deadline or self.cancel_requested:
                     break

@@ -89,6 +89,8 @@ class Plan:
     frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
     #: How often a region without a loop took longer than a slice: it should have been smaller.
     slow_regions: int = 0
+    #: How often one iteration of a region's loop held the host for long: it has a node worth a thread.
+    slow_iterations: int = 0
     #: What `graph` was before its nodes were fused, where they were.
     unfused: Graph | None = None
 

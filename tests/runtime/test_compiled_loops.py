@@ -1,0 +1,366 @@
+"""Loops of the compiled tier: which become Python's, what they leave behind, and that they share the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+import flowengine as fe
+from flowengine.core.arrays import to_array
+from flowengine.resources.variable import Variable
+from flowengine.runtime import executor, tiers
+from flowengine.testing.control import conditional, while_loop
+
+
+@pytest.fixture(autouse=True)
+def _compiled_from_the_first_run() -> Iterator[None]:
+    before = tiers.HOT_RUNS
+    tiers.HOT_RUNS = 0
+    yield
+    tiers.HOT_RUNS = before
+
+
+async def both(graph: fe.Graph, fetches: list[str], feeds: dict[str, Any]) -> list[Any]:
+    """What the compiled tier gives, which is what the interpreter gives."""
+    results: list[list[Any]] = []
+    for compiled in (True, False):
+        async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+            results.append([to_array(value) for value in await session.run(fetches, feeds)])
+    for got, want in zip(*results, strict=True):
+        assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
+    return results[0]
+
+
+def loops_written(graph: fe.Graph, fetches: list[str], feeds: list[str]) -> int:
+    with fe.blocking.Session(graph) as session:
+        return session.explain(fetches, feeds, source=True).count("while True:")
+
+
+class Frame:
+    """One loop, written primitive by primitive."""
+
+    def __init__(self, g: fe.Graph, name: str, starts: list[Any], constants: list[Any]) -> None:
+        ops = g.ops
+        self.graph = g
+        self.merges = [ops.Merge([e, e]).output for e in (ops.Enter(s, frame_name=name) for s in starts)]
+        self.constants = [ops.Enter(c, frame_name=name, is_constant=True) for c in constants]
+
+    def go_on(self, verdict: Any) -> list[Any]:
+        """The Switches' true sides."""
+        ops = self.graph.ops
+        verdict = ops.LoopCond(verdict)
+        self.switches = [ops.Switch(merge, verdict) for merge in self.merges]
+        return [switch.output_true for switch in self.switches]
+
+    def come_back(self, index: int, value: Any, awaited: list[Any]) -> None:
+        with self.graph.control_dependencies(awaited):
+            back = self.graph.ops.NextIteration(value)
+        self.graph.set_back_edge(self.merges[index], 1, back)
+
+
+def there_and_back(g: fe.Graph) -> Any:
+    """x = tanh(x), n times, each x pushed; then a product of what is popped."""
+    ops = g.ops
+    n = g.placeholder("int32", [], name="n")
+    x = g.placeholder("float32", None, name="x")
+    stack = ops.StackV2(g.constant(-1), elem_type="float32")
+    there = Frame(g, "there", [g.constant(0), x], [n, stack, g.constant(1)])
+    count, value = there.go_on(ops.Less(there.merges[0], there.constants[0]))
+    more = ops.Add(count, there.constants[2])
+    with g.control_dependencies([more]):
+        push = ops.StackPushV2(there.constants[1], value)
+    there.come_back(0, more, [push])
+    there.come_back(1, ops.Tanh(value), [])
+    counted, last = (ops.Exit(switch.output_false) for switch in there.switches)
+    back = Frame(g, "back", [counted, last], [g.constant(1), stack])
+    count, product = back.go_on(ops.GreaterEqual(back.merges[0], back.constants[0]))
+    less = ops.Sub(count, back.constants[0])
+    with g.control_dependencies([less]):
+        popped = ops.StackPopV2(back.constants[1], elem_type="float32")
+    with g.control_dependencies([popped]):
+        trigger = ops.ControlTrigger()
+    back.come_back(0, less, [trigger])
+    back.come_back(1, ops.Mul(product, popped), [])
+    with g.control_dependencies([back.switches[1].output_true.op]):
+        late = ops.NoOp()
+    with g.control_dependencies([late]):
+        out = ops.Identity(back.switches[1].output_false)
+    return ops.Exit(out, name="out")
+
+
+async def test_the_loops_of_a_gradient_become_python() -> None:
+    """Counters that wait for what is pushed and popped, and a value that leaves late."""
+    g = fe.Graph()
+    there_and_back(g)
+    assert loops_written(g, ["out:0"], ["n:0", "x:0"]) == 2
+    x = np.array([0.5, -2.0], np.float32)
+    for n in (0, 1, 5):
+        (got,) = await both(g, ["out:0"], {"n:0": np.int32(n), "x:0": x})
+        value, product = x, np.float32(1)
+        for _ in range(n):
+            value, product = np.tanh(value), product * value
+        assert np.allclose(got, value * product)
+
+
+async def test_a_push_in_a_branch_is_popped_in_that_branch() -> None:
+    g = fe.Graph()
+    ops = g.ops
+    n = g.placeholder("int32", [], name="n")
+    stack = ops.StackV2(g.constant(-1), elem_type="int32")
+    taken = ops.StackV2(g.constant(-1), elem_type="bool")
+    there = Frame(g, "there", [g.constant(0)], [n, stack, taken, g.constant(1), g.constant(3)])
+    (count,) = there.go_on(ops.Less(there.merges[0], there.constants[0]))
+    _, handle, notes, one, three = there.constants
+    pred = ops.Equal(ops.FloorMod(count, three), ops.Sub(one, one))
+    noted = ops.StackPushV2(notes, pred)
+    pushed = ops.StackPushV2(ops.Switch(handle, pred).output_true, ops.Switch(count, pred).output_true)
+    with g.control_dependencies([pushed]):
+        trigger = ops.ControlTrigger()
+    there.come_back(0, ops.Add(count, one), [noted, trigger])
+    counted = ops.Exit(there.switches[0].output_false)
+    back = Frame(g, "back", [counted, g.constant(0)], [g.constant(1), stack, taken])
+    count, total = back.go_on(ops.GreaterEqual(back.merges[0], back.constants[0]))
+    one, handle, notes = back.constants
+    less = ops.Sub(count, one)
+    with g.control_dependencies([less]):
+        pred = ops.StackPopV2(notes, elem_type="bool")
+    popped = ops.StackPopV2(ops.Switch(handle, pred).output_true, elem_type="int32")
+    off, on = ops.Switch(total, pred)
+    merged = ops.Merge([off, ops.Add(on, popped)])
+    with g.control_dependencies([popped]):
+        trigger = ops.ControlTrigger()
+    back.come_back(0, less, [trigger])
+    back.come_back(1, ops.Add(merged.output, merged.value_index), [])
+    ops.Exit(back.switches[1].output_false, name="out")
+    assert loops_written(g, ["out:0"], ["n:0"]) == 2
+    assert await both(g, ["out:0"], {"n:0": np.int32(8)}) == [0 + 3 + 6 + 3]
+
+
+async def test_a_loop_of_which_a_part_may_be_dead_stays_with_the_state_machine() -> None:
+    """Where only `x` comes from a branch that is not taken, the loop still counts."""
+    g = fe.Graph()
+    ops = g.ops
+    x = g.placeholder("float32", [], name="x")
+    pred = g.placeholder("bool", [], name="pred")
+    frame = Frame(g, "loop", [g.constant(0), ops.Switch(x, pred).output_true], [g.constant(3), g.constant(1)])
+    count, value = frame.go_on(ops.Less(frame.merges[0], frame.constants[0]))
+    frame.come_back(0, ops.Add(count, frame.constants[1]), [])
+    frame.come_back(1, ops.Tanh(value), [])
+    ops.Exit(frame.switches[0].output_false, name="count")
+    ops.Exit(frame.switches[1].output_false, name="value")
+    assert loops_written(g, ["count:0"], ["x:0", "pred:0"]) == 1, "nothing of it is dead"
+    assert loops_written(g, ["count:0", "value:0"], ["x:0", "pred:0"]) == 0
+    assert await both(g, ["count:0", "value:0"], {"x:0": np.float32(1), "pred:0": True})
+    async with fe.Session(g) as session:
+        assert await session.run("count:0", {"x:0": np.float32(1), "pred:0": False}) == 3
+
+
+async def test_nested_loops_with_a_conditional_a_tensor_array_and_constants() -> None:
+    g = fe.Graph()
+    ops = g.ops
+    n = g.placeholder("int32", [], name="n")
+    x = g.placeholder("float32", [2], name="x")
+    array, flow = ops.TensorArrayV3(n, dtype="float32", clear_after_read=False)
+
+    def inner(j: Any, a: Any, i: Any, x: Any) -> list[Any]:
+        odd = ops.Equal(ops.FloorMod(ops.Add(i, j), 2), 1)
+        (a,) = conditional(
+            g,
+            odd,
+            lambda a, x: [ops.Add(a, x)],
+            lambda a, x: [ops.Mul(a, x)],
+            [a, x],
+        )
+        return [ops.Add(j, 1), a]
+
+    def outer(i: Any, a: Any, flow: Any, n: Any, x: Any, array: Any) -> list[Any]:
+        _, a = while_loop(
+            g,
+            lambda j, a, i, x: ops.LessEqual(j, i),
+            inner,
+            [g.constant(0), a],
+            invariants=[i, x],
+            name="inner",
+        )
+        return [ops.Add(i, 1), a, ops.TensorArrayWriteV3(array, i, a, flow)]
+
+    _, _, flow = while_loop(
+        g,
+        lambda i, a, flow, n, x, array: ops.Less(i, n),
+        outer,
+        [g.constant(0), x, flow],
+        invariants=[n, x, array],
+        name="outer",
+    )
+    read = ops.TensorArrayGatherV3(array, ops.Range(0, n, 1), flow, dtype="float32", element_shape=None)
+    ops.Identity(read, name="out")
+    assert loops_written(g, ["out:0"], ["n:0", "x:0"]) == 2
+    x_value = np.array([0.5, 1.5], np.float32)
+    (got,) = await both(g, ["out:0"], {"n:0": np.int32(4), "x:0": x_value})
+    value, rows = x_value, []
+    for i in range(4):
+        for j in range(i + 1):
+            value = value + x_value if (i + j) % 2 else value * x_value
+        rows.append(value)
+    assert np.array_equal(got, rows)
+
+
+def counting(g: fe.Graph, long_body: int = 0) -> None:
+    """Each iteration adds one to `first`, then one to `second`."""
+    ops = g.ops
+    n = g.placeholder("int32", [], name="n")
+    variables = [ops.VarHandleOp(dtype="int32", shape=[], shared_name=v, name=v) for v in ("first", "second")]
+    g.group(*(ops.AssignVariableOp(v, 0) for v in variables), name="init")
+    for v, name in zip(variables, ("a", "b"), strict=True):
+        ops.ReadVariableOp(v, dtype="int32", name=name)
+
+    def body(i: Any, n: Any, *handles: Any) -> list[Any]:
+        last: list[Any] = []
+        for handle in handles:
+            with g.control_dependencies(last):
+                last = [ops.AssignAddVariableOp(handle, 1)]
+        with g.control_dependencies(last):
+            i = ops.Add(i, 1)
+        for _ in range(long_body):
+            i = ops.Identity(ops.Maximum(i, 0))
+        return [i]
+
+    while_loop(g, lambda i, n, *_: ops.Less(i, n), body, [g.constant(0)], invariants=[n, *variables])
+
+
+@pytest.mark.parametrize("turns", [3, 4, 9])
+async def test_a_cancelled_loop_has_had_its_effects_in_order(turns: int) -> None:
+    g = fe.Graph()
+    counting(g)
+    assert loops_written(g, ["while/Exit:0"], ["n:0"]) == 1
+    async with fe.Session(g) as session:
+        await session.run([], targets=["init"])
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.run, "while/Exit:0", {"n:0": np.int32(2**30)})
+                for _ in range(turns):
+                    await trio.lowlevel.checkpoint()
+                scope.cancel()
+        a, b = await session.run(["a:0", "b:0"])
+        assert a == b > 0, "a compiled loop is left between two iterations"
+        assert await session.run("while/Exit:0", {"n:0": np.int32(3)}) == 3
+        assert await session.run(["a:0", "b:0"]) == [a + 3, b + 3]
+
+
+async def test_a_paused_loop_waits_while_a_thread_writes_its_variable() -> None:
+    g = fe.Graph()
+    counting(g)
+    ended = trio.Event()
+    async with fe.Session(g) as session:
+        await session.run([], targets=["init"])
+
+        async def count() -> None:
+            await session.run("while/Exit:0", {"n:0": np.int32(40_000)})
+            ended.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            await trio.lowlevel.checkpoint()
+            assert not ended.is_set()
+            variable = session.resources.lookup("localhost", "second", Variable)
+            assert variable.acquire(object())
+            await trio.testing.wait_all_tasks_blocked()
+            before = int(variable.read())
+            await trio.testing.wait_all_tasks_blocked()
+            assert not ended.is_set()
+            assert int(variable.read()) == before
+            variable.release()
+        assert await session.run(["a:0", "b:0"]) == [40_000, 40_000]
+
+
+class Clock:
+    """Tells a millisecond more at each look: so many looks, so many milliseconds."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return self.looks * 0.001
+
+
+async def turns_of_host(run: Callable[[], Any]) -> int:
+    turns = 0
+
+    async def host() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(host)
+        await run()
+        nursery.cancel_scope.cancel()
+    return turns
+
+
+@pytest.mark.parametrize("form", ["nested", "long body"])
+async def test_nested_loops_and_long_bodies_yield(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock by which every look is late, each look gives the host a turn."""
+    g = fe.Graph()
+    if form == "nested":
+
+        def inner(i: Any, n: Any) -> list[Any]:
+            (j,) = while_loop(
+                g,
+                lambda j, n: g.ops.Less(j, n),
+                lambda j, n: [g.ops.Add(j, 1)],
+                [g.constant(0)],
+                invariants=[n],
+                name="inner",
+            )
+            return [g.ops.Add(i, g.ops.Sign(j))]
+
+        n = g.placeholder("int32", [], name="n")
+        while_loop(g, lambda i, n: g.ops.Less(i, n), inner, [g.constant(0)], invariants=[n])
+        least = 10 * 10
+    else:
+        counting(g, long_body=500)
+        least = 10 * (500 // 64)
+    monkeypatch.setattr(executor, "perf_counter", Clock())
+    async with fe.Session(g) as session:
+        await session.run([], targets=["init"] if form == "long body" else [])
+        assert loops_written(g, ["while/Exit:0"], ["n:0"]) == (2 if form == "nested" else 1)
+        turns = await turns_of_host(lambda: session.run("while/Exit:0", {"n:0": np.int32(10)}))
+    assert turns >= least // 4
+
+
+async def test_a_loop_that_grows_heavy_goes_back_to_worker_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is fed stays as small as it was: only the loop itself shows that it has become slow."""
+    monkeypatch.setattr(tiers, "HOT_RUNS", 2)
+    g = fe.Graph()
+    ops = g.ops
+    size = g.placeholder("int32", [], name="size")
+
+    def body(i: Any, total: Any, size: Any) -> list[Any]:
+        matrix = ops.Fill(ops.Pack([size, size]), 0.5)
+        return [ops.Add(i, 1), ops.Add(total, ops.Sum(ops.MatMul(matrix, matrix), [0, 1]))]
+
+    while_loop(
+        g,
+        lambda i, total, size: ops.Less(i, 20),
+        body,
+        [g.constant(0), g.constant(0.0)],
+        invariants=[size],
+    )
+    async with fe.Session(g) as session:
+        for _ in range(4):
+            await session.run("while/Exit_1:0", {"size:0": np.int32(2)})
+        plan = next(iter(session._plans.values())).plan
+        assert "while True:" in "".join(plan.sources())
+        monkeypatch.setattr(executor, "SLOW_ITERATION_SECONDS", 0.001)
+        for _ in range(4):
+            await session.run("while/Exit_1:0", {"size:0": np.int32(400)})
+        assert any(item.was_heavy or item.microseconds > 500 for item in plan.interpreted.items)
+        assert "while True:" not in "".join(plan.sources())
