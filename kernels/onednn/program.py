@@ -47,8 +47,10 @@ MULTIPLE_SRC: Final = 1024
 _ALIGNMENT: Final = 64
 #: Scratch memory that a thread keeps from call to call; what needs more gets it for the call.
 _KEPT_BYTES: Final = 64 << 20
-#: Work up to which a second thread takes more time to wake than it saves.
-ALONE_MICROSECONDS: Final = 30.0
+#: Work up to which a call stays on its thread. To wake a second one takes 10 to 30 us on an idle machine; on
+#: a busy one it may come milliseconds late, and OpenMP, having dealt out the work, waits for it: networks of
+#: small layers ran 1.1 times (15 us here) to 2 times as long as with 250 us.
+ALONE_MICROSECONDS: Final = 200.0
 #: Shapes remembered by each kind of kernel.
 SHAPES_MAX: Final = 512
 
