@@ -133,6 +133,7 @@ class _Writer(CallWriting, LoopWriting):
         self._loops: tuple[tuple[str, str], ...] = ()
         self._takes_over = {}
         self._clock = self._mask = ""
+        self._since_tick = 0.0
         #: {origin port: the name that holds it}
         self._names: dict[OutputPort, str] = {}
         self._free: list[str] = []
@@ -254,7 +255,7 @@ class _Writer(CallWriting, LoopWriting):
                 ending.setdefault(index, []).append(port)
         for index, unit in enumerate(units):
             self._unit(unit, ending.get(index, []), mine, keep, last)
-            self._breathe(index)
+            self._breathe(unit)
         self._close()
 
     def _unit(

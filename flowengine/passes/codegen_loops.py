@@ -28,10 +28,12 @@ from typing import Any, Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.program import Program
-from flowengine.passes.units import Conditions, Loop, LoopVariable
+from flowengine.passes.units import Conditions, Loop, LoopVariable, Unit
 
-#: A body of more units than this looks at the clock in between.
-_UNITS_PER_TICK: Final = 64
+#: A body that takes longer than this looks at the clock in between.
+_MICROSECONDS_PER_TICK: Final = 300.0
+#: What a node takes of which nothing else is known. Most take less.
+_MICROSECONDS: Final = 5.0
 
 
 def truth(value: Any) -> bool:
@@ -65,6 +67,8 @@ class LoopWriting:
     #: The clock and the mask of the loop that is being written.
     _clock: str
     _mask: str
+    #: Microseconds of the units written since the clock was looked at.
+    _since_tick: float
 
     def _write_loop(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
         """`ending`: origins that nobody takes after the loop."""
@@ -76,8 +80,8 @@ class LoopWriting:
         if self._loops:
             self._line(f"{counter} = 0")
         else:
-            inside, longest = _extent(loop)
-            self._clock = "n" if inside > 1 or longest > _UNITS_PER_TICK else counter
+            inside, longest = self._extent(loop)
+            self._clock = "n" if inside > 1 or longest > _MICROSECONDS_PER_TICK else counter
             masks = "".join(f"m{number + index} = " for index in range(inside))
             self._line(f"{counter} = {masks}{'n = ' if self._clock == 'n' else ''}0")
         outer = self._loops, self._mask
@@ -96,14 +100,32 @@ class LoopWriting:
 
     def _tick(self) -> None:
         clock, mask = self._clock, self._mask
+        self._since_tick = 0.0
         if clock == "n":
             self._line("n += 1")
         self._line(f"if not {clock} & {mask}: {mask} = yield {mask}")
 
-    def _breathe(self, written: int) -> None:
-        """Called after each unit of a scope, with its place: in a long body, see whether time is up."""
-        if self._loops and self._clock == "n" and written % _UNITS_PER_TICK == _UNITS_PER_TICK - 1:
+    def _breathe(self, unit: Unit) -> None:
+        """Called after each unit of a scope: in a long body, see now and then whether time is up."""
+        if not self._loops or self._clock != "n" or self.program.is_silent(unit):
+            return
+        self._since_tick += self._microseconds(unit)
+        if self._since_tick > _MICROSECONDS_PER_TICK:
             self._tick()
+
+    def _microseconds(self, unit: Unit) -> float:
+        """What a unit takes; a loop looks at the clock itself."""
+        return 0.0 if unit.loop is not None else max(self.program.costs.get(unit.name, 0.0), _MICROSECONDS)
+
+    def _extent(self, loop: Loop) -> tuple[int, float]:
+        """(loops in it, itself included; microseconds of the longest iteration of one of them)"""
+        units = (*loop.top, *loop.body)
+        count, longest = 1, sum(map(self._microseconds, units))
+        for unit in units:
+            if unit.loop is not None:
+                inside, microseconds = self._extent(unit.loop)
+                count, longest = count + inside, max(longest, microseconds)
+        return count, longest
 
     def _write_entry(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
         """What the Enters do: constants that are references are followed, variables get their first value."""
@@ -223,16 +245,6 @@ class LoopWriting:
             if name:
                 self._line(f"{name} = None")
                 self._free.append(name)
-
-
-def _extent(loop: Loop) -> tuple[int, int]:
-    """(loops in it, itself included; the most units that one iteration of one of them has)"""
-    count, longest = 1, max(len(loop.top), len(loop.body))
-    for unit in (*loop.top, *loop.body):
-        if unit.loop is not None:
-            inside, units = _extent(unit.loop)
-            count, longest = count + inside, max(longest, units)
-    return count, longest
 
 
 __all__ = ["LoopWriting", "truth"]

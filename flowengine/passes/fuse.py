@@ -405,7 +405,7 @@ class _Fusing:
         region.copied = frozenset(consts)
         produced = own - consts
         program = Program(
-            tuple(units), self.aliases, self.graph.nodes, self.feeds, self.scalars, self.extents
+            tuple(units), self.aliases, self.graph.nodes, self.feeds, self.scalars, self.extents, self.costs
         )
         outputs = [
             port

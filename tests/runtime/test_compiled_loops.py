@@ -327,7 +327,7 @@ async def test_nested_loops_and_long_bodies_yield(form: str, monkeypatch: pytest
         least = 10 * 10
     else:
         counting(g, long_body=500)
-        least = 10 * (500 // 64)
+        least = 10 * 500 // 64
     monkeypatch.setattr(executor, "perf_counter", Clock())
     async with fe.Session(g) as session:
         await session.run([], targets=["init"] if form == "long body" else [])
