@@ -25,6 +25,7 @@ VERBS: Final = {
     "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
     "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
     "checkpoint": ("flowengine.cli.checkpoint", "Look into checkpoints: ls, show, diff, export."),
+    "devices": ("flowengine.cli.devices", "Show the devices of this machine."),
     "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
 }
 

@@ -9,9 +9,11 @@ import click
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.overview import likely_outputs, placeholders
+from flowengine.cli.placement import config_of, placement_options
 
 if TYPE_CHECKING:
     from flowengine.build.graph import Graph
+    from flowengine.core.config import Config
 
 HELP: Final = """\
 Show what a step of GRAPH would run: the nodes left after the passes, and what the passes did.
@@ -29,6 +31,8 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 @click.option("--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
 @click.option("--source", is_flag=True, help="Print the Python that a hot plan is turned into.")
 @click.option("--dot", is_flag=True, help="Print a drawing for Graphviz.")
+@click.option("--placement", is_flag=True, help="Print the device of each node and why it is there.")
+@placement_options
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(
     graph: str,
@@ -37,10 +41,15 @@ def command(
     targets: tuple[str, ...],
     source: bool,
     dot: bool,
+    placement: bool,
+    device_counts: tuple[str, ...],
+    places: tuple[str, ...],
+    soft: bool | None,
     debug: bool,
 ) -> None:
-    if source and dot:
-        raise CommandError("--source and --dot are two ways to print; choose one", USAGE)
+    if source + dot + placement > 1:
+        raise CommandError("--source, --dot and --placement are three ways to print; choose one", USAGE)
+    config = config_of(device_counts, places, soft)
     loaded = load_graph(graph).graph
     for each in targets:
         check_node(loaded, each, USAGE, "--target")
@@ -51,11 +60,19 @@ def command(
         if not fetched:
             raise CommandError("the graph has no likely output: name one with --fetch or --target", USAGE)
     fed = fed or [each.name for each in placeholders(loaded) if each.name not in fetched]
-    click.echo(explained(loaded, fed, fetched, targets, source=source, dot=dot))
+    click.echo(explained(loaded, fed, fetched, targets, config, source=source, dot=dot, placement=placement))
 
 
 def explained(
-    graph: Graph, feeds: list[str], fetches: list[str], targets: tuple[str, ...], *, source: bool, dot: bool
+    graph: Graph,
+    feeds: list[str],
+    fetches: list[str],
+    targets: tuple[str, ...],
+    config: Config | None,
+    *,
+    source: bool,
+    dot: bool,
+    placement: bool,
 ) -> str:
     """`Session.explain` of one step."""
     import trio
@@ -63,7 +80,9 @@ def explained(
     from flowengine.session import Session
 
     async def explain() -> str:
-        async with Session(graph) as session:
-            return session.explain(fetches, feeds, targets=targets, source=source, dot=dot)
+        async with Session(graph, config=config) as session:
+            return session.explain(
+                fetches, feeds, targets=targets, source=source, dot=dot, placement=placement
+            )
 
     return trio.run(explain)

@@ -1,0 +1,97 @@
+"""`flowengine devices`: what this machine can run graphs on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import click
+
+from flowengine.cli.placement import config_of
+from flowengine.cli.results import dumps
+
+HELP: Final = """\
+Show the devices that a session of this process has.
+
+For each: its name, how many bytes may be in its memory, how many kernels it has, and which libraries they
+call. Below, the libraries that were looked for.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """One device. `memory_limit_bytes` is None without a limit; `providers`: {library: its kernels}."""
+
+    name: str
+    type: str
+    memory_limit_bytes: int | None
+    kernels: int
+    ops: int
+    providers: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFacts:
+    """A library that kernels call; `reason` says why it is not used."""
+
+    name: str
+    available: bool
+    version: str
+    reason: str
+
+
+@click.command("devices", help=HELP)
+@click.option(
+    "--device-count", "device_counts", multiple=True, metavar="TYPE=N", help="As `run` would have them."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def command(device_counts: tuple[str, ...], as_json: bool, debug: bool) -> None:
+    devices = found(device_counts)
+    providers = libraries()
+    if as_json:
+        document = {"devices": [asdict(d) for d in devices], "providers": [asdict(p) for p in providers]}
+        click.echo(dumps(document), nl=False)
+        return
+    for device in devices:
+        limit = (
+            "no memory limit" if device.memory_limit_bytes is None else f"{device.memory_limit_bytes:,} bytes"
+        )
+        by = ", ".join(f"{count} by {name}" for name, count in device.providers.items()) or "none"
+        click.echo(f"{device.name}\n    {limit}; {device.kernels} kernels of {device.ops} ops: {by}")
+    for provider in providers:
+        state = f"version {provider.version}" if provider.available else f"not used: {provider.reason}"
+        click.echo(f"{provider.name}: {state}")
+
+
+def found(device_counts: tuple[str, ...]) -> list[DeviceFacts]:
+    """The devices of a session with these settings and those of the environment."""
+    from flowengine.core.config import Config
+    from flowengine.devices.load import DEVICES
+    from flowengine.kernels.load import registry
+
+    settings = (config_of(device_counts, (), None) or Config()).resolved()
+    by_type: dict[str, dict[str, int]] = {}
+    ops: dict[str, set[str]] = {}
+    for kernel in registry(settings.kernel_provider):
+        counts = by_type.setdefault(kernel.device, {})
+        counts[kernel.provider] = counts.get(kernel.provider, 0) + 1
+        ops.setdefault(kernel.device, set()).add(kernel.op)
+    return [
+        DeviceFacts(
+            device.name,
+            device.type,
+            device.ledger.limit_bytes,
+            sum(by_type.get(device.type, {}).values()),
+            len(ops.get(device.type, ())),
+            dict(sorted(by_type.get(device.type, {}).items())),
+        )
+        for device in DEVICES.make(settings.device_count, settings.device_memory_limits)
+    ]
+
+
+def libraries() -> list[ProviderFacts]:
+    """The libraries that were looked for, the preferred first."""
+    from flowengine.kernels.providers import providers
+
+    return [ProviderFacts(p.name, p.available, p.version, p.reason) for p in providers()]
