@@ -197,6 +197,7 @@ class RunMetadata:
     heavy_items    kernels that ran on a worker thread
     async_items    kernels that had to wait in a trio task
     peak_bytes     most bytes of tensors alive at once; counted only under a limit or `count_allocations`
+    allocations    how many tensors were made, what was written in place or only viewed left out; likewise
     devices        {name of a device that took part: the same for what is in its memory, variables included}
     transfers      {"edge -> device": (how often a tensor was sent there, its bytes in all)}
     bytes_saved    what lossy compression took off the bytes sent
@@ -207,6 +208,7 @@ class RunMetadata:
     heavy_items: int = 0
     async_items: int = 0
     peak_bytes: int | None = None
+    allocations: int | None = None
     devices: dict[str, int | None] = field(default_factory=dict)
     transfers: dict[str, tuple[int, int]] = field(default_factory=dict)
     bytes_saved: int = 0

@@ -337,6 +337,7 @@ class _Step:
         metadata.heavy_items = sum(executor.heavy_items for executor in self.executors)
         metadata.async_items = sum(executor.async_items for executor in self.executors)
         metadata.peak_bytes = None if self._ledger is None else self._ledger.peak
+        metadata.allocations = None if self._ledger is None else self._ledger.allocations
         devices = [part.device for part in self._plan.parts]
         metadata.devices = {
             device.name: None if self._ledger is None else device.ledger.peak for device in devices

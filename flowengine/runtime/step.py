@@ -97,6 +97,7 @@ class StepRunner:
                 run_metadata.heavy_items = executor.heavy_items
                 run_metadata.async_items = executor.async_items
                 run_metadata.peak_bytes = None if meter is None else meter.step.peak
+                run_metadata.allocations = None if meter is None else meter.step.allocations
                 run_metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
 
     def new_step_id(self) -> int:

@@ -20,10 +20,10 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.fuse import MEMBERS_MAX, fuse
 from flowengine.runtime.plan import Functions, Plan, make_plan
 
-#: Compiling costs about 20 us a node, of which a run gives back 0.5: worth it from some 40 runs on, or
-#: at once for a loop. Few runs are waited for because who runs a plan eight times runs it eight hundred.
+#: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
+#: at once for a loop. Few runs are waited for because who runs a plan four times runs it four hundred.
 #: At 0 every plan is compiled before its first run, which tests use.
-HOT_RUNS = 8
+HOT_RUNS = 4
 #: Interpreting so many times what compiling costs makes hot, whatever the number of runs.
 _HOT_RATIO: Final = 4.0
 _COMPILE_SECONDS_A_NODE: Final = 20e-6
@@ -63,9 +63,6 @@ class TieredPlan:
         self._looks_left = 3
         self.interpreted = self._plan(graph)
         self.compiled: Plan | None = None
-        if HOT_RUNS == 0:
-            self.compile()
-            self._fed_bytes = 1 << 62
 
     def _plan(self, graph: Graph, moved: Mapping[OutputPort, OutputPort] | None = None) -> Plan:
         fetches = self._context.fetches
@@ -79,7 +76,10 @@ class TieredPlan:
         )
 
     def choose(self, feeds: Sequence[Any]) -> Plan:
-        """The plan to run with these values."""
+        """The plan to run with these values, where plans are compiled at all."""
+        if not HOT_RUNS and not self._settled:
+            self.compile()
+            self._fed_bytes = 1 << 62
         compiled = self.compiled
         if compiled is None or _bytes_of(feeds) > _GROWTH * self._fed_bytes + _SMALL_BYTES:
             return self.interpreted

@@ -206,3 +206,32 @@ async def test_a_hot_plan_is_compiled_and_much_larger_feeds_are_interpreted_agai
         metadata = fe.RunMetadata()
         await session.run(y, {x: np.ones(1_000_000)}, run_metadata=metadata)
         assert metadata.heavy_items == 3
+
+
+async def test_a_session_that_does_not_compile_never_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "HOT_RUNS", 0)
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [2], name="x")
+    y = graph.ops.Neg(graph.ops.Square(graph.ops.Neg(x)))
+    for compiles in (False, True):
+        async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiles)) as session:
+            await session.run(y, {x: [1.0, 2.0]})
+            plan = next(iter(session._plans.values())).plan
+            assert (plan.compiled is not None) is compiles
+
+
+async def test_a_step_that_is_counted_says_what_it_held() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [1000], name="x")
+    y = x
+    for _ in range(10):
+        y = graph.ops.Tanh(y)
+    async with fe.Session(graph, config=fe.Config(count_allocations=True)) as session:
+        for _ in range(6):
+            metadata = fe.RunMetadata()
+            await session.run(y, {x: np.ones(1000, np.float32)}, run_metadata=metadata)
+            assert metadata.allocations == 10
+            assert metadata.peak_bytes == 8000
+    async with fe.Session(graph) as session:
+        await session.run(y, {x: np.ones(1000, np.float32)}, run_metadata=metadata)
+        assert metadata.allocations is None
