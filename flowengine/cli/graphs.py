@@ -31,10 +31,11 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A graph, and the signatures that a MetaGraphDef or SavedModel gives it."""
+    """A graph, the signatures that a MetaGraphDef or SavedModel gives it, and the bytes it was read from."""
 
     graph: Graph
     signatures: dict[str, Signature]
+    content: bytes = b""
 
 
 def load_graph(path: str) -> Loaded:
@@ -47,10 +48,11 @@ def load_graph(path: str) -> Loaded:
     from flowengine.ir.graphdef import read_into
 
     try:
-        found = graphfile.load_graph(_read(path))
+        content = _read(path)
+        found = graphfile.load_graph(content)
         graph = Graph()
         read_into(graph, found.graph_def, graph.registry)
-        return Loaded(graph, _signatures(found.signatures))
+        return Loaded(graph, _signatures(found.signatures), content)
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}", UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:

@@ -15,6 +15,7 @@ from flowengine.cli.images import ImageOptions
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
 from flowengine.cli.sources import Wanted, cast, check_shape, read_archive, read_source
 from flowengine.cli.steps import Job, Report, percentiles, run_job
+from flowengine.cli.training import Training, facts_of
 
 if TYPE_CHECKING:
     from flowengine.build.graph import Graph
@@ -36,6 +37,11 @@ SOURCE, after --feed NAME=, is one of
   3, [[1, 2]], text     a literal
   -                     standard input, in any of these forms
 and --feed a.npz feeds every array in the file under its own key.
+
+With --checkpoint it trains: a fresh run is initialised by --init, or as the MetaGraphDef says, and saves into
+the directory as TensorFlow's Saver does; with --resume it goes on from the latest checkpoint there, whichever
+of both has saved it. Without --target a step runs what the MetaGraphDef calls train_op; its queue runners run
+beside it. --steps N are N more steps.
 
 \b
 Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 4 an op or kernel is missing,
@@ -63,7 +69,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 
 
 @click.command("run", help=HELP)
-@click.argument("graph", metavar="GRAPH")
+@click.argument("graph", metavar="[GRAPH]", required=False)
 @click.option("--feed", "feeds", multiple=True, metavar="NAME=SOURCE", help="Feed a tensor; y means y:0.")
 @click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="Fetch a tensor in every step.")
 @click.option("--target", "targets", multiple=True, metavar="NODE", help="Run a node in every step.")
@@ -87,6 +93,16 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     metavar="S",
     help="Seconds that a step may take.",
 )
+@click.option("--meta", metavar="FILE", help="The graph is the MetaGraphDef in this file.")
+@click.option(
+    "--checkpoint", metavar="DIR", help="Save checkpoints in this directory; train without --target."
+)
+@click.option(
+    "--save-every", type=click.IntRange(min=1), metavar="N", help="Save every N steps, not at the end only."
+)
+@click.option(
+    "--resume", is_flag=True, help="Go on from the latest checkpoint, if there is one, without --init."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--image-size", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255.")
@@ -95,7 +111,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.pass_context
 def command(
     ctx: click.Context,
-    graph: str,
+    graph: str | None,
     feeds: tuple[str, ...],
     fetches: tuple[str, ...],
     targets: tuple[str, ...],
@@ -106,19 +122,40 @@ def command(
     repeat: int | None,
     output: str | None,
     timeout: float | None,
+    meta: str | None,
+    checkpoint: str | None,
+    save_every: int | None,
+    resume: bool,
     as_json: bool,
     image_size: tuple[int, int] | None,
     image_scale: float | None,
     image_offset: float | None,
     debug: bool,
 ) -> None:
+    if (graph is None) == (meta is None):
+        raise CommandError("name one graph: GRAPH or --meta FILE", USAGE)
+    if checkpoint is None and (save_every or resume):
+        raise CommandError("--save-every and --resume need --checkpoint DIR", USAGE)
+    graph = graph if meta is None else meta
+    assert graph is not None
     if graph == "-" and any(feed.endswith("=-") for feed in feeds):
         raise CommandError("standard input can be the graph or a feed, not both", USAGE)
     if sum(feed.endswith("=-") for feed in feeds) > 1:
         raise CommandError("standard input can be fed to one tensor only", USAGE)
     if output is not None:
         results.check_output(output, len(finals or fetches))
-    loaded = load_graph(graph).graph
+    source = load_graph(graph)
+    loaded = source.graph
+    training = None
+    if checkpoint is not None:
+        facts = facts_of(source.content, loaded)
+        targets = targets or tuple(facts.train)
+        if not targets:
+            raise CommandError(
+                "--checkpoint: the graph does not say what a step trains: add --target NODE", USAGE
+            )
+        training = Training(checkpoint, save_every or 0, resume, facts)
+        training.prepare()
     if not (fetches or targets or finals):
         click.echo(how_to_go_on(loaded, graph), nl=False)
         return
@@ -134,6 +171,7 @@ def command(
         every=every or 0,
         repeat=repeat or 0,
         timeout_seconds=timeout,
+        training=training,
     )
     report = run_job(job, ctx.obj["interrupt"])
     _show(report, job, output, as_json)
@@ -188,15 +226,20 @@ def _show(report: Report, job: Job, output: str | None, as_json: bool) -> None:
         summary = percentiles(report.latencies_ms)
         _say(f"{len(report.latencies_ms)} runs, ms: " + "  ".join(f"{k} {v:.3g}" for k, v in summary.items()))
     elif job.steps > 1 or not everything:
-        _say(f"{job.steps} step{'s' if job.steps > 1 else ''} in {report.seconds:.3g} s")
+        _say(f"{report.steps} step{'s' if report.steps != 1 else ''} in {report.seconds:.3g} s")
+    if job.training is not None:
+        resumed = f"from {job.training.resumed}, " if job.training.resumed else ""
+        _say(printable(f"{resumed}saved {job.training.saved or 'nothing'}"))
 
 
 def _document(report: Report, job: Job, values: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {
         "values": {name: results.as_json(value) for name, value in values.items()},
-        "steps": job.steps,
+        "steps": report.steps,
         "seconds": round(report.seconds, 6),
     }
+    if job.training is not None:
+        document["checkpoint"] = {"resumed": job.training.resumed, "saved": job.training.saved}
     if report.latencies_ms:
         document["latency_ms"] = {k: round(v, 6) for k, v in percentiles(report.latencies_ms).items()}
     return document

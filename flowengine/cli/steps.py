@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.progress import Progress
+from flowengine.cli.training import Training
 
 if TYPE_CHECKING:
     from flowengine.build.graph import Graph
@@ -28,6 +29,7 @@ class Job:
     every: int
     repeat: int
     timeout_seconds: float | None
+    training: Training | None = None
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class Report:
 
     values: dict[str, Any] = field(default_factory=dict)
     finals: dict[str, Any] = field(default_factory=dict)
+    steps: int = 0
     seconds: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
 
@@ -66,15 +69,33 @@ async def _run_steps(job: Job, report: Report) -> None:
 
     options = RunOptions(timeout_seconds=job.timeout_seconds)
     async with Session(job.graph) as session:
-        for node in job.inits:
-            await session.run((), job.feeds, targets=[node], options=options)
-        started = time.perf_counter()
-        with Progress(job.steps, every=job.every) as progress:
-            for _ in range(job.steps):
-                values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
-                report.values = dict(zip(job.fetches, values, strict=True))
-                progress.advance(report.values)
-        report.seconds = time.perf_counter() - started
+
+        async def initialize(nodes: Sequence[str]) -> None:
+            for node in nodes:
+                await session.run((), job.feeds, targets=[node], options=options)
+
+        async def train(after_step: Callable[[], Awaitable[Any]] | None) -> None:
+            started = time.perf_counter()
+            with Progress(job.steps, every=job.every) as progress:
+                try:
+                    for _ in range(job.steps):
+                        values = await session.run(
+                            job.fetches, job.feeds, targets=job.targets, options=options
+                        )
+                        report.values = dict(zip(job.fetches, values, strict=True))
+                        progress.advance(report.values)
+                        if after_step is not None:
+                            await after_step()
+                finally:
+                    report.steps = progress.done
+                    report.seconds = time.perf_counter() - started
+
+        if job.training is None:
+            await initialize(job.inits)
+            await train(None)
+        else:
+            async with job.training.around(session, job.inits, initialize) as after_step:
+                await train(after_step)
         for _ in range(job.repeat):
             begun = time.perf_counter()
             values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)

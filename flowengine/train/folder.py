@@ -38,7 +38,12 @@ class CheckpointFolders:
         files: FileLayer,
         clock: Callable[[], float],
     ) -> None:
-        self.retention = Retention(max_to_keep, every_hours, keep_best, best, clock())
+        self._make = lambda: Retention(max_to_keep, every_hours, keep_best, best, clock())
+        #: What is kept in each folder.
+        self._retentions: dict[str, Retention] = {}
+        #: The folder of the newest save or restore.
+        self._folder: str | None = None
+        self._make()  # what makes no sense is told at once
         self.state_name = state_name
         self.files = files
         self._relative = relative_paths
@@ -49,16 +54,17 @@ class CheckpointFolders:
     def commit(self, prefix: str, metric: float | None, meta_graph: bytes | None, *, sync: bool) -> None:
         """A checkpoint is complete: tell of it, then remove those that need not stay."""
         folder = os.path.dirname(prefix)
+        retention = self._retention_of(folder)
         if meta_graph is not None:
             replace_file(f"{prefix}.meta", meta_graph, sync=sync, files=self.files)
-        gone = self.retention.add(Kept(prefix, self._clock(), metric))
-        kept = self.retention.kept
+        gone = retention.add(Kept(prefix, self._clock(), metric))
+        kept = retention.kept
         if any(each.metric is not None for each in kept) or os.path.exists(
             os.path.join(folder, self.state_name + METRICS_SUFFIX)
         ):
             write_metrics(folder, self.state_name, kept, sync=sync, files=self.files)
         # As TensorFlow: who keeps all, is told the latest only.
-        named = [each.prefix for each in kept] if self.retention.newest else [prefix]
+        named = [each.prefix for each in kept] if retention.newest else [prefix]
         write_state(folder, named, name=self.state_name, relative=self._relative, sync=sync, files=self.files)
         for old in gone:
             try:
@@ -66,18 +72,29 @@ class CheckpointFolders:
             except OSError as error:
                 _log.warning("cannot remove the old checkpoint %s: %s", old, error)
 
-    def recover(self, prefix: str) -> None:
-        """After a restore: count the checkpoints of the run that is continued among those kept.
+    @property
+    def kept(self) -> Retention | None:
+        """Of the folder of the newest save or restore."""
+        return None if self._folder is None else self._retentions.get(self._folder)
 
-        Those that are newer than the one restored are not of its past, but of the folder; they count, too.
+    def recover(self, prefix: str) -> None:
+        """After a restore: what the run that is continued has kept in the folder counts among what is kept.
+
+        In this folder only: who begins with a stranger's checkpoint and saves elsewhere removes nothing
+        there. Checkpoints that are newer than the one restored count, too.
         """
         folder = os.path.dirname(prefix)
         state = read_state(folder, self.state_name)
-        if state is None or self.retention.kept:
+        key = self._folder = os.path.abspath(folder)
+        if state is None or key in self._retentions:
             return
         present = [each for each in dict.fromkeys(state.all) if exists(each)]
         if os.path.abspath(prefix) in {os.path.abspath(each) for each in present}:
-            self.retention.recover(present, read_metrics(folder, self.state_name), _saved_at)
+            self._retention_of(folder).recover(present, read_metrics(folder, self.state_name), _saved_at)
+
+    def _retention_of(self, folder: str) -> Retention:
+        key = self._folder = os.path.abspath(folder)
+        return self._retentions.setdefault(key, self._make())
 
     def tidy(self, prefix: str) -> None:
         """Remove what a process that was killed has left of checkpoints under this path, once."""

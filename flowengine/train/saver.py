@@ -248,13 +248,15 @@ class Saver:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The prefixes that this saver keeps, the oldest first."""
-        return [each.prefix for each in self._folders.retention.kept]
+        """The prefixes kept in the folder of the newest save or restore, the oldest first."""
+        kept = self._folders.kept
+        return [] if kept is None else [each.prefix for each in kept.kept]
 
     @property
     def best_checkpoint(self) -> str | None:
-        """The prefix with the best metric among those kept."""
-        ranked = self._folders.retention.ranked()
+        """Of these, the one with the best metric."""
+        kept = self._folders.kept
+        ranked = [] if kept is None else kept.ranked()
         return ranked[0].prefix if ranked else None
 
     def names(self, session: Session) -> list[str]:

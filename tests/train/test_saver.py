@@ -235,6 +235,19 @@ async def test_a_run_that_is_continued_goes_on_removing(tmp_path: Path) -> None:
     assert indexes_in(tmp_path) == ["m-1", "m-2", "m-3"]
 
 
+async def test_what_a_run_begins_with_is_not_its_own_to_remove(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    async with await trained(0) as session:
+        await fe.train.Saver().save(session, theirs / "m", global_step=1)
+        saver = fe.train.Saver(max_to_keep=1)
+        await saver.restore(session, theirs)
+        for number in range(3):
+            await saver.save(session, ours / "m", global_step=number)
+    assert indexes_in(theirs) == ["m-1"]
+    assert indexes_in(ours) == ["m-2"]
+    assert saver.checkpoints == [str(ours / "m-2")]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"max_to_keep": -1}, {"keep_checkpoint_every_n_hours": 0}, {"keep_best": -1}, {"best": "most"}],
