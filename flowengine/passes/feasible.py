@@ -27,6 +27,8 @@ _ANYWHERE: Final = (
     | NEXT_ITERATION_OPS
     | SWITCH_OPS
     | frozenset({"LoopCond", "NoOp", "ControlTrigger", "Const", "Identity", "_Arg", "_Retval"})
+    # A placeholder that runs fails, wherever that is.
+    | frozenset({"Placeholder", "PlaceholderV2"})
 )
 #: So many nodes of a group are named in an error.
 _NAMED_MAX: Final = 6

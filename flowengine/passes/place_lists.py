@@ -36,6 +36,17 @@ def round_robin(problem: Problem) -> list[int]:
     ]
 
 
+def packed(problem: Problem) -> list[int]:
+    """The groups that keep most first, each where most room is left."""
+    room = [float("inf") if limit is None else float(limit) for limit in problem.limits]
+    places = [0] * len(problem.allowed)
+    for group in sorted(range(len(places)), key=lambda group: -problem.resident[group]):
+        device = max(problem.allowed[group], key=lambda each: room[each])
+        places[group] = device
+        room[device] -= problem.resident[group]
+    return places
+
+
 def upward_ranks(problem: Problem, order: Sequence[int]) -> list[float]:
     """For each operation the microseconds from its start to the end of the step, at mean costs."""
     devices = problem.devices

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from flowengine.core.names import DeviceName
 from flowengine.ir.graph import Graph
 from flowengine.passes.colocate import Bond, Groups
 from flowengine.passes.offers import Offer
@@ -49,7 +50,7 @@ class Reasons(Mapping[str, str]):
         demand = self._feasible.demands.get(name)
         if demand is not None:
             asked = f"asked for {demand}"
-            if self._only_one(index):
+            if self._matches_one(index, demand):
                 return asked
             return f"{asked}; {self._by_cost(index)}"
         bond = self._bond(name)
@@ -75,6 +76,9 @@ class Reasons(Mapping[str, str]):
     def _only_one(self, index: int) -> bool:
         return self._feasible.allowed(index).bit_count() == 1
 
+    def _matches_one(self, index: int, demand: DeviceName) -> bool:
+        return self._only_one(index) or sum(demand.matches(offer.name) for offer in self._offers) == 1
+
     def _by_cost(self, index: int) -> str:
         """What the simulation said of the group."""
         if len(self._offers) == 1:
@@ -82,6 +86,8 @@ class Reasons(Mapping[str, str]):
         found, group = self._found, self._group_of[index]
         if found.origin == "trial":
             return "the device is tried out, to learn how fast it is"
+        if found.origin == "packed":
+            return "where there is memory for it"
         if group in found.moved:
             return f"moved there: the step shortens from {microseconds(found.moved[group])}"
         if found.origin == "one device" and not found.moved:

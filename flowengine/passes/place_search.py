@@ -12,7 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from flowengine.passes.place_lists import ListScheduler, all_on, by_executor, by_rank, round_robin
+from flowengine.passes.place_lists import (
+    ListScheduler,
+    all_on,
+    by_executor,
+    by_rank,
+    packed,
+    round_robin,
+)
 from flowengine.passes.place_problem import Problem
 from flowengine.passes.place_simulate import Schedule, simulate
 
@@ -43,7 +50,7 @@ class Found:
     places      device by group
     makespan    of the simulated step
     origin      the first placement that it was improved from: "rank", "order", "one device", "in turn";
-                or "trial"
+                "packed" where memory leaves no choice, or "trial"
     baselines   {"one device" or "in turn": makespan}
     moved       groups that were moved from that first placement, with what the makespan was before
     compared    {group: {device: when its deciding operation would have ended}}
@@ -102,6 +109,8 @@ class _Search:
                 consider(origin, scheduler.run(order(problem)))
                 compared[origin] = {group: ends for group, (_, ends) in scheduler.chosen.items()}
         if not candidates:
+            consider("packed", packed(problem))
+        if not candidates:
             return None
         makespan, _, origin, first = min(candidates)
         found = Found(list(first), makespan, origin, baselines, compared=compared.get(origin, {}))
@@ -134,6 +143,9 @@ class _Search:
         """Descend from the best first placement and, while work is left, from others and from kicks."""
         starts: Iterator[list[int]] = self._starts(found, others)
         for places in starts:
+            if not self.problem.fits(places):
+                self.simulations += 1  # counted, so that this ends
+                continue
             makespan, places = self._descend(places)
             if makespan < found.makespan * (1 - _WORTH):
                 found.makespan, found.places = makespan, places

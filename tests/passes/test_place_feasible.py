@@ -1,0 +1,183 @@
+"""Constraints are met or refused with the nodes and their demands; soft placement relaxes them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+import flowengine.kernels.load
+from flowengine.build.graph import Graph
+from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
+from flowengine.core.names import DeviceName
+from flowengine.ir.graph import Graph as IrGraph
+from flowengine.ir.graph import Node
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.offers import Offer, cpu_offers
+from flowengine.passes.place import Placement, PlaceRequest, place
+
+KERNELS = flowengine.kernels.load.load_all()
+
+
+def gpu_kernels() -> KernelRegistry:
+    """This package's kernels, and two for a GPU."""
+    registry = KernelRegistry(parent=KERNELS)
+
+    @registry.kernel("MatMul", device="GPU", types={"T": ["float32"]})
+    def mat_mul(a: Any, b: Any) -> Any:
+        return a @ b
+
+    @registry.kernel("Neg", device="GPU")
+    def neg(x: Any) -> Any:
+        return -x
+
+    return registry
+
+
+def offers(*names: str, **limits: int) -> list[Offer]:
+    found = []
+    for name in names:
+        full = DeviceName("localhost", 0, 0).merge_with(DeviceName.parse(name))
+        found.append(Offer(full, memory_limit_bytes=limits.get(str(full.type))))
+    return found
+
+
+def placed(g: IrGraph, devices: list[Offer], kernels: KernelRegistry = KERNELS, **request: Any) -> Placement:
+    return place(g, devices, kernels=kernels, request=PlaceRequest(**request))
+
+
+def tail(placement: Placement, name: str) -> str:
+    return placement.device_of[name].rsplit("device:", 1)[1]
+
+
+def test_partial_constraints() -> None:
+    g = Graph()
+    with g.device("/device:GPU:*"):
+        g.ops.Neg(g.placeholder("float32", [2]), name="any_gpu")
+    with g.device("/job:worker/task:17"):
+        g.ops.Neg(g.constant([1.0], name="there"), name="any_of_task")
+    with g.device("/job:worker/task:3/cpu:1"):
+        g.ops.Exp(g.constant([1.0]), name="one")
+    names = [
+        f"/job:worker/replica:0/task:{t}/device:{d}" for t in (3, 17) for d in ("CPU:0", "CPU:1", "GPU:0")
+    ]
+    devices = [Offer(DeviceName.parse(name)) for name in names]
+    placement = placed(g, devices, gpu_kernels())
+    assert DeviceName.parse(placement.device_of["any_gpu"]).type == "GPU"
+    assert DeviceName.parse(placement.device_of["any_of_task"]).task == 17
+    assert tail(placement, "one") == "CPU:1"
+    assert placement.reasons["one"] == "asked for /job:worker/task:3/device:CPU:1"
+
+
+def test_a_node_goes_where_its_kernel_is_and_by_type() -> None:
+    g = Graph()
+    x = g.placeholder("float32", [4, 4], name="x")
+    z = g.placeholder("int32", [4, 4], name="z")
+    with g.device("/device:GPU:0"):
+        g.ops.MatMul(x, x, name="single")
+    g.ops.MatMul(z, z, name="whole")
+    g.ops.Exp(x, name="exp")
+    placement = placed(g, offers("/cpu:0", "/gpu:0"), gpu_kernels())
+    assert tail(placement, "single") == "GPU:0"
+    assert tail(placement, "whole") == "CPU:0"
+    assert placement.reasons["exp"] == "the only device that it can be on"
+
+
+def test_an_impossible_constraint_names_the_nodes_and_their_demands() -> None:
+    g = Graph()
+    with g.device("/cpu:0"):
+        v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
+    with g.device("/cpu:1"):
+        g.ops.AssignAdd(v, 1.0, name="step")
+    with pytest.raises(InvalidArgumentError) as caught:
+        placed(g, cpu_offers(2))
+    text = str(caught.value)
+    for part in ("'v' asks for /device:CPU:0", "'step' asks for /device:CPU:1", "'step' works on", "CPU:1"):
+        assert part in text
+    assert caught.value.node_name == "v"
+
+
+def test_a_device_that_is_not_there_and_one_without_a_kernel() -> None:
+    g = Graph()
+    x = g.constant([1.0])
+    with g.device("/device:GPU:0"):
+        g.ops.Exp(x, name="y")
+    with pytest.raises(InvalidArgumentError, match=r"'y' cannot be placed: 'y' asks for /device:GPU:0"):
+        placed(g, cpu_offers(2))
+    with pytest.raises(InvalidArgumentError, match=r"'y' \(Exp\) has a kernel for CPU only"):
+        placed(g, offers("/cpu:0", "/gpu:0"), gpu_kernels())
+
+
+def test_soft_placement_comes_as_near_as_it_can_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    g = Graph()
+    x = g.constant([1.0])
+    with g.device("/job:worker/task:1/device:GPU:0"):
+        g.ops.Exp(x, name="y")
+    with g.device("/job:worker/task:1/device:CPU:7"):
+        g.ops.Exp(x, name="z")
+    devices = [Offer(DeviceName("worker", 0, task, "CPU", 0)) for task in (0, 1)]
+    with caplog.at_level(logging.WARNING, "flowengine.placement"):
+        placement = placed(g, devices, soft=True)
+    assert placement.device_of["y"] == "/job:worker/replica:0/task:1/device:CPU:0"
+    assert placement.device_of["z"] == "/job:worker/replica:0/task:1/device:CPU:0"
+    assert placement.relaxed == {"y": "no such device", "z": "no such device"}
+    assert "'y' asks for /job:worker/task:1/device:GPU:0 (no such device)" in caplog.text
+    assert "soft placement" in placement.reasons["y"]
+
+
+def test_soft_placement_of_a_group_with_two_minds_keeps_it_together() -> None:
+    g = Graph()
+    with g.device("/cpu:0"):
+        v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
+    with g.device("/cpu:1"):
+        g.ops.AssignAdd(v, 1.0, name="step")
+    placement = placed(g, cpu_offers(2), soft=True)
+    assert tail(placement, "v") == tail(placement, "step") == "CPU:0"
+    assert placement.relaxed == {"step": "not possible for what is placed with it"}
+
+
+def test_the_anchor_that_a_pass_removed_still_says_where() -> None:
+    g = Graph()
+    g.ops.Exp(g.constant([1.0]), name="y", _class=[b"loc:@gone"])
+    placement = placed(g, cpu_offers(3), demands={"gone": DeviceName.parse("/cpu:2")})
+    assert tail(placement, "y") == "CPU:2"
+
+
+def test_an_op_without_any_kernel_is_for_the_plan_to_name() -> None:
+    g = Graph.from_graph_def("node { name: 'odd' op: 'NobodyKnowsThis' }")
+    assert tail(placed(g, cpu_offers(2)), "odd") == "CPU:0"
+
+
+def test_a_device_that_cannot_be_read() -> None:
+    g = IrGraph([Node("y", "NoOp", device="/gpu:two")])
+    with pytest.raises(InvalidArgumentError, match=r"cannot read 'gpu:two'") as caught:
+        placed(g, cpu_offers(2))
+    assert caught.value.node_name == "y"
+
+
+def test_no_device_at_all() -> None:
+    with pytest.raises(InvalidArgumentError, match="no device"):
+        placed(Graph(), [])
+
+
+def test_variables_are_spread_over_memory_that_holds_them() -> None:
+    g = Graph()
+    for i in range(6):
+        g.ops.VariableV2(shape=[1000], dtype="float32", name=f"v{i}")
+    devices = [Offer(offer.name, memory_limit_bytes=9000) for offer in cpu_offers(3)]
+    placement = placed(g, devices)
+    places = [placement.device_of[f"v{i}"] for i in range(6)]
+    assert sorted(places.count(str(offer.name)) for offer in devices) == [2, 2, 2]
+
+
+def test_what_fits_nowhere_names_the_largest() -> None:
+    g = Graph()
+    g.ops.VariableV2(shape=[1000], dtype="float32", name="small")
+    g.ops.VariableV2(shape=[5000], dtype="float32", name="large")
+    devices = [Offer(offer.name, memory_limit_bytes=9000) for offer in cpu_offers(2)]
+    with pytest.raises(
+        ResourceExhaustedError, match=r"'large' and what is with it keep 20,000 bytes, 'small'"
+    ):
+        placed(g, devices)
+    assert placed(g, offers("/cpu:0", "/cpu:1")).device_of
