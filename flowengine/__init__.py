@@ -14,12 +14,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from flowengine.core.targets import register_scheme
+
 if TYPE_CHECKING:
     from flowengine import asyncio as asyncio
     from flowengine import blocking as blocking
     from flowengine import train as train
     from flowengine.build.graph import Graph
     from flowengine.build.tensor import Operation, Tensor
+    from flowengine.cluster.server import Server
+    from flowengine.cluster.spec import ClusterSpec
     from flowengine.core import dtypes, errors
     from flowengine.core.config import Config, RunMetadata, RunOptions
     from flowengine.core.dtypes import DType
@@ -33,6 +37,7 @@ __version__: Final = "0.1.0"
 
 #: {public name: (module, name in it, or None for the module itself)}
 _PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
+    "ClusterSpec": ("flowengine.cluster.spec", "ClusterSpec"),
     "Config": ("flowengine.core.config", "Config"),
     "DType": ("flowengine.core.dtypes", "DType"),
     "Graph": ("flowengine.build.graph", "Graph"),
@@ -43,6 +48,7 @@ _PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
     "RunMetadata": ("flowengine.core.config", "RunMetadata"),
     "RunOptions": ("flowengine.core.config", "RunOptions"),
+    "Server": ("flowengine.cluster.server", "Server"),
     "Session": ("flowengine.session", "Session"),
     "Tensor": ("flowengine.build.tensor", "Tensor"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
@@ -54,6 +60,7 @@ _PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
 }
 
 __all__ = [
+    "ClusterSpec",
     "Config",
     "DType",
     "Graph",
@@ -64,6 +71,7 @@ __all__ = [
     "ResourceManager",
     "RunMetadata",
     "RunOptions",
+    "Server",
     "Session",
     "Tensor",
     "TensorShape",
@@ -88,3 +96,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
+
+
+def _open_flow(target: str, graph: Any, config: Any) -> Any:
+    """A session in another process; what it needs is imported with the first one."""
+    from flowengine.cluster.remote import open_remote
+
+    return open_remote(target, graph, config)
+
+
+register_scheme("flow", _open_flow)

@@ -80,6 +80,11 @@ class StepRendezvous:
         """
         self._exchange.send(self._step, key, value, is_dead)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the step was aborted, here or on another task."""
+        return self._step.table.error is not None
+
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
         """The value, if it is here already."""
         return self._step.table.take(key)

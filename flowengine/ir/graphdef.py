@@ -11,7 +11,7 @@ The rest of the GraphDef (library, versions, fields of later versions) is kept b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -48,23 +48,37 @@ class _Origin:
     control_inputs: tuple[str, ...]
 
 
-def graph_from_def(graph_def: GraphDef, registry: OpRegistry, *, strict: bool = False) -> Graph:
+def graph_from_def(
+    graph_def: GraphDef,
+    registry: OpRegistry,
+    *,
+    strict: bool = False,
+    supplied: Collection[OutputPort] = (),
+) -> Graph:
     """The graph; InvalidArgumentError with every fault in `faults`.
 
-    strict   an op that the registry does not know is a fault; else it is kept as an opaque node
+    strict     an op that the registry does not know is a fault; else it is kept as an opaque node
+    supplied   ports that are fed, whose nodes may be missing: a partition is no whole graph
     The GraphDef is kept by the graph and must not be changed afterwards.
     """
-    return read_into(Graph(), graph_def, registry, strict=strict)
+    return read_into(Graph(), graph_def, registry, strict=strict, supplied=supplied)
 
 
-def read_into(graph: _Graph, graph_def: GraphDef, registry: OpRegistry, *, strict: bool = False) -> _Graph:
+def read_into(
+    graph: _Graph,
+    graph_def: GraphDef,
+    registry: OpRegistry,
+    *,
+    strict: bool = False,
+    supplied: Collection[OutputPort] = (),
+) -> _Graph:
     """Add the nodes of a GraphDef to a graph, which stays as it was where there is a fault.
 
     An empty graph takes over library and versions; errors as `graph_from_def`.
     """
     fresh = len(graph) == 0
     with collection_paused():
-        for node in _read_nodes(graph, graph_def, registry, strict):
+        for node in _read_nodes(graph, graph_def, registry, strict, supplied):
             graph.add(node)
     if fresh:
         graph.source = graph_def
@@ -74,7 +88,9 @@ def read_into(graph: _Graph, graph_def: GraphDef, registry: OpRegistry, *, stric
     return graph
 
 
-def _read_nodes(graph: Graph, graph_def: GraphDef, registry: OpRegistry, strict: bool) -> list[Node]:
+def _read_nodes(
+    graph: Graph, graph_def: GraphDef, registry: OpRegistry, strict: bool, supplied: Collection[OutputPort]
+) -> list[Node]:
     """The nodes to add, checked together with those that the graph has."""
     reader = _Reader(registry, graph_def.library)
     nodes: dict[str, Node] = dict(graph.nodes)
@@ -86,7 +102,7 @@ def _read_nodes(graph: Graph, graph_def: GraphDef, registry: OpRegistry, strict:
             continue
         nodes[node.name] = node
         added.append(node)
-    faults = reader.faults + graph_faults(nodes, strict=strict, data_frames=strict)
+    faults = reader.faults + graph_faults(nodes, strict=strict, data_frames=strict, supplied=supplied)
     if faults:
         raise fault_error(faults)
     return added

@@ -1,0 +1,135 @@
+"""Connections between tasks: made when first wanted, one a pair, and kept.
+
+Of two tasks that need each other, the one whose name comes first dials; the other waits for it, and dials
+itself only if nothing comes. A master dials whoever it wants to call. Both ends of a connection serve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import trio
+
+from flowengine.core.errors import FailedPreconditionError, OpError, UnavailableError
+from flowengine.transport.events import Event
+from flowengine.transport.exchange import Exchange
+from flowengine.transport.identity import Identity
+from flowengine.transport.limits import Limits
+from flowengine.transport.peer import Peer, connect
+from flowengine.transport.service import Service
+
+#: What the later of two tasks waits for the earlier one to dial.
+_PATIENCE_SECONDS: Final = 2.0
+
+
+class Links:
+    """The connections of one task.
+
+    nursery     where they are driven
+    addresses   {task: "tcp://host:port"}, of all tasks that may be dialled
+    """
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        *,
+        identity: Identity,
+        key: bytes | None,
+        exchange: Exchange,
+        service: Service,
+        addresses: Mapping[str, str],
+        limits: Limits | None = None,
+        security: Any = None,
+        connect_seconds: float = 10.0,
+    ) -> None:
+        self._nursery = nursery
+        self._identity = identity
+        self._key = key
+        self._exchange = exchange
+        self._service = service
+        self.addresses = dict(addresses)
+        self._limits = limits
+        self._security = security
+        self._connect_seconds = connect_seconds
+        self._dialling: dict[str, trio.Lock] = {}
+        self._arrivals = trio.lowlevel.ParkingLot()
+        #: Called with a peer that is gone, and why.
+        self.on_lost: list[Callable[[Peer, OpError], None]] = []
+
+    # Keeps `flowengine.transport.service.TensorSink`, for the exchange and with an eye on who comes and goes.
+
+    def peer_opened(self, peer: Peer) -> None:
+        self._exchange.peer_opened(peer)
+        self._arrivals.unpark_all()
+
+    def peer_event(self, peer: Peer, event: Event) -> None:
+        self._exchange.peer_event(peer, event)
+
+    def peer_lost(self, peer: Peer, error: OpError) -> None:
+        self._exchange.peer_lost(peer, error)
+        for call in self.on_lost:
+            call(peer, error)
+
+    # Finding a peer.
+
+    def open_peer(self, task: str) -> Peer | None:
+        """The connection to a task, if there is one that is open."""
+        peer = self._exchange.peer(task)
+        return peer if peer is not None and peer.is_open else None
+
+    async def peer(self, task: str, incarnation: int = 0) -> Peer:
+        """The connection to a task, dialled if there is none.
+
+        incarnation   the life of the task that is meant; 0 for any
+
+        Raises UnavailableError if nobody answers within the time for it, FailedPreconditionError if the
+        task is in another life, NotFoundError if its address is not known.
+        """
+        found = self.open_peer(task)
+        if found is None:
+            async with self._dialling.setdefault(task, trio.Lock()):
+                found = self.open_peer(task) or await self._dial(task, incarnation)
+        if incarnation not in (0, found.identity.incarnation):
+            raise FailedPreconditionError(
+                f"{task} has restarted: incarnation {incarnation} was meant, it is "
+                f"{found.identity.incarnation} now"
+            )
+        return found
+
+    async def meet(self, task: str, incarnation: int = 0) -> Peer:
+        """As `peer`, for a task that wants to meet us just as much: who dials is settled by name."""
+        if self._identity.task > task:
+            with trio.move_on_after(_PATIENCE_SECONDS):
+                while self.open_peer(task) is None:
+                    await self._arrivals.park()
+        return await self.peer(task, incarnation)
+
+    async def _dial(self, task: str, incarnation: int) -> Peer:
+        address = self.addresses.get(task)
+        if address is None:
+            raise UnavailableError(f"no address of {task} is known to {self._identity.task}")
+        try:
+            with trio.fail_after(self._connect_seconds):
+                return await connect(
+                    self._nursery,
+                    address,
+                    identity=self._identity,
+                    key=self._key,
+                    security=self._security,
+                    limits=self._limits,
+                    service=self._service,
+                    tensors=self,
+                    expected_task=task,
+                    expected_incarnation=incarnation,
+                )
+        except trio.TooSlowError:
+            raise UnavailableError(
+                f"{task} at {address} did not answer within {self._connect_seconds:g} s"
+            ) from None
+        except OpError as error:
+            error.message = f"{task}: {error.message}"
+            raise
+
+
+__all__ = ["Links"]

@@ -1,0 +1,470 @@
+"""The master service of one task: sessions of clients, their plans, and steps over all tasks.
+
+For each request the master prunes, places, partitions and registers once; a step is then one message to each
+task that takes part. Tensors never pass through here, but for what is fed and fetched.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.ids import Endings, StepNumbers
+from flowengine.cluster.links import Links
+from flowengine.cluster.plans import MasterPlan, TaskPart
+from flowengine.cluster.together import together
+from flowengine.cluster.worker import Master as Registrar
+from flowengine.cluster.worker import Worker
+from flowengine.core.arrays import Value
+from flowengine.core.config import Config, Settings
+from flowengine.core.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InternalError,
+    NotFoundError,
+    OpError,
+)
+from flowengine.core.names import DeviceName
+from flowengine.ir.graph import Graph
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.offers import Offer
+from flowengine.passes.partition import partition
+from flowengine.passes.pipeline import prepare
+from flowengine.passes.placer import Placer
+from flowengine.runtime.requests import Requests
+from flowengine.transport.identity import Identity
+
+logger: Final = logging.getLogger("flowengine.cluster")
+
+#: Ended steps are told with the next message to a task, and by themselves if none goes there for so long.
+_TELL_SECONDS: Final = 1.0
+
+
+class _Prepared:
+    """A request and its plan; the plan is made anew when a task that it needs has restarted."""
+
+    __slots__ = ("feeds", "fetches", "lock", "plan", "targets", "version")
+
+    def __init__(self, feeds: list[str], fetches: list[str], targets: list[str]) -> None:
+        self.feeds = feeds
+        self.fetches = fetches
+        self.targets = targets
+        self.plan: MasterPlan | None = None
+        self.version = -1
+        self.lock = trio.Lock()
+
+
+class ClusterSession:
+    """One client's graph at this master."""
+
+    def __init__(self, number: int, owner: Identity, graph: Graph, settings: Settings) -> None:
+        self.number = number
+        self.owner = owner
+        self.settings = settings
+        self.prepared: dict[int, _Prepared] = {}
+        self.placer: Placer | None = None
+        self.running: set[trio.CancelScope] = set()
+        self.is_closed = False
+        self.graph = graph
+        self.requests = Requests(graph)
+
+    def replace_graph(self, graph: Graph) -> None:
+        """Run a grown graph from now on; what was prepared keeps what it has."""
+        self.graph = graph
+        self.requests = Requests(graph)
+
+
+class Master:
+    """Sessions and steps at one task.
+
+    identity    of this task
+    worker      the task's own worker, which is called without a message
+    addresses   {task: address} of the whole cluster
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        worker: Worker,
+        links: Links,
+        kernels: KernelRegistry,
+    ) -> None:
+        self.identity = identity
+        self._worker = worker
+        self._links = links
+        self._kernels = kernels
+        self._registrar = Registrar(identity.task, identity.incarnation)
+        self._sessions: dict[int, ClusterSession] = {}
+        self._numbers = itertools.count(1)
+        self._steps = StepNumbers()
+        self._endings: dict[str, Endings] = {}
+        self._forgotten: dict[str, list[int]] = {}
+        #: {task: (incarnation, devices)} of those that have said so in their present life.
+        self._devices: dict[str, tuple[int, list[Offer]]] = {}
+        self._to_tell = trio.Event()
+        self._steps_running = 0
+        self._idle = trio.lowlevel.ParkingLot()
+        #: Messages sent to tasks, by method: what a step costs.
+        self.messages: dict[str, int] = {}
+
+    # -- sessions -----------------------------------------------------------------------------------
+
+    def create_session(self, owner: Identity, graph: Graph, config: Config) -> ClusterSession:
+        """Open a session on a graph for a client."""
+        number = next(self._numbers)
+        session = self._sessions[number] = ClusterSession(number, owner, graph, config.resolved())
+        logger.info("session %d of %s on %d nodes", number, owner.task, len(graph))
+        return session
+
+    def session(self, number: int, owner: Identity) -> ClusterSession:
+        """A client's session; NotFoundError if it has none of this number."""
+        session = self._sessions.get(number)
+        if session is None or session.owner != owner:
+            raise NotFoundError(f"{owner.task} has no session {number} at {self.identity.task}")
+        return session
+
+    def close_session(self, session: ClusterSession) -> None:
+        """End a session's steps with CancelledError and have the workers forget its graphs."""
+        session.is_closed = True
+        self._sessions.pop(session.number, None)
+        for scope in tuple(session.running):
+            scope.cancel()
+        for prepared in session.prepared.values():
+            if prepared.plan is not None:
+                self._forget(prepared.plan)
+        session.prepared.clear()
+
+    def client_lost(self, client: Identity) -> None:
+        """Close the sessions of a client that is gone."""
+        for session in [each for each in self._sessions.values() if each.owner == client]:
+            logger.info("session %d: %s is gone", session.number, client.task)
+            self.close_session(session)
+
+    def task_lost(self, task: str) -> None:
+        """Ask a task for its devices again before anything more is placed there."""
+        self._devices.pop(task, None)
+
+    def _forget(self, plan: MasterPlan) -> None:
+        for part in plan.parts:
+            self._forgotten.setdefault(part.task, []).append(plan.handle)
+        self._to_tell.set()
+
+    # -- requests -----------------------------------------------------------------------------------
+
+    async def prepare(
+        self, session: ClusterSession, feeds: list[str], fetches: list[str], targets: list[str]
+    ) -> int:
+        """Make and register the plan of a request; its number.
+
+        Raises what a session raises for a request that does not fit the graph, and UnavailableError naming
+        a task that is not there.
+        """
+        prepared = _Prepared(feeds, fetches, targets)
+        await self._plan(session, prepared)
+        number = next(self._numbers)
+        session.prepared[number] = prepared
+        return number
+
+    async def _plan(self, session: ClusterSession, prepared: _Prepared) -> MasterPlan:
+        async with prepared.lock:
+            plan = prepared.plan
+            if plan is not None and not self._is_stale(plan):
+                return plan
+            if plan is not None:
+                self._forget(plan)
+                prepared.plan = None
+                session.placer = None
+            devices = await self.devices()
+            request = session.requests.read(prepared.fetches, prepared.feeds, prepared.targets)
+            context = session.requests.context(request, session.settings, self._kernels)
+            graph = prepare(session.graph, context)
+            placement = self._placer(session).place(graph, session.graph, supplied=context.feeds)
+            incarnations = {task: incarnation for task, (incarnation, _) in devices.items()}
+            cut = partition(
+                graph,
+                context,
+                placement.device_of,
+                {str(o.name): incarnations[task] for task, (_, offers) in devices.items() for o in offers},
+            )
+            plan = MasterPlan(next(self._numbers), cut, context, incarnations)
+            await together(partial(self._register, plan, part) for part in plan.parts)
+            prepared.plan = plan
+            return plan
+
+    def _is_stale(self, plan: MasterPlan) -> bool:
+        return any(
+            task not in self._devices or self._devices[task][0] != incarnation
+            for task, incarnation in plan.tasks.items()
+        )
+
+    def _placer(self, session: ClusterSession) -> Placer:
+        if session.placer is None:
+            settings = session.settings
+            # What is here comes first: it costs no message.
+            tasks = sorted(self._devices, key=lambda task: task != self.identity.task)
+            session.placer = Placer(
+                [offer for task in tasks for offer in self._devices[task][1]],
+                self._kernels,
+                rules=settings.place,
+                soft=bool(settings.allow_soft_placement),
+                log=settings.log_device_placement,
+            )
+        return session.placer
+
+    async def _register(self, plan: MasterPlan, part: TaskPart) -> None:
+        addresses = {**self._links.addresses}
+        message, graphs = plan.registration(part, addresses)
+        self._count(m.REGISTER_GRAPH)
+        if part.task == self.identity.task:
+            await self._worker.register(self._registrar, message, graphs, self._links)
+            return
+        peer = await self._links.peer(part.task, part.incarnation)
+        await peer.call(m.REGISTER_GRAPH, message.to_wire(), graphs)
+
+    # -- steps --------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        session: ClusterSession,
+        number: int,
+        feeds: Sequence[Value],
+        *,
+        timeout_seconds: float | None = None,
+        wants_metadata: bool = False,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Run a prepared request: the fetched values, and what was asked for about the step.
+
+        Raises the first error that is not told of by another task, AbortedError if a task restarted
+        meanwhile, DeadlineExceededError after the timeout.
+        """
+        prepared = session.prepared.get(number)
+        if prepared is None:
+            raise NotFoundError(f"session {session.number} has no request {number}: prepare it again")
+        if len(feeds) != len(prepared.feeds):
+            raise FailedPreconditionError(
+                f"the request takes {len(prepared.feeds)} feeds, it was given {len(feeds)}"
+            )
+        plan = prepared.plan
+        if plan is None or self._is_stale(plan):
+            plan = await self._plan(session, prepared)
+        with trio.CancelScope() as scope:
+            session.running.add(scope)
+            self._steps_running += 1
+            try:
+                step = _Step(self, plan, feeds, wants_metadata)
+                with trio.move_on_after(trio_seconds(timeout_seconds)) as deadline:
+                    await step.run()
+                if deadline.cancelled_caught:
+                    raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
+                return step.results(), step.metadata
+            finally:
+                session.running.discard(scope)
+                self._steps_running -= 1
+                if not self._steps_running:
+                    self._idle.unpark_all()
+        raise CancelledError(f"session {session.number} was closed")
+
+    async def wait_idle(self) -> None:
+        """Wait until no step of this master runs anywhere."""
+        while self._steps_running:
+            await self._idle.park()
+
+    async def run_part(
+        self, plan: MasterPlan, part: TaskPart, step: int, feeds: Sequence[Any], wants_metadata: bool
+    ) -> tuple[m.Done, list[Any]]:
+        """One task's part of a step: one message, or a call where the task is this one."""
+        endings = self._endings.get(part.task)
+        message = m.RunGraph(
+            handle=plan.handle,
+            step=step,
+            ended=endings.take() if endings else [],
+            wants_metadata=wants_metadata,
+        )
+        values = [feeds[index] for index in part.feeds]
+        self._count(m.RUN_GRAPH)
+        if part.task == self.identity.task:
+            return await self._worker.run(self._registrar, message, values)
+        try:
+            peer = await self._links.peer(part.task, part.incarnation)
+        except FailedPreconditionError as error:
+            self.task_lost(part.task)
+            raise AbortedError(error.message) from None
+        reply = await peer.call(m.RUN_GRAPH, message.to_wire(), values)
+        return m.Done.from_wire(reply.result), list(reply.tensors)
+
+    def begin_step(self) -> int:
+        """Another number for every step."""
+        return self._steps.new()
+
+    def end_step(self, plan: MasterPlan, number: int) -> None:
+        """A step is over on every task; they are told with their next message."""
+        for part in plan.parts:
+            if part.task == self.identity.task:
+                self._worker.exchange.end_step(number)
+            else:
+                self._endings.setdefault(part.task, Endings()).add(number)
+        if len(plan.parts) > 1 or plan.parts[0].task != self.identity.task:
+            self._to_tell.set()
+
+    async def tell(self) -> None:
+        """Tell tasks what is over, where no other message does. Runs until cancelled."""
+        while True:
+            await self._to_tell.wait()
+            await trio.sleep(_TELL_SECONDS)
+            self._to_tell = trio.Event()
+            for task in {*self._endings, *self._forgotten}:
+                await self._tell(task)
+
+    async def _tell(self, task: str) -> None:
+        endings, handles = self._endings.get(task), self._forgotten.pop(task, [])
+        if task == self.identity.task:
+            self._worker.deregister(self._registrar, handles)
+            return
+        peer = self._links.open_peer(task)
+        if peer is None:
+            # Whoever comes back there has forgotten them anyway.
+            self._endings.pop(task, None)
+            return
+        try:
+            if endings:
+                await peer.call(m.END_STEPS, m.EndSteps(endings.take()).to_wire())
+            if handles:
+                await peer.call(m.DEREGISTER_GRAPHS, m.DeregisterGraphs(handles).to_wire())
+        except OpError as error:
+            logger.debug("%s was not told what is over: %s", task, error.message)
+
+    # -- tasks --------------------------------------------------------------------------------------
+
+    async def devices(self) -> dict[str, tuple[int, list[Offer]]]:
+        """{task: (incarnation, devices)} of the whole cluster.
+
+        Raises UnavailableError naming the first task that does not answer.
+        """
+        missing = [task for task in self._links.addresses if task not in self._devices]
+        await together(partial(self._ask_devices, task) for task in missing)
+        return self._devices
+
+    async def _ask_devices(self, task: str) -> None:
+        if task == self.identity.task:
+            self._devices[task] = (self.identity.incarnation, _offers(self._worker.describe_devices()))
+            return
+        peer = await self._links.peer(task)
+        self._count(m.LIST_DEVICES)
+        reply = await peer.call(m.LIST_DEVICES)
+        self._devices[task] = (peer.identity.incarnation, _offers(reply.result))
+
+    async def reset(self, containers: list[str]) -> None:
+        """Clear containers on every task; all of them if none is named."""
+        message = m.Reset(containers, everywhere=False)
+        for task in self._links.addresses:
+            if task == self.identity.task:
+                self._worker.reset(containers)
+            else:
+                peer = await self._links.peer(task)
+                await peer.call(m.RESET, message.to_wire())
+
+    def _count(self, method: str) -> None:
+        self.messages[method] = self.messages.get(method, 0) + 1
+
+    def statistics(self) -> dict[str, Any]:
+        """What the master has done and holds."""
+        return {
+            "sessions": len(self._sessions),
+            "requests": sum(len(session.prepared) for session in self._sessions.values()),
+            **{f"sent_{method}": count for method, count in sorted(self.messages.items())},
+        }
+
+
+class _Step:
+    """One step, over the tasks that take part."""
+
+    def __init__(
+        self, master: Master, plan: MasterPlan, feeds: Sequence[Value], wants_metadata: bool
+    ) -> None:
+        self._master = master
+        self._plan = plan
+        self._feeds = feeds
+        self._wants_metadata = wants_metadata
+        self._number = master.begin_step()
+        self._values: list[Any] = [None] * plan.fetches
+        self._error: OpError | None = None
+        self._derived: OpError | None = None
+        self.metadata: dict[str, Any] = {}
+
+    async def run(self) -> None:
+        """Run every task's part. Raises the first error that is nobody else's."""
+        parts = self._plan.parts
+        try:
+            if len(parts) == 1:
+                await self._run_part(parts[0], None)
+            else:
+                async with trio.open_nursery() as nursery:
+                    for part in parts:
+                        nursery.start_soon(self._run_part, part, nursery.cancel_scope)
+        finally:
+            self._master.end_step(self._plan, self._number)
+        error = self._error if self._error is not None else self._derived
+        if error is not None:
+            raise error
+
+    async def _run_part(self, part: TaskPart, others: trio.CancelScope | None) -> None:
+        error: OpError
+        try:
+            done, tensors = await self._master.run_part(
+                self._plan, part, self._number, self._feeds, self._wants_metadata
+            )
+        except OpError as raised:
+            error, is_derived = raised, False
+            if error.device is None and error.node_name is None:
+                error.add_note(f"while {part.task} ran its part of the step")
+        else:
+            if not done.error:
+                self._take(part, done, tensors)
+                return
+            error, is_derived = m.error_from_table(done.error), done.is_derived
+        if is_derived:
+            self._derived = self._derived or error
+            return
+        if self._error is None:
+            self._error = error
+        # The others have been told by the task that failed, unless it cannot tell any more.
+        if others is not None:
+            others.cancel()
+
+    def _take(self, part: TaskPart, done: m.Done, tensors: list[Any]) -> None:
+        if len(tensors) != len(part.fetches):
+            self._error = InternalError(
+                f"{part.task} gave {len(tensors)} values, {len(part.fetches)} were asked for"
+            )
+            return
+        for index, tensor in zip(part.fetches, tensors, strict=True):
+            self._values[index] = tensor
+        if done.metadata:
+            self.metadata[part.task] = done.metadata
+
+    def results(self) -> list[Any]:
+        return self._values
+
+
+def trio_seconds(seconds: float | None) -> float:
+    """A timeout as trio wants it."""
+    return float("inf") if seconds is None else seconds
+
+
+def _offers(devices: Any) -> list[Offer]:
+    return [
+        Offer(DeviceName.parse(str(device["name"])), memory_limit_bytes=device.get("memory_limit"))
+        for device in devices
+    ]
+
+
+__all__ = ["ClusterSession", "Master", "trio_seconds"]

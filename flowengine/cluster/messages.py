@@ -1,0 +1,217 @@
+"""What master, workers and clients say to each other: the methods of the calls between them.
+
+A message is a small record whose fields travel as one msgpack map; tensors and graphs travel beside it. A
+record that comes from outside is checked field by field: what passes has the right fields of the right types.
+
+    client -> master    CreateSession ExtendSession Prepare Run CloseSession Reset ListDevices Status
+    master -> worker    RegisterGraph RunGraph EndSteps DeregisterGraphs ListDevices Reset
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self, get_type_hints
+
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.transport.errors import error_from_wire, error_to_wire
+
+CREATE_SESSION: Final = "create_session"
+EXTEND_SESSION: Final = "extend_session"
+PREPARE: Final = "prepare"
+RUN: Final = "run"
+CLOSE_SESSION: Final = "close_session"
+RESET: Final = "reset"
+LIST_DEVICES: Final = "list_devices"
+STATUS: Final = "status"
+DRAIN: Final = "drain"
+REGISTER_GRAPH: Final = "register_graph"
+RUN_GRAPH: Final = "run_graph"
+END_STEPS: Final = "end_steps"
+DEREGISTER_GRAPHS: Final = "deregister_graphs"
+
+
+def _is_list(kind: type) -> Any:
+    return lambda value: type(value) is list and all(type(each) is kind for each in value)
+
+
+def _is_table(value: Any) -> bool:
+    return type(value) is dict and all(type(key) is str for key in value)
+
+
+#: Annotation -> whether a value is of it. Sums with None are allowed beside.
+_CHECKS: Final[dict[Any, Any]] = {
+    int: lambda value: type(value) is int,
+    bool: lambda value: type(value) is bool,
+    str: lambda value: type(value) is str,
+    float: lambda value: type(value) in (int, float),
+    float | None: lambda value: value is None or type(value) in (int, float),
+    list[int]: _is_list(int),
+    list[str]: _is_list(str),
+    list[dict[str, Any]]: lambda value: type(value) is list and all(map(_is_table, value)),
+    dict[str, Any]: _is_table,
+    dict[str, int]: lambda value: _is_table(value) and all(type(each) is int for each in value.values()),
+    dict[str, str]: lambda value: _is_table(value) and all(type(each) is str for each in value.values()),
+}
+
+
+_checks_of_class: Final[dict[type, tuple[tuple[str, Any], ...]]] = {}
+
+
+@dataclass(frozen=True)
+class Message:
+    """A record that can travel."""
+
+    def to_wire(self) -> dict[str, Any]:
+        """The record as what msgpack carries."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @classmethod
+    def _checks(cls) -> tuple[tuple[str, Any], ...]:
+        """(field, its check) of each field, looked up once."""
+        found = _checks_of_class.get(cls)
+        if found is None:
+            hints = get_type_hints(cls)
+            found = tuple((each.name, _CHECKS[hints[each.name]]) for each in fields(cls))
+            _checks_of_class[cls] = found
+        return found
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Self:
+        """Read a record; InvalidArgumentError that names the field at fault."""
+        if not _is_table(data):
+            raise InvalidArgumentError(f"{cls.__name__} is a map of fields, not a {type(data).__name__}")
+        values = []
+        for name, check in cls._checks():
+            if name not in data:
+                raise InvalidArgumentError(f"{cls.__name__} has no {name}")
+            value = data[name]
+            if not check(value):
+                raise InvalidArgumentError(f"{cls.__name__}.{name} is of the wrong type: {value!r:.100}")
+            values.append(value)
+        return cls(*values)
+
+
+@dataclass(frozen=True)
+class CreateSession(Message):
+    """Open a session on the graph that comes as the one tensor beside it. Answer: its number.
+
+    config    the fields of a `Config` that the client gave
+    """
+
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ExtendSession(Message):
+    """Replace a session's graph by the grown one beside it. Answer: nothing."""
+
+    session: int
+
+
+@dataclass(frozen=True)
+class Prepare(Message):
+    """Make the plan of a request. Answer: its number."""
+
+    session: int
+    feeds: list[str]
+    fetches: list[str]
+    targets: list[str]
+
+
+@dataclass(frozen=True)
+class Run(Message):
+    """Run a prepared request on the feeds beside it. Answer: a `Done` with the fetched values."""
+
+    session: int
+    prepared: int
+    timeout_seconds: float | None = None
+    wants_metadata: bool = False
+
+
+@dataclass(frozen=True)
+class Done(Message):
+    """How a step, or a task's part of it, ended.
+
+    error       {} or what `error_to_table` wrote
+    is_derived  the error only tells of another task's
+    metadata    what was asked for
+    """
+
+    error: dict[str, Any] = field(default_factory=dict)
+    is_derived: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SessionNumber(Message):
+    """Close a session. Answer: nothing."""
+
+    session: int
+
+
+@dataclass(frozen=True)
+class Reset(Message):
+    """Clear containers ([] for all) on one task, or through its master on all (`everywhere`)."""
+
+    containers: list[str]
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class RegisterGraph(Message):
+    """Keep a task's partitions of a request; their graphs come beside it, then the functions' library.
+
+    handle        what the master calls it
+    partitions    {"device", "feeds": [positions], "fetches": [positions], "targets": [names]} of each
+    feeds, fetches    names of all that the request has
+    tasks         {task: incarnation} of those who take part
+    partners      {task: address} of those among them that tensors are exchanged with
+    """
+
+    handle: int
+    partitions: list[dict[str, Any]]
+    feeds: list[str]
+    fetches: list[str]
+    tasks: dict[str, int]
+    partners: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunGraph(Message):
+    """Run a task's partitions once, on those feeds beside it that they use. Answer: a `Done`.
+
+    ended    steps that are over everywhere, as first, last, first, last, ...
+    """
+
+    handle: int
+    step: int
+    ended: list[int]
+    wants_metadata: bool
+
+
+@dataclass(frozen=True)
+class EndSteps(Message):
+    """Steps that are over everywhere, as first, last, first, last, ..."""
+
+    ended: list[int]
+
+
+@dataclass(frozen=True)
+class DeregisterGraphs(Message):
+    """Forget what was registered under these handles."""
+
+    handles: list[int]
+
+
+def error_to_table(error: BaseException) -> dict[str, Any]:
+    """An error with what it says of where it happened."""
+    code, message, details = error_to_wire(error)
+    return {"code": code, "message": message, "details": details}
+
+
+def error_from_table(table: dict[str, Any]) -> OpError:
+    """The error that a table tells of."""
+    code, message, details = table.get("code"), table.get("message"), table.get("details")
+    if type(code) is not int or type(message) is not str or type(details) is not dict:
+        raise InvalidArgumentError("an error has a code, a message and details")
+    return error_from_wire(code, message, details)

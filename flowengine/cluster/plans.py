@@ -1,0 +1,75 @@
+"""A request's plan at the master: which tasks run what, and what each is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowengine.cluster.messages import RegisterGraph
+from flowengine.cluster.worker import graph_tensor
+from flowengine.passes.context import PassContext
+from flowengine.passes.partition import Partition, Partitioned
+from flowengine.transport.exchange import task_of_device
+
+
+class TaskPart:
+    """What one task runs of a request.
+
+    incarnation      the life of the task that it is registered with
+    feeds, fetches   positions among the request's
+    """
+
+    __slots__ = ("feeds", "fetches", "incarnation", "partitions", "task")
+
+    def __init__(self, task: str, incarnation: int, partitions: Sequence[Partition]) -> None:
+        self.task = task
+        self.incarnation = incarnation
+        self.partitions = tuple(partitions)
+        self.feeds = sorted({index for each in partitions for index in each.feeds})
+        self.fetches = sorted({index for each in partitions for index in each.fetches})
+
+
+class MasterPlan:
+    """A partitioned request, task by task, under the handle that the workers know it by."""
+
+    def __init__(
+        self, handle: int, cut: Partitioned, context: PassContext, incarnations: Mapping[str, int]
+    ) -> None:
+        """`incarnations` is {task: incarnation} of the whole cluster."""
+        self.handle = handle
+        self.fetches = len(context.fetches)
+        self._context = context
+        by_task: dict[str, list[Partition]] = {}
+        for partition in cut.partitions:
+            by_task.setdefault(task_of_device(partition.device), []).append(partition)
+        self.parts = [TaskPart(task, incarnations[task], partitions) for task, partitions in by_task.items()]
+        self.tasks = {part.task: part.incarnation for part in self.parts}
+        self._partners: dict[str, set[str]] = {task: set() for task in by_task}
+        for transfer in cut.transfers:
+            source, target = task_of_device(transfer.source), task_of_device(transfer.target)
+            if source != target:
+                self._partners[source].add(target)
+                self._partners[target].add(source)
+
+    def registration(self, part: TaskPart, addresses: Mapping[str, str]) -> tuple[RegisterGraph, list[Any]]:
+        """The message for one task, and the graphs beside it."""
+        message = RegisterGraph(
+            handle=self.handle,
+            partitions=[
+                {
+                    "device": each.device,
+                    "feeds": list(each.feeds),
+                    "fetches": list(each.fetches),
+                    "targets": list(each.targets),
+                }
+                for each in part.partitions
+            ],
+            feeds=[str(port) for port in self._context.feeds],
+            fetches=[str(port) for port in self._context.fetches],
+            tasks=self.tasks,
+            partners={task: addresses[task] for task in sorted(self._partners[part.task])},
+        )
+        return message, [graph_tensor(each.graph) for each in part.partitions]
+
+
+__all__ = ["MasterPlan", "TaskPart"]

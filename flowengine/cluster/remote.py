@@ -1,0 +1,285 @@
+"""A session whose steps run at an address: `fe.Session(graph, target="flow://host:port")`.
+
+    flow://10.0.0.5:7000
+    flow://10.0.0.5:7000?cluster=digits&key_file=/run/secrets/cluster.key
+
+The graph goes to the master once, and again where it has grown; a request's names go once; a step is one
+message there and one back. A connection that was lost is made again by the next step, on a new session
+with the same graph.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.server import CLIENT, SESSION_FIELDS, read_key
+from flowengine.cluster.worker import graph_tensor
+from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnauthenticatedError,
+)
+from flowengine.ir.graph import Graph
+from flowengine.runtime.requests import Request, Requests
+from flowengine.transport.identity import Identity, new_incarnation
+from flowengine.transport.peer import Peer, connect
+
+_QUERY: Final = frozenset({"cluster", "key_file"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a session runs.
+
+    address    "tcp://host:port"
+    cluster    the cluster's name
+    key_file   "" where the environment has the key
+    """
+
+    address: str
+    cluster: str = "flowengine"
+    key_file: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read `flow://host:port?cluster=...&key_file=...`; InvalidArgumentError naming what is wrong."""
+        _, _, rest = text.partition("://")
+        place, _, query = rest.partition("?")
+        if not place:
+            raise InvalidArgumentError(f"{text!r} has no address: write flow://host:port")
+        values = parse_qs(query, keep_blank_values=True)
+        unknown = sorted(values.keys() - _QUERY)
+        if unknown:
+            raise InvalidArgumentError(
+                f"{text!r}: {', '.join(unknown)} is not understood; there are {', '.join(sorted(_QUERY))}"
+            )
+        named = {name: each[-1] for name, each in values.items()}
+        return cls(f"tcp://{place.rstrip('/')}", **named)
+
+
+class _Link:
+    """One connection to the master, and the session there."""
+
+    def __init__(self, peer: Peer, scope: trio.CancelScope) -> None:
+        self.peer = peer
+        self.scope = scope
+        self.session = 0
+        self.version = -1
+        #: {what a request is filed under: its number there}
+        self.prepared: dict[Any, int] = {}
+
+
+class RemoteSession:
+    """Steps of one graph at a master. What `fe.Session` hands its calls to when it has a target."""
+
+    def __init__(self, target: Target, graph: Graph, config: Config) -> None:
+        self._target = target
+        self._graph = graph
+        self._fields = {
+            each.name: value
+            for each in fields(config)
+            if each.name in SESSION_FIELDS and (value := getattr(config, each.name)) is not None
+        }
+        self._key = read_key(target.key_file)
+        self._identity = Identity(CLIENT, target.cluster, f"client-{secrets.token_hex(6)}", new_incarnation())
+        self._link: _Link | None = None
+        self._opening = trio.Lock()
+        self._requests = Requests(graph)
+        self._version = graph.version
+        self._read: dict[Any, Request] = {}
+        self._is_closed = False
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        targets: Sequence[Any] = (),
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """As `Session.run`. Raises UnavailableError or ConnectionLostError where the master is not there."""
+        feed_dict = feed_dict or {}
+        if self._version != self._graph.version:
+            self._requests = Requests(self._graph)
+            self._read.clear()
+            self._version = self._graph.version
+        key = _key_of(fetches, feed_dict, targets)
+        request = self._read.get(key) if key is not None else None
+        if request is None:
+            request = self._requests.read(fetches, list(feed_dict), targets)
+            if key is not None:
+                self._read[key] = request
+        return await self._step(request, list(feed_dict.values()), options, run_metadata)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+    ) -> Callable[..., Awaitable[Any]]:
+        """As `Session.make_callable`."""
+        request = Requests(self._graph).read(fetches, list(feeds), targets)
+
+        async def call(*values: Any) -> Any:
+            if len(values) != len(request.feeds):
+                raise InvalidArgumentError(
+                    f"this callable takes {len(request.feeds)} values, it was given {len(values)}"
+                )
+            return await self._step(request, values, None, None)
+
+        return call
+
+    async def _step(
+        self,
+        request: Request,
+        values: Sequence[Any],
+        options: RunOptions | None,
+        run_metadata: RunMetadata | None,
+    ) -> Any:
+        feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
+        link = await self._open()
+        number = await self._prepared(link, request)
+        message = m.Run(
+            session=link.session,
+            prepared=number,
+            timeout_seconds=None if options is None else options.timeout_seconds,
+            wants_metadata=run_metadata is not None,
+        )
+        started = trio.current_time()
+        reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
+        if run_metadata is not None:
+            _fill(run_metadata, reply.result, trio.current_time() - started)
+        results = list(reply.tensors)
+        owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
+        return request.wanted.assemble(owned)
+
+    async def _prepared(self, link: _Link, request: Request) -> int:
+        names = (
+            tuple(map(str, request.ports)),
+            tuple(map(str, request.wanted.ports)),
+            tuple(request.wanted.targets),
+        )
+        number = link.prepared.get(names)
+        if number is None:
+            feeds, fetches, targets = names
+            message = m.Prepare(link.session, list(feeds), list(fetches), list(targets))
+            number = int((await link.peer.call(m.PREPARE, message.to_wire())).result)
+            link.prepared[names] = number
+        return number
+
+    # -- the connection -----------------------------------------------------------------------------
+
+    async def _open(self) -> _Link:
+        """The connection with a session there that has the graph as it is now."""
+        if self._is_closed:
+            raise FailedPreconditionError("this session is closed")
+        link = self._link
+        if link is not None and link.peer.is_open and link.version == self._graph.version:
+            return link
+        async with self._opening:
+            link = self._link
+            if link is None or not link.peer.is_open:
+                link = self._link = await self._connect()
+            if link.version != self._graph.version:
+                version, graph = self._graph.version, [graph_tensor(self._graph)]
+                if not link.session:
+                    message = m.CreateSession(self._fields)
+                    reply = await link.peer.call(m.CREATE_SESSION, message.to_wire(), graph)
+                    link.session = int(reply.result)
+                else:
+                    extension = m.ExtendSession(link.session)
+                    await link.peer.call(m.EXTEND_SESSION, extension.to_wire(), graph)
+                    link.prepared.clear()
+                link.version = version
+            return link
+
+    async def _connect(self) -> _Link:
+        if self._key is None:
+            raise UnauthenticatedError(
+                f"the key of cluster '{self._target.cluster}' is not known: give key_file in the target, or "
+                "set FLOWENGINE_CLUSTER_KEY_FILE"
+            )
+        outcome: list[_Link | Exception] = []
+        opened = trio.Event()
+
+        async def drive() -> None:
+            # The connection outlives the step that opened it, so no nursery of the caller's may hold it.
+            try:
+                async with trio.open_nursery() as nursery:
+                    peer = await connect(
+                        nursery, self._target.address, identity=self._identity, key=self._key
+                    )
+                    outcome.append(_Link(peer, nursery.cancel_scope))
+                    opened.set()
+            except* Exception as group:
+                outcome.append(_first_of(group))
+            finally:
+                opened.set()
+
+        trio.lowlevel.spawn_system_task(drive, name=f"flowengine client of {self._target.address}")
+        await opened.wait()
+        if not outcome:
+            raise CancelledError("the trio run is ending")
+        found = outcome[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def close(self) -> None:
+        """Close the session there and the connection. Steps that run end with CancelledError."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        link, self._link = self._link, None
+        if link is None:
+            return
+        with trio.CancelScope(shield=True):
+            await link.peer.aclose("the session was closed")
+        link.scope.cancel()
+
+
+def _first_of(error: BaseException) -> Exception:
+    """The first exception of nested groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, Exception)
+    return error
+
+
+def _key_of(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
+    if isinstance(fetches, list):
+        fetches = ("list", *fetches)
+    try:
+        key = (fetches, tuple(feed_dict), tuple(targets))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:
+    """What all tasks say of a step, added up."""
+    metadata.wall_seconds = seconds
+    metadata.items = metadata.heavy_items = metadata.async_items = 0
+    for task, table in dict(tables).items():
+        metadata.items += table["items"]
+        metadata.heavy_items += table["heavy_items"]
+        metadata.async_items += table["async_items"]
+        metadata.devices.update(table["devices"])
+        metadata.transfers.update({edge: (each[0], each[1]) for edge, each in table["transfers"].items()})
+        metadata.details[task] = table
+
+
+def open_remote(target: str, graph: Graph, config: Config) -> RemoteSession:
+    """What `fe.Session` calls for a target `flow://...`."""
+    return RemoteSession(Target.parse(target), graph, config)
+
+
+__all__ = ["RemoteSession", "Target", "open_remote"]

@@ -1,0 +1,30 @@
+"""Several calls at once: all end, or the first error ends the others and is the one that is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+import trio
+
+from flowengine.core.errors import OpError
+
+
+async def together(calls: Iterable[Callable[[], Awaitable[object]]]) -> None:
+    """Call coroutine functions at once and wait for all. Raises the first OpError by itself."""
+    errors: list[OpError] = []
+    async with trio.open_nursery() as nursery:
+
+        async def call_one(call: Callable[[], Awaitable[object]]) -> None:
+            try:
+                await call()
+            except OpError as error:
+                errors.append(error)
+                nursery.cancel_scope.cancel()
+
+        for call in calls:
+            nursery.start_soon(call_one, call)
+    if errors:
+        raise errors[0]
+
+
+__all__ = ["together"]

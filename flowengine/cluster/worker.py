@@ -1,0 +1,337 @@
+"""The worker service of a task: its devices and state, the partitions registered there, its part of steps.
+
+A master registers a request's partitions once and then asks for each step with one message. What the task's
+steps leave behind (variables, queues, tables) is the task's, and shared by all masters and clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import trio
+from google.protobuf.message import DecodeError
+
+from flowengine.cluster.ids import from_ranges
+from flowengine.cluster.links import Links
+from flowengine.cluster.messages import Done, RegisterGraph, RunGraph, error_to_table
+from flowengine.cluster.together import together
+from flowengine.core.arrays import Value
+from flowengine.core.config import RunMetadata, Settings
+from flowengine.core.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
+from flowengine.core.names import parse_tensor_name
+from flowengine.core.rendezvous import Received, RendezvousKey
+from flowengine.devices.device import DeviceSet
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graphdef import graph_from_def, graph_to_def
+from flowengine.ir.proto.graph_pb2 import GraphDef
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
+from flowengine.passes.context import PassContext
+from flowengine.passes.partition import Partition, Partitioned
+from flowengine.resources.container import ResourceManager
+from flowengine.runtime.functions import FunctionTable
+from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
+from flowengine.runtime.step import StepRunner
+from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
+from flowengine.transport.exchange import Exchange, StepRendezvous
+from flowengine.transport.rendezvous import LocalRendezvous
+
+
+class Master(NamedTuple):
+    """Who registers graphs: one life of one task."""
+
+    task: str
+    incarnation: int
+
+
+class _Registered:
+    """A request's partitions on this task."""
+
+    __slots__ = ("feeds", "fetches", "message", "plan", "size")
+
+    def __init__(self, message: RegisterGraph, plan: PartitionedPlan) -> None:
+        self.message = message
+        self.plan = plan
+        self.size = len(message.feeds)
+        #: Positions, among the request's, of what comes with each step and of what goes back.
+        self.feeds = sorted({index for part in plan.parts for index in part.feeds})
+        self.fetches = sorted({index for part in plan.parts for index in part.fetches})
+
+
+class _Witness:
+    """A step's rendezvous that remembers whether its first error was raised here."""
+
+    def __init__(self, inner: StepRendezvous) -> None:
+        self._inner = inner
+        self._is_over = False
+        self.has_raised = False
+
+    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        self._inner.send(key, value, is_dead)
+
+    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
+        return await self._inner.wait_received(key)
+
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        self._inner.receive(key, done)
+
+    def abort(self, error: Exception) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self.has_raised = not self._inner.has_failed
+            self._inner.abort(error)
+
+
+class Worker:
+    """One task's devices, state and registered partitions.
+
+    resources   shared by everything that runs on the task
+    exchange    the rendezvous of its steps with other tasks
+    """
+
+    def __init__(
+        self,
+        *,
+        task: str,
+        incarnation: int,
+        devices: DeviceSet,
+        resources: ResourceManager,
+        settings: Settings,
+        kernels: KernelRegistry,
+        exchange: Exchange,
+    ) -> None:
+        self.task = task
+        self.incarnation = incarnation
+        self.devices = devices
+        self.resources = resources
+        self.exchange = exchange
+        self._settings = settings
+        self._kernels = kernels
+        self._runner = StepRunner(resources, settings, devices.default)
+        self._partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=settings.compiles_plans)
+        self._registered: dict[tuple[Master, int], _Registered] = {}
+        self.steps_run = 0
+        self.steps_failed = 0
+        self.steps_running = 0
+        self._idle = trio.lowlevel.ParkingLot()
+
+    # -- graphs -------------------------------------------------------------------------------------
+
+    async def register(
+        self, master: Master, message: RegisterGraph, tensors: Sequence[Value], links: Links
+    ) -> None:
+        """Keep partitions under the master's handle, and meet the tasks that they exchange tensors with.
+
+        Raises InvalidArgumentError for what cannot be read, an error of `links` if a task is not there.
+        """
+        self._registered[master, message.handle] = _Registered(message, self._plan(message, tensors))
+        links.addresses.update(
+            {task: address for task, address in message.partners.items() if task not in links.addresses}
+        )
+        await together(partial(links.meet, task, message.tasks.get(task, 0)) for task in message.partners)
+
+    def _plan(self, message: RegisterGraph, tensors: Sequence[Value]) -> PartitionedPlan:
+        if not tensors or len(tensors) != len(message.partitions):
+            raise InvalidArgumentError(
+                f"{len(message.partitions)} partitions come with as many graphs, not with {len(tensors)}"
+            )
+        context = PassContext(
+            feeds=_ports(message.feeds),
+            fetches=_ports(message.fetches),
+            targets=(),
+            fold_constants=False,
+            merge_common_subexpressions=False,
+            kernels=self._kernels,
+        )
+        partitions = tuple(
+            _partition(entry, tensor, message)
+            for entry, tensor in zip(message.partitions, tensors, strict=True)
+        )
+        graph = partitions[0].graph
+        functions = None
+        if graph.library is not None:
+            functions = FunctionTable(
+                FunctionLibrary(graph.library, op_registry(), graph.producer), self._kernels, context
+            )
+        return PartitionedPlan(Partitioned(partitions, ()), context, self.devices, self._kernels, functions)
+
+    def deregister(self, master: Master, handles: Sequence[int]) -> None:
+        """Forget what a master registered under these handles. Steps that run go on."""
+        for handle in handles:
+            self._registered.pop((master, handle), None)
+
+    def forget(self, task: str, incarnation: int) -> None:
+        """Forget all that one master registered: it is gone."""
+        master = Master(task, incarnation)
+        for key in [key for key in self._registered if key[0] == master]:
+            del self._registered[key]
+
+    @property
+    def graphs(self) -> int:
+        """How many requests are registered."""
+        return len(self._registered)
+
+    # -- steps --------------------------------------------------------------------------------------
+
+    async def run(self, master: Master, message: RunGraph, feeds: Sequence[Value]) -> tuple[Done, list[Any]]:
+        """Run the task's part of a step: how it ended, and what it gives.
+
+        Raises AbortedError for a handle that is not registered (any more): the master registers again.
+        Cancelled, it has told the other tasks.
+        """
+        self.end_steps(message.ended)
+        registered = self._registered.get((master, message.handle))
+        if registered is None:
+            raise AbortedError(
+                f"{self.task} knows no graph {message.handle} of {master.task}: it may have restarted"
+            )
+        if len(feeds) != len(registered.feeds):
+            raise InvalidArgumentError(
+                f"step {message.step} was begun with {len(feeds)} feeds, it has {len(registered.feeds)} here"
+            )
+        values: list[Any] = [None] * registered.size
+        for index, value in zip(registered.feeds, feeds, strict=True):
+            values[index] = value
+        witness = _Witness(self.exchange.begin_step(message.step, registered.message.tasks))
+        metadata = RunMetadata() if message.wants_metadata else None
+        self.steps_running += 1
+        try:
+            results, hot = await self._partitions.run(
+                registered.plan, values, None, metadata, JointStep(message.step, witness)
+            )
+        except OpError as error:
+            self.steps_failed += 1
+            witness.abort(error)
+            return Done(error_to_table(error), not witness.has_raised), []
+        except BaseException:
+            witness.abort(CancelledError(f"step {message.step} was cancelled"))
+            self.exchange.end_step(message.step)
+            raise
+        finally:
+            self.steps_running -= 1
+            if not self.steps_running:
+                self._idle.unpark_all()
+        self.steps_run += 1
+        for plan in hot:
+            self._compile(plan)
+        return Done(metadata=_table(metadata)), [results[index] for index in registered.fetches]
+
+    async def wait_idle(self) -> None:
+        """Wait until no step runs here."""
+        while self.steps_running:
+            await self._idle.park()
+
+    def end_steps(self, ranges: list[int]) -> None:
+        """Forget steps that are over everywhere."""
+        for first, last in from_ranges(ranges):
+            for number in range(first, last + 1):
+                self.exchange.end_step(number)
+
+    def _compile(self, plan: TieredPlan) -> None:
+        if plan.nodes <= INLINE_NODES or not self._settings.worker_threads:
+            plan.compile()
+            return
+        plan.begin_compiling()
+
+        async def compile_beside() -> None:
+            await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
+
+        trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
+
+    # -- the rest -----------------------------------------------------------------------------------
+
+    def describe_devices(self) -> list[dict[str, Any]]:
+        """Each device as a map: name, type, memory limit in bytes or None."""
+        return [
+            {"name": device.name, "type": device.type, "memory_limit": device.ledger.limit_bytes}
+            for device in self.devices
+        ]
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Clear containers; all of them if none is named."""
+        if not containers:
+            self.resources.close()
+        for container in containers:
+            self.resources.clear(container)
+
+    def statistics(self) -> dict[str, Any]:
+        """What the task has done and holds."""
+        found = self.exchange.statistics()._asdict()
+        return {
+            "steps_run": self.steps_run,
+            "steps_failed": self.steps_failed,
+            "steps_running": self.steps_running,
+            "graphs": self.graphs,
+            **{f"exchange_{name}": value for name, value in found.items()},
+        }
+
+    def close(self) -> None:
+        """End the running steps and free the state."""
+        self._runner.cancel_all()
+        self._registered.clear()
+        self._partitions.close()
+        self.resources.close()
+
+
+def graph_tensor(graph: Graph) -> Any:
+    """A graph as a tensor of bytes that can travel beside a message."""
+    return np.frombuffer(graph_to_def(graph).SerializeToString(), np.uint8)
+
+
+def read_graph(tensor: Value, supplied: Collection[OutputPort] = ()) -> Graph:
+    """The graph that travelled as `graph_tensor` made it; InvalidArgumentError if it is none.
+
+    supplied   ports that are fed, whose nodes need not be there
+    """
+    if not isinstance(tensor, np.ndarray) or tensor.dtype != np.uint8 or tensor.ndim != 1:
+        raise InvalidArgumentError("a graph travels as a vector of bytes")
+    try:
+        graph_def = GraphDef.FromString(tensor.tobytes())
+    except DecodeError as error:
+        raise InvalidArgumentError(f"what came is no graph: {error}") from None
+    return graph_from_def(graph_def, op_registry(), supplied=supplied)
+
+
+def _partition(entry: Mapping[str, Any], tensor: Value, message: RegisterGraph) -> Partition:
+    device, feeds = entry.get("device"), entry.get("feeds")
+    fetches, targets = entry.get("fetches"), entry.get("targets")
+    if not (
+        isinstance(device, str)
+        and _positions(feeds, len(message.feeds))
+        and _positions(fetches, len(message.fetches))
+        and isinstance(targets, list)
+        and all(isinstance(target, str) for target in targets)
+    ):
+        raise InvalidArgumentError(f"no partition can be read from {entry!r:.200}")
+    graph = read_graph(tensor, _ports(message.feeds))
+    return Partition(device, graph, tuple(feeds or ()), tuple(fetches or ()), tuple(targets))
+
+
+def _positions(values: Any, count: int) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < count for value in values)
+
+
+def _ports(names: Sequence[str]) -> tuple[OutputPort, ...]:
+    return tuple(OutputPort(*parse_tensor_name(name)) for name in names)
+
+
+def _table(metadata: RunMetadata | None) -> dict[str, Any]:
+    """What a step did, as what msgpack carries."""
+    if metadata is None:
+        return {}
+    return {
+        "wall_seconds": metadata.wall_seconds,
+        "items": metadata.items,
+        "heavy_items": metadata.heavy_items,
+        "async_items": metadata.async_items,
+        "peak_bytes": metadata.peak_bytes,
+        "devices": dict(metadata.devices),
+        "transfers": {edge: list(counts) for edge, counts in metadata.transfers.items()},
+    }
+
+
+__all__ = ["Master", "Worker", "graph_tensor", "read_graph"]
