@@ -22,6 +22,7 @@ from flowengine.core import dtypes
 from flowengine.core.dtypes import DType, resource, variant
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.passes.codegen_stacks import StackWriting
 from flowengine.passes.program import Program
 from flowengine.passes.units import Unit
 
@@ -40,7 +41,7 @@ _OBJECTS: Final = frozenset({resource, variant, dtypes.string}) | frozenset(
 _SHARED: Final = (bool, int, bytes, DType)
 
 
-class CallWriting:
+class CallWriting(StackWriting):
     """The part of the region writer that knows kernels."""
 
     program: Program
@@ -95,6 +96,9 @@ class CallWriting:
 
         dying   origins, made in this scope, that this node is the last to take
         """
+        method = self._method_call(node)
+        if method is not None:
+            return method, [self._value(port) for port in node.inputs]
         kernel = self._kernel(node)
         op_def = node.op_def
         assert op_def is not None

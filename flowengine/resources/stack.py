@@ -24,13 +24,14 @@ class Stack:
         self._values: list[Value] = []
         self._closed = False
 
-    def push(self, value: Value) -> None:
-        """Put a value on top; InvalidArgumentError where the stack is full or closed."""
+    def push(self, value: Value) -> Value:
+        """Put a value on top and return it; InvalidArgumentError where the stack is full or closed."""
         if self._closed:
             raise InvalidArgumentError(f"Stack[{self.name}] has already been closed.")
         if 0 <= self.limit <= len(self._values):
             raise InvalidArgumentError(f"Stack[{self.name}] overflowed its max_size ({self.limit})")
         self._values.append(value)
+        return value
 
     def pop(self) -> Value:
         """Take the value on top; InvalidArgumentError where there is none."""

@@ -100,6 +100,7 @@ class TensorArray:
         "_cleared",
         "_closed",
         "_elements",
+        "_fitting",
         "clear_after_read",
         "dtype",
         "dynamic_size",
@@ -136,6 +137,8 @@ class TensorArray:
         self.marked_size = 0
         self._elements: list[Any] = [_UNWRITTEN] * size
         self._closed = False
+        #: A shape that has been found to fit all elements.
+        self._fitting: tuple[int, ...] | None = None
         #: The state of elements read last: most have one shape, and so share it.
         self._cleared = _Cleared(())
 
@@ -163,8 +166,9 @@ class TensorArray:
             self._enlarge(index)
         present = elements[index]
         if present is _UNWRITTEN:
-            if self.element_shape.dims is not None or self.identical_element_shapes:
-                self._check_shape(index, value)
+            shape = getattr(value, "shape", ())
+            if shape != self._fitting:
+                self._check_shape(index, shape)
             elements[index] = value
         else:
             self._write_again(index, present, value)
@@ -203,8 +207,10 @@ class TensorArray:
         else:
             self._elements[index] = _Sum(np.asarray(np.add(present, value)))
 
-    def _check_shape(self, index: int, value: Value) -> None:
-        shape = TensorShape(_shape_of(value))
+    def _check_shape(self, index: int, dims: tuple[int, ...]) -> None:
+        if self.element_shape.dims is None and not self.identical_element_shapes:
+            return
+        shape = TensorShape(dims)
         if not self.element_shape.is_compatible_with(shape):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not write to TensorArray index {index} because the value "
@@ -214,6 +220,7 @@ class TensorArray:
             )
         if self.identical_element_shapes:
             self.element_shape = shape
+        self._fitting = dims
 
     def get(self, index: int) -> Value:
         """An element; zeros where none was written but its shape is known."""
