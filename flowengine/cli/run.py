@@ -13,6 +13,7 @@ from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
 from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
+from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sources import Wanted, cast, check_shape, read_archive, read_source
 from flowengine.cli.steps import Job, Report, percentiles, run_job
 from flowengine.cli.training import Training, facts_of
@@ -107,6 +108,8 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option("--image-size", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255.")
 @click.option("--image-offset", callback=_fraction, metavar="B", help="Add B to images, after scaling.")
+@placement_options
+@click.option("--log-device-placement", is_flag=True, help="Say on which device each node runs.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context
 def command(
@@ -130,6 +133,10 @@ def command(
     image_size: tuple[int, int] | None,
     image_scale: float | None,
     image_offset: float | None,
+    device_counts: tuple[str, ...],
+    places: tuple[str, ...],
+    soft: bool | None,
+    log_device_placement: bool,
     debug: bool,
 ) -> None:
     if (graph is None) == (meta is None):
@@ -172,6 +179,7 @@ def command(
         repeat=repeat or 0,
         timeout_seconds=timeout,
         training=training,
+        config=config_of(device_counts, places, soft, log=log_device_placement),
     )
     report = run_job(job, ctx.obj["interrupt"])
     _show(report, job, output, as_json)

@@ -13,6 +13,7 @@ from flowengine.cli.training import Training
 
 if TYPE_CHECKING:
     from flowengine.build.graph import Graph
+    from flowengine.core.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Job:
     repeat: int
     timeout_seconds: float | None
     training: Training | None = None
+    config: Config | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ async def _run_steps(job: Job, report: Report) -> None:
     from flowengine.session import Session
 
     options = RunOptions(timeout_seconds=job.timeout_seconds)
-    async with Session(job.graph) as session:
+    async with Session(job.graph, config=job.config) as session:
 
         async def initialize(nodes: Sequence[str]) -> None:
             for node in nodes:
