@@ -261,6 +261,7 @@ class V1Writer:
     def finish(self) -> None:
         """Write the file aside, sync it, and give it its name."""
         layer = self._layer
+        layer.make_folder(os.path.dirname(self.path))
         temporary = aside(self.path)
         file = layer.create(temporary)
         try:

@@ -38,7 +38,9 @@ class CheckpointFolders:
         files: FileLayer,
         clock: Callable[[], float],
     ) -> None:
-        self._make = lambda: Retention(max_to_keep, every_hours, keep_best, best, clock())
+        self._make: Callable[[], Retention] = lambda: Retention(
+            max_to_keep, every_hours, keep_best, best, clock()
+        )
         #: What is kept in each folder.
         self._retentions: dict[str, Retention] = {}
         #: The folder of the newest save or restore.

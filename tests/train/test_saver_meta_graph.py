@@ -109,10 +109,8 @@ async def test_without_a_saver_def_the_collections_tell(tmp_path: Path) -> None:
 async def test_what_the_nodes_do_besides_is_done(tmp_path: Path) -> None:
     """A node between the file and a variable is no plain restore, so the nodes are run."""
     meta = meta_graph()
-    for node in meta.graph_def.node:
-        if node.name == "save/Assign":
-            source = node.input[1]
-            node.input[1] = "save/negative"
+    (assign,) = [node for node in meta.graph_def.node if node.name == "save/Assign"]
+    source, assign.input[1] = assign.input[1], "save/negative"
     negative = meta.graph_def.node.add(name="save/negative", op="Neg", input=[source])
     negative.attr["T"].type = 9  # int64: it is the global step's
     saver = fe.train.Saver.from_meta_graph(meta)
