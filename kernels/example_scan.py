@@ -8,7 +8,8 @@ twice, damage) makes it give up, and a parser that knows everything has its turn
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+import functools
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Scan:
         self._octets = octets
         #: The eight bytes from any place on, whatever its alignment.
         self._words = np.ndarray((len(octets) - 7,), "<u8", self._data, strides=(1,))
+        self._pairs = np.ndarray((len(octets) - 1,), "<u2", self._data, strides=(1,))
         ends = np.fromiter(map(len, texts), np.int64, self.count).cumsum()
         self._rows, at, stop = self._entries(ends)
         key_length, self._key_at = self._sized(at, _FIRST)
@@ -67,14 +69,17 @@ class Scan:
 
     def column(self, key: bytes, dtype: DType) -> Column:
         """The values of one feature. Irregular also where it has another type in some example."""
-        chosen = self._find(key)
+        chosen: Any = self._find(key)
+        if self._even and self._is_column(chosen):
+            chosen = slice(int(chosen[0]), int(chosen[0]) + self.count)
         kinds = self._kind[chosen]
-        has = kinds != 0
-        if not has.all():
-            chosen, kinds = chosen[has], kinds[has]
-        _require(kinds == _TAGS[dtype])
+        if not (kinds == _TAGS[dtype]).all():
+            if isinstance(chosen, slice):
+                chosen = np.arange(chosen.start, chosen.stop)
+            chosen = chosen[kinds != 0]
+            _require(self._kind[chosen] == _TAGS[dtype])
         rows = self._rows[chosen]
-        if len(rows) > 1 and (rows[1:] <= rows[:-1]).any():
+        if not isinstance(chosen, slice) and len(rows) > 1 and (rows[1:] <= rows[:-1]).any():
             order = rows.argsort()
             chosen, rows = chosen[order], rows[order]
             _require(rows[1:] != rows[:-1])
@@ -91,10 +96,16 @@ class Scan:
         present[rows] = True
         return values, counts, present
 
+    def _is_column(self, chosen: Array) -> bool:
+        """Whether these are the n-th entries of all examples, for some n."""
+        count = self.count
+        return len(chosen) == count and int(chosen[-1] - chosen[0]) == count - 1 and not chosen[0] % count
+
     # -- structure -----------------------------------------------------------------------------------
 
     def _entries(self, ends: Array) -> tuple[Array, Array, Array]:
         """Example, first byte and end of each entry of each example."""
+        self._even = False
         starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
         rows = np.flatnonzero(starts < ends)
         ends = ends[rows]
@@ -107,10 +118,10 @@ class Scan:
                 rows, at, ends = rows[going], at[going], ends[going]
             if not len(rows):
                 break
-            length, at = self._sized(at, _FIRST)
-            stop = at + length
+            length, begin = self._varint(at + 1)
+            stop = begin + length
             _require(stop <= ends)
-            found.append((rows, at, stop))
+            found.append((rows, at, begin, stop))
             at = stop
         else:
             raise Irregular
@@ -118,16 +129,26 @@ class Scan:
             nothing = np.zeros(0, np.int64)
             return nothing, nothing, nothing
         columns = zip(*found, strict=True)
-        all_rows, all_starts, all_stops = (np.concatenate(column) for column in columns)
-        return all_rows, all_starts, all_stops
+        all_rows, tags, begins, stops = (np.concatenate(column) for column in columns)
+        _require(self._octets.take(tags) == _FIRST)
+        #: Whether entry n of example i is at n * count + i: all have as many.
+        self._even = len(all_rows) == len(found) * self.count
+        return all_rows, begins, stops
 
     def _sized(self, at: Array, tag: int) -> tuple[Array, Array]:
         """The length of a field with this tag, and where its contents begin."""
-        _require(self._octets[at] == tag)
+        _require(self._octets.take(at) == tag)
         return self._varint(at + 1)
 
     def _varint(self, at: Array) -> tuple[Array, Array]:
-        """Numbers of up to five bytes, and what follows each."""
+        """Numbers of up to five bytes, and what follows each. What is damaged shows where they are used."""
+        pairs = self._pairs[at]
+        values, sizes = _short_numbers()
+        value = values.take(pairs)
+        after = at + sizes.take(pairs)
+        return (value, after) if not len(at) or int(value.min()) >= 0 else self._long_varint(at)
+
+    def _long_varint(self, at: Array) -> tuple[Array, Array]:
         value = self._octets[at].astype(np.int64)
         at = at + 1
         more = value >= 0x80
@@ -141,7 +162,6 @@ class Scan:
             at = at + more
             more = more & (byte >= 0x80)
             shift += 7
-        _require(at <= len(self._octets) - _SLACK)
         return value, at
 
     def _find(self, key: bytes) -> Array:
@@ -220,14 +240,15 @@ class Scan:
         lengths = stop - at
         octets = self._octets[_ranges(at, lengths, 1)]
         last = octets < 0x80
+        if last.all():
+            return octets.astype(np.int64), lengths
         ends = lengths.cumsum()
         some = lengths > 0
         _require(last[ends[some] - 1])
         finished = np.concatenate((np.zeros(1, np.int64), last.cumsum()))
         sizes = finished[ends] - finished[ends - lengths]
-        if last.all():
-            return octets.astype(np.int64), sizes
         stops = np.flatnonzero(last) + 1
+        self._even = False
         starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))
         widths = stops - starts
         if int(widths.max()) > 10:
@@ -235,6 +256,15 @@ class Scan:
         place = np.arange(len(octets)) - starts.repeat(widths)
         parts = (octets & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
         return np.add.reduceat(parts, starts).view(np.int64), sizes
+
+
+@functools.cache
+def _short_numbers() -> tuple[Array, Array]:
+    """For each pair of bytes the number that it begins with, -1 where it goes on, and its size."""
+    pairs = np.arange(1 << 16)
+    low, high = pairs & 0xFF, pairs >> 8
+    values = np.where(low < 0x80, low, np.where(high < 0x80, (low & 0x7F) | high << 7, -1))
+    return values.astype(np.int32), np.where(low < 0x80, 1, 2).astype(np.int32)
 
 
 def _require(condition: Array) -> None:

@@ -192,10 +192,8 @@ def _limit(num_records: Any) -> int:
 
 
 def _columns(records: Any) -> tuple[Value, Value]:
-    return (
-        strings_like([key for key, _ in records], (len(records),)),
-        strings_like([record for _, record in records], (len(records),)),
-    )
+    keys, values = zip(*records, strict=True)
+    return strings_like(keys, (len(keys),)), strings_like(values, (len(values),))
 
 
 def _read_up_to_nowait(reader: Any, queue: Any, num_records: Any, *, ctx: KernelContext) -> Any:

@@ -99,7 +99,8 @@ def _fold(octets: Array, register: int) -> Array:
     first = len(octets) % chunk or chunk
     work_octets[len(work_octets) - first :] = octets[:first]
     _enter(work_octets, len(work_octets) - first, register)
-    _fold_words(work)
+    # Runs of zeros before the message need no folding.
+    _fold_words(work, (len(work_octets) - first) // (_RUN * 8) * _RUN)
     for position in range(first, len(octets), chunk):
         work[:_DEGREE] = work[_CHUNK_WORDS:]
         work_octets[_DEGREE * 8 :] = octets[position : position + chunk]
@@ -110,8 +111,8 @@ def _fold(octets: Array, register: int) -> Array:
     return padded
 
 
-def _fold_words(work: Array) -> None:
-    for start in range(0, _CHUNK_WORDS, _RUN):
+def _fold_words(work: Array, first: int = 0) -> None:
+    for start in range(first, _CHUNK_WORDS, _RUN):
         run = work[start : start + _RUN]
         for step in _STEPS:
             target = work[start + step : start + step + _RUN]

@@ -115,6 +115,18 @@ class Queue:
         """Remove so many elements, stacked component by component; there are as many."""
         return self.batch([self._take() for _ in range(count)])
 
+    def _take_some(self, count: int) -> list[Element]:
+        """Remove so many elements for a batch that waits for more: a list that `_joined` understands."""
+        return [self._take() for _ in range(count)]
+
+    def _joined(self, taken: list[Element]) -> Element:
+        """All that `_take_some` gave, stacked component by component."""
+        return self.batch(taken)
+
+    def _give_back_some(self, taken: list[Element]) -> None:
+        """Restore what `_take_some` gave."""
+        self._give_back(taken)
+
     def _give_back(self, elements: Sequence[Element]) -> None:
         """Restore what `_take` returned, oldest first, so that it is taken again in this order."""
         raise AssertionError(f"{type(self).__name__} has no store")

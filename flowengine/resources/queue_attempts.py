@@ -99,18 +99,20 @@ class Dequeue(Attempt):
 class DequeueMany(Attempt):
     """Several elements wanted: usually taken as they come, so that more than the capacity can be."""
 
-    __slots__ = ("_count", "_queue", "_taken", "_up_to")
+    __slots__ = ("_count", "_held", "_queue", "_taken", "_up_to")
 
     def __init__(self, queue: Queue, count: int, up_to: bool) -> None:
         super().__init__()
         self._queue = queue
         self._count = count
         self._up_to = up_to
+        #: What the queue's `_take_some` gave, and how many elements that is.
         self._taken: list[Element] = []
+        self._held = 0
 
     def advance(self) -> bool:
         queue = self._queue
-        wanted = self._count - len(self._taken)
+        wanted = self._count - self._held
         if queue._closed and len(queue) < wanted:
             self.undo()
             if not self._up_to or not len(queue):
@@ -121,10 +123,12 @@ class DequeueMany(Attempt):
             return False
         if ready == self._count:
             return self.finish(queue._take_batch(ready))
-        self._taken.extend(queue._take() for _ in range(ready))
-        return self.finish(queue.batch(self._taken)) if ready == wanted else True
+        self._taken += queue._take_some(ready)
+        self._held += ready
+        return self.finish(queue._joined(self._taken)) if ready == wanted else True
 
     def undo(self) -> None:
         if self._taken:
-            self._queue._give_back(self._taken)
+            self._queue._give_back_some(self._taken)
             self._taken = []
+            self._held = 0

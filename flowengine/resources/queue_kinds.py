@@ -176,6 +176,23 @@ class RandomShuffleQueue(Queue):
             self._generator = np.random.Generator(np.random.PCG64(self._random.getrandbits(128)))
         return self._store.take_many(self._generator.choice(len(self._store), count, replace=False))
 
+    def _take_some(self, count: int) -> list[Element]:
+        return (
+            [self._take_batch(count)] if isinstance(self._store, ElementPool) else super()._take_some(count)
+        )
+
+    def _joined(self, taken: list[Element]) -> Element:
+        if not isinstance(self._store, ElementPool):
+            return super()._joined(taken)
+        return tuple(np.concatenate(columns) for columns in zip(*taken, strict=True))
+
+    def _give_back_some(self, taken: list[Element]) -> None:
+        if isinstance(self._store, ElementPool):
+            for batch in taken:
+                self._store.add_rows(batch, 0, len(batch[0]))
+        else:
+            super()._give_back_some(taken)
+
     def _give_back(self, elements: Sequence[Element]) -> None:
         for element in elements:
             self._store.add(element)

@@ -1,27 +1,62 @@
 """Readers: records out of files whose names come from a queue.
 
 A reader takes a name when it has none, gives the file's records one by one, and takes the next. Records
-are read ahead on a thread, a block at a time, so that most reads wait for nothing; a failure shows when
-the records before it are out, and stays until `reset`.
+are read on threads, a block at a time, the next while one is given out, so that most reads wait for
+nothing; a failure shows when the records before it are out, and stays until `reset`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, BinaryIO
 
 import trio
 
 from flowengine.core.arrays import WOULD_WAIT, to_array
-from flowengine.core.errors import InvalidArgumentError, OpError, UnimplementedError
+from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.resources.queue import Queue
-from flowengine.resources.records import Block, Format, Record
+from flowengine.resources.records import Block, Format
 
 #: Opens a file for reading, or raises one of our errors. Called on a thread.
 Opener = Callable[[bytes], BinaryIO]
+
+
+class Reading:
+    """A block of a file on its way, read on a thread; with `beside=False`, here and at once.
+
+    block   what was read, None at the end
+    error   what came instead
+    """
+
+    __slots__ = ("_blocks", "_done", "block", "error")
+
+    def __init__(self, blocks: Iterator[Block], *, beside: bool = True) -> None:
+        self.block: Block | None = None
+        self.error: Exception | None = None
+        self._blocks = blocks
+        self._done = trio.Event()
+        if not beside:
+            self._read()
+            self._done.set()
+            return
+        token = trio.lowlevel.current_trio_token()
+
+        def deliver(_: object) -> None:
+            with suppress(trio.RunFinishedError):  # then nobody waits any more
+                token.run_sync_soon(self._done.set)
+
+        trio.lowlevel.start_thread_soon(self._read, deliver, "flowengine reader")
+
+    def _read(self) -> None:
+        try:
+            self.block = next(self._blocks, None)
+        except Exception as error:
+            self.error = error
+
+    async def wait(self) -> None:
+        """Until it is there. Cancelled, it goes on, and can be waited for again."""
+        await self._done.wait()
 
 
 class Reader:
@@ -35,7 +70,9 @@ class Reader:
         "_current",
         "_ended",
         "_error",
+        "_given",
         "_lock",
+        "_reading",
         "_ready",
         "container",
         "finished",
@@ -66,25 +103,40 @@ class Reader:
 
     def _drop(self) -> None:
         """Forget the file that is being read."""
-        self._ready: deque[Record] = deque()
+        #: The block that is being given out, and how much of it has been.
+        self._ready: Block = []
+        self._given = 0
         self._ended = False
         self._error: Exception | None = None
         self._blocks = None
+        self._reading: Reading | None = None
 
     def read_nowait(self, count: int | None = None) -> Any:
         """One record, or a list of `count`; `WOULD_WAIT` where they are not there yet."""
-        if self._lock.locked() or not self._ready:
+        if self._lock.locked() or self._left() < (count or 1):
             return WOULD_WAIT
-        return self._take(count) if count is None or len(self._ready) >= count else WOULD_WAIT
+        return self._take(count)
+
+    def _left(self) -> int:
+        return len(self._ready) - self._given
 
     def _take(self, count: int | None) -> Any:
         """One record, or a list of up to `count`, of those that are ready."""
-        wanted = 1 if count is None else min(count, len(self._ready))
-        taken = [self._ready.popleft() for _ in range(wanted)]
+        first = self._given
+        wanted = 1 if count is None else min(count, self._left())
+        self._given = first + wanted
         self.produced += wanted
+        if count is None:
+            taken: Any = self._ready[first]
+        elif wanted == len(self._ready):
+            taken = self._ready
+        else:
+            taken = self._ready[first : first + wanted]
+        if self._given == len(self._ready):
+            self._ready, self._given = [], 0
         if self._ended and not self._ready and (self.has_state or wanted < (count or 1)):
             self._finish()  # files of one record are finished with it, others when more is asked for
-        return taken[0] if count is None else taken
+        return taken
 
     def _finish(self) -> None:
         self.finished += 1
@@ -98,7 +150,7 @@ class Reader:
         DataLossError for one that is damaged.
         """
         async with self._lock:
-            while len(self._ready) < (count or 1):
+            while self._left() < (count or 1):
                 if self._ready and (self._ended or self._error is not None):
                     break
                 if self._error is not None:
@@ -109,7 +161,7 @@ class Reader:
                     self._current = await self._next_name(queue)
                     self.started += 1
                     self._blocks = self._open(self._current, opener)
-                await self._read_ahead()
+                await self._next_block()
             return self._take(count)
 
     async def _next_name(self, queue: Queue) -> bytes:
@@ -129,34 +181,29 @@ class Reader:
         with closing(opener(name)) as file:
             yield from self.format(file, name)
 
-    async def _read_ahead(self) -> None:
-        """Read a block of the current file; at its end the file is done with."""
-        blocks = self._blocks
-        if blocks is None:  # its state was restored while it had a file: as if its records were out
+    async def _next_block(self) -> None:
+        """The next block of the current file; at its end the file is done with."""
+        if self._blocks is None:  # its state was restored while it had a file: as if its records were out
             self._finish()
             return
-        found: list[Block] = []
-        errors: list[Exception] = []
-
-        def read() -> None:
-            try:
-                found.extend(itertools.islice(blocks, 1))
-            except (OpError, OSError, MemoryError) as error:
-                errors.append(error)
-
-        if self.format is None:
-            read()
-        else:
-            await trio.to_thread.run_sync(read)
-        if blocks is not self._blocks:
+        reading = self._reading
+        if reading is None:
+            self._reading = reading = Reading(self._blocks, beside=self.format is not None)
+        await reading.wait()
+        if reading is not self._reading:
             return  # it was reset meanwhile
-        if errors:
-            self._error = errors[0]
-        elif found:
-            self._ready.extend(found[0])
-            self._ended = self.has_state  # a file of these kinds is one record
-        else:
+        self._reading = None
+        if reading.error is not None:
+            self._error = reading.error
+        elif reading.block is None:
             self._ended = True
+        else:
+            self._ready = self._ready[self._given :] + reading.block if self._ready else reading.block
+            self._given = 0
+            if self.has_state:
+                self._ended = True  # a file of these kinds is one record
+            else:
+                self._reading = Reading(self._blocks)
 
     def reset(self) -> None:
         """As new: counts at zero, no file begun."""
