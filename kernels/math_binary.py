@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -156,6 +156,8 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
     except AttributeError:
         # Variants, such as lists of tensors, say themselves what their sum is.
         return functools.reduce(operator.add, inputs)
+    if len(inputs) == 2 and inputs[1].shape == shape:
+        return xp.add(first, inputs[1])
     for index, value in enumerate(inputs):
         if value.shape != shape:
             raise InvalidArgumentError(
@@ -178,6 +180,10 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
 def select_v2(xp: Any, condition: Array, t: Any, e: Any) -> Any:
     """t where the condition holds, else e; all three broadcast."""
     return blend(condition, to_array(t), to_array(e))
+
+
+#: So many rows are looked at one by one before they are chosen.
+_FEW_ROWS: Final = 64
 
 
 @kernel("Select")
@@ -210,5 +216,12 @@ def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
                 "Number of batches of 'then' must match size of 'cond', but saw: "
                 f"{then.shape[0]} vs. {condition.shape[0]}"
             )
+        if condition.size <= _FEW_ROWS:
+            # Most often all rows come from one side: that of the sequences that have not ended, for one.
+            chosen = condition.tolist()
+            if False not in chosen:
+                return t
+            if True not in chosen:
+                return e
         condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
     return blend(condition, then, other)

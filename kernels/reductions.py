@@ -27,7 +27,8 @@ _KNOWN_AXES_MAX: Final = 4096
 
 def reduced_axes(x: Array, axes: Any) -> tuple[int, ...]:
     """The axes as a tuple without repetition; InvalidArgumentError for one out of range."""
-    wanted = tuple(axes.reshape(-1).tolist()) if axes.ndim else (axes.item(),)
+    rank = axes.ndim
+    wanted = (axes.item(),) if not rank else tuple((axes if rank == 1 else axes.reshape(-1)).tolist())
     key = (x.ndim, wanted)
     known = _known_axes.get(key)
     return _resolved_axes(key) if known is None else known
@@ -48,8 +49,12 @@ def _resolved_axes(key: tuple[int, tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(result)
 
 
+#: {narrow type: what it is added up in}
+_WIDE: Final = {np.dtype(np.float16): np.dtype(np.float32), _BFLOAT16: np.dtype(np.float32)}
+
+
 def _accumulator(dtype: Any) -> Any:
-    return np.dtype(np.float32) if dtype == np.float16 or dtype == _BFLOAT16 else dtype
+    return _WIDE.get(dtype, dtype)
 
 
 @kernel("Sum")
