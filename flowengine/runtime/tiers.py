@@ -18,12 +18,16 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse import MEMBERS_MAX, fuse
+from flowengine.passes.fuse_large import fuse_large
 from flowengine.runtime.plan import Functions, Plan, make_plan
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
 #: at once for a loop. Few runs are waited for because who runs a plan four times runs it four hundred.
 #: At 0 every plan is compiled before its first run, which tests use.
 HOT_RUNS = 4
+#: Compiling a plan of so many nodes takes as long as fifty of its steps: it begins at the second, beside them.
+_LARGE_NODES: Final = 2000
+_LARGE_HOT_RUNS: Final = 2
 #: Interpreting so many times what compiling costs makes hot, whatever the number of runs.
 _HOT_RATIO: Final = 4.0
 _COMPILE_SECONDS_A_NODE: Final = 20e-6
@@ -110,7 +114,8 @@ class TieredPlan:
         if self._settled:
             return False
         cost = _COMPILE_SECONDS_A_NODE * self.nodes
-        return self._runs >= HOT_RUNS or self._seconds > _HOT_RATIO * cost + 0.002
+        enough = HOT_RUNS if self.nodes < _LARGE_NODES else min(HOT_RUNS, _LARGE_HOT_RUNS)
+        return self._runs >= enough or self._seconds > _HOT_RATIO * cost + 0.002
 
     def begin_compiling(self) -> None:
         """Say that `compile` is under way, so that nobody starts it again."""
@@ -129,10 +134,12 @@ class TieredPlan:
     def _fused(self) -> Plan | None:
         """The plan in regions; None where there is nothing to fuse."""
         items = self.interpreted.items
+        heavy = frozenset(item.name for item in items if item.was_heavy)
+        graph, heavy = fuse_large(self._graph, self._context, heavy)
         fused = fuse(
-            self._graph,
+            graph,
             self._context,
-            heavy=frozenset(item.name for item in items if item.was_heavy),
+            heavy=heavy,
             costs={item.name: item.microseconds for item in items if item.microseconds},
             members_max=self._members_max,
         )
