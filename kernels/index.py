@@ -10,8 +10,11 @@ OPS: Final[dict[str, str]] = {
         ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit RefMerge RefNextIteration
         RefSelect RefSwitch Switch
     """,
+    "fused": """
+        _FusedContraction _FusedElementwise
+    """,
     "sendrecv": """
-        _HostRecv _HostSend _Recv _Send
+        _HostRecv _HostSend _Narrow _Recv _Send _Widen
     """,
     "state": """
         Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized

@@ -18,6 +18,7 @@ from flowengine.kernels.registry import REGISTRY, Kernel, KernelRegistry
 #: One line a module, in the order in which they register.
 MODULES: Final = (
     "control_flow",
+    "fused",
     "sendrecv",
     "state",
     "resource_variables",

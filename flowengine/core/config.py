@@ -8,6 +8,9 @@
 | fold_constants | FLOWENGINE_FOLD_CONSTANTS | true |
 | merge_common_subexpressions | FLOWENGINE_MERGE_COMMON_SUBEXPRESSIONS | true |
 | compile_hot_plans | FLOWENGINE_COMPILE_HOT_PLANS | true |
+| fuse_elementwise | FLOWENGINE_FUSE_ELEMENTWISE | true |
+| fuse_contractions | FLOWENGINE_FUSE_CONTRACTIONS | true |
+| fold_batch_norms | FLOWENGINE_FOLD_BATCH_NORMS | false |
 | kernel_provider | FLOWENGINE_KERNEL_PROVIDER | "auto" |
 | sync_checkpoints | FLOWENGINE_SYNC_CHECKPOINTS | true |
 | device_count | FLOWENGINE_DEVICE_COUNT | one CPU |
@@ -49,6 +52,10 @@ class Config:
     fold_constants                compute what depends on constants only once, when a plan is made
     merge_common_subexpressions   run equal nodes once
     compile_hot_plans             turn what runs often into generated Python; False interprets every step
+    fuse_elementwise              in hot plans, go over large tensors once for a chain of elementwise nodes
+    fuse_contractions             in hot plans, let what follows a product or convolution work in its memory
+    fold_batch_norms              multiply constant filters by the batch normalisation behind them; values
+                                  differ in their last bits
     kernel_provider               "auto": oneDNN before NumPy where it is there; "numpy": NumPy alone;
                                   "onednn": fail where it is not there
     sync_checkpoints              a checkpoint counts once it has reached the disk; False leaves that to the
@@ -78,6 +85,9 @@ class Config:
     fold_constants: bool | None = None
     merge_common_subexpressions: bool | None = None
     compile_hot_plans: bool | None = None
+    fuse_elementwise: bool | None = None
+    fuse_contractions: bool | None = None
+    fold_batch_norms: bool | None = None
     kernel_provider: str | None = None
     sync_checkpoints: bool | None = None
     device_count: Mapping[str, int] | None = None
@@ -116,6 +126,9 @@ class Config:
                 self.merge_common_subexpressions, "MERGE_COMMON_SUBEXPRESSIONS"
             ),
             compile_hot_plans=_flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
+            fuse_elementwise=_flag(self.fuse_elementwise, "FUSE_ELEMENTWISE"),
+            fuse_contractions=_flag(self.fuse_contractions, "FUSE_CONTRACTIONS"),
+            fold_batch_norms=_flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=False),
             kernel_provider=provider,
             sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
             device_count=device_config.numbers(
@@ -148,6 +161,9 @@ class Settings:
     fold_constants: bool
     merge_common_subexpressions: bool
     compile_hot_plans: bool
+    fuse_elementwise: bool = True
+    fuse_contractions: bool = True
+    fold_batch_norms: bool = False
     kernel_provider: str = "auto"
     sync_checkpoints: bool = True
     device_count: Mapping[str, int] = field(default_factory=dict)

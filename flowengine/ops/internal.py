@@ -12,3 +12,19 @@ REGION = OpDef.build(
     attrs=["Tin: list(type) >= 0", "Tout: list(type) >= 0"],
     is_stateful=True,
 )
+
+#: A chain of elementwise nodes over large tensors; its attribute `program` has no written form.
+FUSED_ELEMENTWISE = OpDef.build(
+    "_FusedElementwise",
+    inputs=["inputs: Tin"],
+    outputs=["output: T"],
+    attrs=["Tin: list(type) >= 1", "T: type"],
+)
+
+#: A product or normalisation with the elementwise nodes behind it.
+FUSED_CONTRACTION = OpDef.build(
+    "_FusedContraction",
+    inputs=["inputs: Tin"],
+    outputs=["output: T"],
+    attrs=["Tin: list(type) >= 1", "T: type"],
+)

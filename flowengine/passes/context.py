@@ -28,3 +28,6 @@ class PassContext:
     merge_common_subexpressions: bool = True
     kernels: KernelRegistry | None = None
     declared: tuple[Node, ...] = ()
+    fuse_elementwise: bool = True
+    fuse_contractions: bool = True
+    fold_batch_norms: bool = False

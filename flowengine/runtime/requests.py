@@ -75,6 +75,9 @@ class Requests:
             targets=() if request is None else request.wanted.targets,
             fold_constants=settings.fold_constants,
             merge_common_subexpressions=settings.merge_common_subexpressions,
+            fuse_elementwise=settings.fuse_elementwise,
+            fuse_contractions=settings.fuse_contractions,
+            fold_batch_norms=settings.fold_batch_norms,
             kernels=kernels,
             declared=tuple(
                 node

@@ -1,0 +1,177 @@
+"""Elementwise chains in one pass over memory, alone or behind a product: what `fuse_elementwise` makes.
+
+A chain's steps are the bound kernels of its nodes. Where its inputs are large and of one shape they are run
+block by block, all steps over one block before the next, so that what lies between the steps never leaves
+the cache; blocks are spread over the cores. Each step sees the values that it would have seen, so the result
+is equal to the last bit. Inputs of other shapes go through the steps whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.errors import OpError
+from flowengine.ir.graph import Node
+from flowengine.kernels.blockwise import LARGE
+from flowengine.kernels.channels import Blocks
+from flowengine.kernels.registry import kernel
+
+#: What an executor is told of the time that a product takes: it was seen to be worth a thread.
+_PRODUCT_MICROSECONDS: Final = 1e4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node of a chain.
+
+    function    its bound kernel
+    sources     what it takes: numbers of inputs, or behind those of the results of earlier steps
+    as_list     whether it takes them as one tuple
+    broadcasts  whether one of them may be a number, or a vector along the last axis, where another is whole
+    adds_bias   whether it is a sum with such a vector, whatever `function` checks
+    """
+
+    node: Node
+    function: Callable[..., Any]
+    sources: tuple[int, ...]
+    as_list: bool = False
+    broadcasts: bool = False
+    adds_bias: bool = False
+
+    def run(self, values: Sequence[Any]) -> Any:
+        """The result for whole values."""
+        arguments = [values[i] for i in self.sources]
+        try:
+            return self.function(tuple(arguments)) if self.as_list else self.function(*arguments)
+        except OpError as error:
+            node = self.node
+            raise error.locate(
+                node_name=node.name,
+                op_type=node.op,
+                device=node.device,
+                creation_site=node.creation_site or None,
+            ) from None
+
+
+class Chain:
+    """Steps after one another; the last one's result is the chain's."""
+
+    def __init__(self, steps: Sequence[Step], dtype: Any) -> None:
+        self._steps = tuple(steps)
+        self._dtype = np.dtype(dtype)
+        #: Inputs that must be vectors, and those that must be whole.
+        self._biases = {step.sources[1] for step in steps if step.adds_bias}
+        self._whole = {
+            i for step in steps for i in step.sources[: 1 if step.adds_bias else None] if not step.broadcasts
+        }
+
+    def __repr__(self) -> str:
+        return " -> ".join(step.node.op for step in self._steps)
+
+    def run(self, values: Sequence[Any], out: Array | None = None) -> Any:
+        """The result for these inputs; in `out`, which may be one of them, where blocks are possible."""
+        shape = self._shape(values)
+        if shape is None:
+            known = list(values)
+            for step in self._steps:
+                known.append(step.run(known))
+            return known[-1]
+        if out is None or out.dtype != self._dtype or out.shape != shape or not out.flags.writeable:
+            out = np.empty(shape, self._dtype)
+        vectors = [i for i, v in enumerate(values) if v.ndim == 1 and v.shape != shape]
+        blocks = Blocks(out.size // shape[-1], shape[-1]) if vectors else Blocks(out.size, 1)
+        rows = [v.reshape(-1, blocks.channels) if v.shape == shape else None for v in values]
+        repeated = {i: blocks.vector(values[i]) for i in vectors}
+        target = out.reshape(-1, blocks.channels)
+
+        def work(_: int, part: slice, repeat: int) -> None:
+            known: list[Any] = []
+            for i, value in enumerate(values):
+                row = rows[i]
+                if row is not None:
+                    known.append(blocks.long(row, part, repeat))
+                else:
+                    known.append(repeated[i][repeat] if i in repeated else value)
+            for step in self._steps[:-1]:
+                known.append(_of_block(step, known))
+            last, place = self._steps[-1], blocks.long(target, part, repeat)
+            function = np.add if last.adds_bias else last.function
+            if isinstance(function, np.ufunc):
+                function(*[known[i] for i in last.sources], out=place)
+            else:
+                place[...] = last.run(known)
+
+        blocks.run(work)
+        return out
+
+    def _shape(self, values: Sequence[Any]) -> tuple[int, ...] | None:
+        """The shape of the whole inputs; None where blocks are not possible or do not pay."""
+        largest: Any = max(values, key=lambda v: v.size, default=None)
+        if largest is None or largest.size < LARGE:
+            return None
+        shape: tuple[int, ...] = largest.shape
+        whole = []
+        for i, value in enumerate(values):
+            whole.append(value.shape == shape)
+            if whole[i]:
+                if not value.flags.c_contiguous or i in self._biases:
+                    return None
+            elif i in self._whole or not self._may_broadcast(value, i in self._biases, shape):
+                return None
+        for step in self._steps:
+            # What is made of numbers and vectors alone would not be whole.
+            if not any(whole[i] for i in step.sources):
+                return None
+            whole.append(True)
+        return shape
+
+    @staticmethod
+    def _may_broadcast(value: Any, is_bias: bool, shape: tuple[int, ...]) -> bool:
+        if value.ndim == 0:
+            return not is_bias
+        return value.ndim == 1 and len(shape) > 1 and value.shape == shape[-1:]
+
+
+def _of_block(step: Step, known: Sequence[Any]) -> Any:
+    if step.adds_bias:
+        return np.add(known[step.sources[0]], known[step.sources[1]])
+    return step.run(known)
+
+
+class Contraction:
+    """A product or normalisation, and a chain that works in place on what it has made.
+
+    sources   which values the chain takes, the product's result counted behind the inputs
+    """
+
+    def __init__(self, product: Step, chain: Chain, sources: Sequence[int]) -> None:
+        self._product = product
+        self._chain = chain
+        self._sources = tuple(sources)
+
+    def __repr__(self) -> str:
+        return f"{self._product.node.op} -> {self._chain!r}"
+
+    def run(self, values: Sequence[Any]) -> Any:
+        made = self._product.run(values)
+        if isinstance(made, tuple):
+            made = made[0]
+        known = [*values, made]
+        return self._chain.run([known[i] for i in self._sources], made)
+
+
+@kernel("_FusedElementwise", fresh=True)
+def fused_elementwise(inputs: tuple[Any, ...], *, node: Node) -> Any:
+    """What a chain of elementwise nodes gives: see `passes/fuse_elementwise.py`."""
+    return node.attrs["program"].run(inputs)
+
+
+@kernel("_FusedContraction", fresh=True, heavy=lambda inputs: _PRODUCT_MICROSECONDS)
+def fused_contraction(inputs: tuple[Any, ...], *, node: Node) -> Any:
+    """What a product and the elementwise nodes behind it give: see `passes/fuse_contraction.py`."""
+    return node.attrs["program"].run(inputs)
