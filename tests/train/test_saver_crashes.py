@@ -91,7 +91,7 @@ async def test_every_prefix_of_the_writes(kind: str, tmp_path: Path) -> None:
         # What has been saved is there; what comes after it may be.
         assert sum(done >= count for count in complete) <= number <= sum(done >= count for count in begun)
         found += 1
-    assert found > 100
+    assert found > 50
 
 
 TRAINS_FOR_EVER = """
