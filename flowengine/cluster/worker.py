@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import trio
-from google.protobuf.message import DecodeError
 
 from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
@@ -27,7 +26,7 @@ from flowengine.devices.device import DeviceSet
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_from_def, graph_to_def
-from flowengine.ir.proto.graph_pb2 import GraphDef
+from flowengine.ir.graphfile import parse_graph_def
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
@@ -289,11 +288,7 @@ def read_graph(tensor: Value, supplied: Collection[OutputPort] = ()) -> Graph:
     """
     if not isinstance(tensor, np.ndarray) or tensor.dtype != np.uint8 or tensor.ndim != 1:
         raise InvalidArgumentError("a graph travels as a vector of bytes")
-    try:
-        graph_def = GraphDef.FromString(tensor.tobytes())
-    except DecodeError as error:
-        raise InvalidArgumentError(f"what came is no graph: {error}") from None
-    return graph_from_def(graph_def, op_registry(), supplied=supplied)
+    return graph_from_def(parse_graph_def(tensor.tobytes()), op_registry(), supplied=supplied)
 
 
 def _partition(entry: Mapping[str, Any], tensor: Value, message: RegisterGraph) -> Partition:

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.testing.control import while_loop
 from flowengine.transport.identity import new_key
 
 
@@ -61,3 +62,167 @@ async def test_a_step_over_three_tasks(tmp_path: Path) -> None:
                 assert a_value.tolist() == [3, 6]
         master = servers["/job:worker/task:0"].master
         assert master.messages["run_graph"] == 1 + 3 * 3
+
+
+def _loop(g: fe.Graph, devices: list[str]) -> None:
+    """y = x * 2^n by a while loop whose body is split over devices."""
+    x = g.placeholder("float32", [], name="x")
+    n = g.placeholder("int32", [], name="n")
+
+    def body(i: Any, total: Any, n: Any) -> tuple[Any, Any]:
+        with g.device(devices[0]):
+            following = g.ops.Add(i, g.constant(np.int32(1)))
+        with g.device(devices[1]):
+            return following, g.ops.Add(total, total)
+
+    start = [g.constant(np.int32(0)), x]
+    results = while_loop(g, lambda i, total, n: g.ops.Less(i, n), body, start, invariants=[n])
+    g.ops.Identity(results[1], name="y")
+
+
+async def test_a_loop_that_is_split_over_tasks(tmp_path: Path) -> None:
+    g = fe.Graph()
+    _loop(g, ["/job:worker/task:0", "/job:worker/task:1"])
+    async with cluster(tmp_path, worker=2) as (servers, query):
+        target = servers["/job:worker/task:1"].target + query
+        async with fe.Session(g, target=target) as session:
+            for n in (0, 1, 5):
+                assert await session.run("y:0", {"x:0": 3, "n:0": n}) == 3 * 2**n
+
+
+async def test_the_first_error_is_told_with_its_task(tmp_path: Path) -> None:
+    g = fe.Graph()
+    x = g.placeholder("int32", [], name="x")
+    with g.device("/job:worker/task:0"):
+        a = g.ops.FloorDiv(g.constant(np.int32(6)), x, name="a")
+    with g.device("/job:worker/task:1"):
+        g.ops.Neg(a, name="y")
+    async with (
+        cluster(tmp_path, worker=2) as (servers, query),
+        fe.Session(g, target=servers["/job:worker/task:1"].target + query) as session,
+    ):
+        for _ in range(3):
+            with pytest.raises(fe.errors.InvalidArgumentError, match="division by zero") as caught:
+                await session.run("y:0", {"x:0": 0})
+            assert caught.value.node_name == "a"
+            assert caught.value.device is not None
+            assert caught.value.device.startswith("/job:worker/replica:0/task:0")
+            assert await session.run("y:0", {"x:0": 2}) == -3
+
+
+async def test_queues_are_barriers_between_clients(tmp_path: Path) -> None:
+    g = fe.Graph()
+    with g.device("/job:ps/task:0"):
+        queue = g.ops.FIFOQueueV2(
+            component_types=["int64"], shapes=[[]], capacity=2, shared_name="barrier", name="queue"
+        )
+    x = g.placeholder("int64", [], name="x")
+    with g.device("/job:ps/task:0"):
+        g.ops.QueueEnqueueV2(queue, [x], name="put")
+        g.ops.QueueDequeueV2(queue, component_types=["int64"], name="get")
+    async with cluster(tmp_path, ps=1, worker=1) as (servers, query):
+        first = fe.Session(g, target=servers["/job:ps/task:0"].target + query)
+        second = fe.Session(g, target=servers["/job:worker/task:0"].target + query)
+        async with first, second:
+            got: list[int] = []
+
+            async def take() -> None:
+                got.extend([int(await second.run("get:0")) for _ in range(10)])
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(take)
+                for number in range(10):
+                    await first.run([], {"x:0": number}, targets=["put"])
+            assert got == list(range(10))
+
+
+async def test_a_cancelled_step_leaves_every_task_usable(tmp_path: Path) -> None:
+    g = fe.Graph()
+    with g.device("/job:worker/task:0"):
+        queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+        a = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="get")
+        g.ops.QueueEnqueueV2(queue, [g.constant(np.float32(2))], name="put")
+    with g.device("/job:worker/task:1"):
+        g.ops.Neg(a, name="y")
+    async with (
+        cluster(tmp_path, worker=2) as (servers, query),
+        fe.Session(g, target=servers["/job:worker/task:1"].target + query) as session,
+    ):
+        for _ in range(5):
+            with trio.move_on_after(0.02) as scope:
+                await session.run("y:0")
+            assert scope.cancelled_caught
+        with pytest.raises(fe.errors.DeadlineExceededError):
+            await session.run("y:0", options=fe.RunOptions(timeout_seconds=0.02))
+        await session.run([], targets=["put"])
+        assert await session.run("y:0") == -2
+        for server in servers.values():
+            await server.worker.wait_idle()
+            assert server.worker.exchange.statistics().values_waiting == 0
+
+
+async def test_a_client_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
+    g = fe.Graph()
+    queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+    g.ops.QueueDequeueV2(queue, component_types=["float32"], name="get")
+    async with cluster(tmp_path, worker=1) as (servers, query):
+        server = servers["/job:worker/task:0"]
+        session = fe.Session(g, target=server.target + query)
+
+        async def wait() -> None:
+            with pytest.raises(fe.errors.OpError):
+                await session.run("get:0")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            with trio.fail_after(5):
+                while not server.worker.steps_running:
+                    await trio.lowlevel.checkpoint()
+            await session.close()
+        with trio.fail_after(5):
+            await server.worker.wait_idle()
+            while server.master.statistics()["sessions"]:
+                await trio.lowlevel.checkpoint()
+
+
+async def test_two_clients_share_variables_and_not_graphs(tmp_path: Path) -> None:
+    async with cluster(tmp_path, worker=1) as (servers, query):
+        target = servers["/job:worker/task:0"].target + query
+        graphs = []
+        for sign in (1, -1):
+            g = fe.Graph()
+            v = g.ops.VariableV2(shape=[], dtype="float32", name="v", shared_name="v")
+            g.ops.Assign(v, g.constant(np.float32(7)), name="init")
+            g.ops.Mul(v, g.constant(np.float32(sign)), name="y")
+            graphs.append(g)
+        async with fe.Session(graphs[0], target=target) as one, fe.Session(graphs[1], target=target) as two:
+            await one.run([], targets=["init"])
+            assert (await one.run("y:0"), await two.run("y:0")) == (7, -7)
+
+
+async def test_a_grown_graph_is_sent_again(tmp_path: Path) -> None:
+    async with cluster(tmp_path, worker=1) as (servers, query):
+        g = fe.Graph()
+        x = g.placeholder("float32", [], name="x")
+        g.ops.Neg(x, name="a")
+        async with fe.Session(g, target=servers["/job:worker/task:0"].target + query) as session:
+            assert await session.run("a:0", {"x:0": 1}) == -1
+            g.ops.Add(x, x, name="b")
+            assert await session.run("b:0", {"x:0": 1}) == 2
+            assert await session.run("a:0", {"x:0": 1}) == -1
+
+
+async def test_without_the_key_nobody_is_told_anything(tmp_path: Path) -> None:
+    g = fe.Graph()
+    g.constant(np.float32(1), name="c")
+    other = tmp_path / "other.key"
+    other.write_text(new_key().hex())
+    async with cluster(tmp_path, worker=1) as (servers, _):
+        target = servers["/job:worker/task:0"].target
+        async with fe.Session(g, target=f"{target}?cluster=test&key_file={other}") as session:
+            with pytest.raises(fe.errors.OpError):
+                await session.run("c:0")
+        with pytest.raises(fe.errors.NotFoundError, match="no key file"):
+            fe.Session(g, target=f"{target}?key_file={tmp_path / 'none'}")
+    with pytest.raises(fe.errors.InvalidArgumentError, match="colour is not understood"):
+        fe.Session(g, target="flow://127.0.0.1:1?colour=red")
