@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
@@ -231,7 +231,7 @@ class GraphWriter:
         form = self._draw(st.sampled_from(("assign", "add", "sub", "read", "read")))
         with block.in_order():
             # A handle made under these control edges exists in this frame and branch.
-            variable = self._variable_here(index)
+            variable = self._variable_here(block, index)
             if form == "read":
                 read = ops.Identity(variable) if is_ref else ops.ReadVariableOp(variable, dtype=kind[0])
                 block.add(read, kind)
@@ -247,7 +247,10 @@ class GraphWriter:
                 }[form]
                 block.last_effect = op(variable, value).name
 
-    def _variable_here(self, index: int) -> Tensor:
+    def _variable_here(self, block: _Block, index: int) -> Tensor:
+        known = block.handles.get(index)
+        if known is not None:
+            return known
         ops = self.graph.ops
         variable, (dtype, shape) = self._variables[index]
         if variable.dtype.is_ref:
@@ -273,6 +276,10 @@ class GraphWriter:
         for tensor, kind in captured:
             for side, value in zip(sides, ops.Switch(tensor, pred), strict=True):
                 side.add(value, kind)
+        for index, handle in block.handles.items():
+            if not handle.dtype.is_ref:
+                for side, branch in zip(sides, ops.Switch(handle, pred), strict=True):
+                    side.handles[index] = branch
         for side in sides:
             self._write_block(side)
         kinds = [kind for _, kind in sides[0].values]
@@ -328,6 +335,7 @@ class GraphWriter:
             body.add(ops.Identity(switch.output_true), kind)
         for tensor, kind in invariant:
             body.add(ops.Enter(tensor, is_constant=True, **options), kind)
+        self._hand_in_variables(block, body, options)
         counter = body.values[0][0]
         self._write_block(body)
         next_values = [ops.Add(counter, self._constant_int(body, 1))]
@@ -342,6 +350,15 @@ class GraphWriter:
         if had_effects:
             block.last_effect = block.values[-len(kinds)][0].node_name
         return None
+
+    def _hand_in_variables(self, block: _Block, body: _Block, options: dict[str, Any]) -> None:
+        """Variables may come into a loop through Enters, or be named anew inside it."""
+        ops = self.graph.ops
+        for index, (variable, _) in enumerate(self._variables):
+            handle = variable if block is self._root else block.handles.get(index)
+            if handle is not None and self._draw(st.integers(0, 3)):
+                enter = ops.RefEnter if handle.dtype.is_ref else ops.Enter
+                body.handles[index] = enter(handle, is_constant=True, **options)
 
     def _handed_over(self, block: _Block, value: Tensor, anchored: bool = True) -> Tensor:
         """What a block gives to its surroundings: after its effects, else in one of several forms.
@@ -367,6 +384,7 @@ class _Block:
 
     anchor        a node that is live exactly when the block runs; what has no inputs hangs from it
     last_effect   the node after which the next effect on state comes
+    handles       {index of a variable: what refers to it here}
     """
 
     def __init__(self, graph: Graph, depth: int) -> None:
@@ -374,6 +392,7 @@ class _Block:
         self.values: list[tuple[Tensor, Kind]] = []
         self.anchor: str | None = None
         self.last_effect: str | None = None
+        self.handles: dict[int, Tensor] = {}
         self._graph = graph
 
     def add(self, tensor: Tensor, kind: Kind) -> None:
