@@ -10,8 +10,8 @@ A node stays with another if
   enqueues, a TensorArray and what reads it, wherever Enter, Switch or Merge lead the handle;
 - it takes the handle of a second-version TensorArray, which is a plain string.
 
-Nodes that share a resource by name only, or hand on a variant, *prefer* to be together: they are joined
-when that contradicts no other demand. Time is nearly linear in nodes and edges.
+Nodes that share a resource by name only, that hand on a variant, or that a loop comes around to in each
+iteration, *prefer* to be together: they are joined when that contradicts no other demand. Time is nearly linear in nodes and edges.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
+from flowengine.passes.recurrences import recurrences
 
 #: How `_class` names the node to stay with.
 LOCATION: Final = b"loc:@"
@@ -129,6 +130,9 @@ def colocate(
             first = shared.setdefault(key, node.name)
             if first != node.name:
                 _prefer(groups, node.name, first, "shares its resource by name with")
+    for names in recurrences(graph):
+        for name in names[1:]:
+            _prefer(groups, name, names[0], "comes around in each iteration with")
     return groups
 
 

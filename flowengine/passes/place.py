@@ -29,6 +29,7 @@ from flowengine.passes.place_graph import problem_of
 from flowengine.passes.place_problem import Problem
 from flowengine.passes.place_reasons import Reasons
 from flowengine.passes.place_search import search
+from flowengine.passes.place_simulate import simulate
 
 logger: Final = logging.getLogger("flowengine.placement")
 
@@ -45,6 +46,7 @@ class PlaceRequest:
     lenient    let nodes that no device can take be anywhere: for a graph of which parts never run
     wishes     {node name: the node to be with} beside what the graph says
     shapes     {node name: shape} of what is fed to placeholders, where that is known better than they say
+    present    {node name: device} of a placement to compare with
     trial      index of a device to put everything on that may be there, to measure it
     links      how long transfers take
     costs      measured costs, used where there are any
@@ -59,6 +61,7 @@ class PlaceRequest:
     lenient: bool = False
     wishes: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, TensorShape] = field(default_factory=dict)
+    present: Mapping[str, str] | None = None
     trial: int | None = None
     links: Links = field(default_factory=UsualLinks)
     costs: CostModel | None = None
@@ -75,6 +78,7 @@ class Placement:
     relaxed      {node name: which demand was not met, and why}: soft placement only
     unplaced     nodes that no device can take; only where the request was lenient
     makespan     microseconds that the step is thought to take
+    present      the same for the placement that the request compares with
     baselines    the same for everything on one device, and for groups in turn
     """
 
@@ -83,6 +87,7 @@ class Placement:
     relaxed: Mapping[str, str]
     unplaced: frozenset[str]
     makespan: float
+    present: float | None
     baselines: Mapping[str, float]
 
     def apply(self, graph: Graph) -> Graph:
@@ -156,7 +161,30 @@ def place(
     unplaced = frozenset(
         name for index, name in enumerate(groups.names) if groups.find(index) in feasible.impossible
     )
-    return Placement(device_of, reasons, feasible.relaxed, unplaced, found.makespan, found.baselines)
+    present = None
+    if request.present is not None:
+        present = _makespan(problem, groups, group_of, names, request.present)
+    return Placement(
+        device_of, reasons, feasible.relaxed, unplaced, found.makespan, present, found.baselines
+    )
+
+
+def _makespan(
+    problem: Problem,
+    groups: Groups,
+    group_of: Sequence[int],
+    names: Sequence[str],
+    device_of: Mapping[str, str],
+) -> float | None:
+    """What the step would take with another placement; None if that has devices that are not offered."""
+    positions = {name: index for index, name in enumerate(names)}
+    places = [0] * len(problem.allowed)
+    for index, name in enumerate(groups.names):
+        place = positions.get(device_of.get(name, ""))
+        if place is None:
+            return None
+        places[group_of[index]] = place
+    return simulate(problem, places).makespan
 
 
 def _too_large(

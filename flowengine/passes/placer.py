@@ -71,12 +71,14 @@ class Placer:
         *,
         supplied: Collection[OutputPort] = (),
         shapes: Mapping[str, TensorShape] | None = None,
+        present: Mapping[str, str] | None = None,
         trial: int | None = None,
     ) -> Placement:
         """A device for each node of a step's pruned graph.
 
         whole   the session's graph, of which it was made
         shapes  {placeholder: shape of what is fed}
+        present {node: device} of a placement to compare with
         trial   index of a device to try everything on that may be there
 
         Errors as `place`, for what the step runs; what else is in the session's graph may be impossible.
@@ -93,6 +95,7 @@ class Placer:
                 supplied=supplied,
                 soft=self.soft,
                 shapes=shapes or {},
+                present=present,
                 trial=trial,
                 links=self._links,
                 costs=self.costs,
@@ -104,15 +107,19 @@ class Placer:
         return placement
 
     def untried(self, graph: Graph) -> int | None:
-        """The index of a device on which nothing of the graph was measured yet, if others were."""
+        """The index of a device of whose kind none has measured anything of the graph, while others have.
+
+        Devices of one type in one process are of one kind, if they are offered with one speed.
+        """
         measured: set[str] = set()
         for node in graph:
             cost = self.costs.nodes.get(node.name)
             if cost is not None:
                 measured.update(cost.samples)
-        if not measured:
+        kinds = {_kind(offer) for offer in self.offers if str(offer.name) in measured}
+        if not kinds:
             return None
-        return next((i for i, offer in enumerate(self.offers) if str(offer.name) not in measured), None)
+        return next((i for i, offer in enumerate(self.offers) if _kind(offer) not in kinds), None)
 
     # -- the whole graph ----------------------------------------------------------------------------
 
@@ -179,3 +186,7 @@ def _rule(pattern: str, device: str) -> tuple[DeviceName, str | None]:
         return DeviceName(), device[1:]
     text = device if device.startswith("/") else f"/device:{device}"
     return DeviceName.parse(text), None
+
+
+def _kind(offer: Offer) -> tuple[object, ...]:
+    return (*offer.task, offer.type, offer.speed)

@@ -54,7 +54,8 @@ def test_every_op_that_can_run_here_has_an_estimate_of_its_inputs() -> None:
         y = g.placeholder("int32", shape)
         g.ops.Exp(x)
         g.ops.Sum(x, y)
-        g.ops.Gather(x, y)
+        if shape != []:
+            g.ops.Gather(x, y)
         if shape is None or len(shape) == 1:
             g.ops.Fill(y, 1.0)
             g.ops.Tile(x, y)

@@ -1,0 +1,179 @@
+"""Devices that take time on trio's clock: real steps of real sessions, as long as a test says.
+
+    devices = MockDevices(kernels, cost=lambda node, device: 120.0)
+    async with devices.session(graph, count=4, placer=placer) as session: ...
+
+Each device runs one kernel at a time, in the order in which they become ready, and every kernel computes what
+it computes after it has slept for its cost. A tensor for another device is under way for as long as the
+links say. Under `trio.testing.MockClock(autojump_threshold=0)` an hour passes in a moment, so a placement
+can be executed on devices of any speed. What a test pays is about 0.1 ms a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.config import Config
+from flowengine.core.names import DeviceName
+from flowengine.core.rendezvous import Received, RendezvousKey
+from flowengine.ir.graph import Graph, Node
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.passes.offers import EvenLinks, Links, Offer
+from flowengine.runtime import partitions
+from flowengine.runtime.exchange import Group
+from flowengine.runtime.placing import Placer
+from flowengine.session import Session
+from flowengine.transport.rendezvous import LocalRendezvous
+
+#: Microseconds of one execution of a node on a device (its complete name).
+Cost = Callable[[Node, str], float]
+_TRANSFERS = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
+
+
+class MockDevices(KernelRegistry):
+    """Kernels that take time, and the rendezvous between the devices that they run on.
+
+    spent   {(node name, device): [microseconds, times]} of what ran since it was last cleared
+    """
+
+    def __init__(self, kernels: KernelRegistry, cost: Cost, links: Links | None = None) -> None:
+        super().__init__(parent=kernels)
+        self.spent: dict[tuple[str, str], list[float]] = {}
+        self._source = kernels
+        self._cost = cost
+        self._links = links if links is not None else EvenLinks()
+        self._locks: dict[str, trio.Lock] = {}
+        self._nursery: trio.Nursery | None = None
+        self._group: _PatientGroup | None = None
+        #: Tensors that are under way.
+        self.in_flight = 0
+
+    @asynccontextmanager
+    async def session(
+        self, graph: Graph, count: int, placer: Placer, config: Config | None = None
+    ) -> AsyncIterator[Session]:
+        """A session on so many of these devices."""
+        base = config if config is not None else Config(compile_hot_plans=False, worker_threads=False)
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            with (
+                mock.patch.object(partitions, "Group", self._new_group),
+                mock.patch("flowengine.session.LocalRendezvous", self._new_rendezvous),
+            ):
+                async with Session(
+                    graph, config=replace(base, device_count={"CPU": count}), kernels=self, placer=placer
+                ) as session:
+                    yield session
+            nursery.cancel_scope.cancel()
+
+    def _new_rendezvous(self) -> _Delayed:
+        return _Delayed(self)
+
+    def _new_group(self) -> Group:
+        self._group = _PatientGroup(self)
+        return self._group
+
+    # -- kernels ------------------------------------------------------------------------------------
+
+    def candidates(self, op: str, device: str = "CPU") -> Sequence[Kernel]:
+        return self._source.candidates(op, device)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return iter(self._source)
+
+    def find(self, node: Node, device: str = "CPU") -> Kernel:
+        kernel = self._source.find(node, device)
+        if node.op in _TRANSFERS or kernel.is_async:
+            return kernel
+        return replace(
+            kernel,
+            function=self._slow(kernel, node),
+            inline=None,
+            nowait=None,
+            is_async=True,
+            takes_context=True,
+        )
+
+    def _slow(self, kernel: Kernel, node: Node) -> Callable[..., Any]:
+        async def run(*values: Any, ctx: Any, **keywords: Any) -> Any:
+            if kernel.takes_context:
+                keywords["ctx"] = ctx
+            cost = self._cost(node, ctx.device)
+            async with self._locks.setdefault(ctx.device, trio.Lock()):
+                await trio.sleep(cost * 1e-6)
+                found = self.spent.setdefault((node.name, ctx.device), [0.0, 0])
+                found[0] += cost
+                found[1] += 1
+                return kernel.function(*values, **keywords)
+
+        return run
+
+    # -- transfers ----------------------------------------------------------------------------------
+
+    def deliver(self, inner: LocalRendezvous, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        """Hand a value over when its time has come."""
+        source, target = _offer(key.source_device), _offer(key.target_device)
+        size = 0 if is_dead else int(getattr(value, "nbytes", 0))
+        way = self._links.latency(source, target) + size / self._links.bandwidth(source, target)
+
+        async def arrive() -> None:
+            await trio.sleep(way * 1e-6)
+            self.in_flight -= 1
+            inner.send(key, value, is_dead)
+            if self._group is not None:
+                self._group.arrived()
+
+        self.in_flight += 1
+        assert self._nursery is not None
+        self._nursery.start_soon(arrive)
+
+
+class _PatientGroup(Group):
+    """Partitions that all wait are not stuck while something is on its way to one of them."""
+
+    def __init__(self, devices: MockDevices) -> None:
+        super().__init__()
+        self._devices = devices
+
+    def _give_up(self) -> None:
+        if not self._devices.in_flight:
+            super()._give_up()
+
+    def arrived(self) -> None:
+        """Look again, if what has come has woken nobody."""
+        if self._members and self._asleep >= self._members:
+            self._give_up()
+
+
+class _Delayed:
+    """A rendezvous whose values arrive late."""
+
+    def __init__(self, devices: MockDevices) -> None:
+        self._devices = devices
+        self._inner = LocalRendezvous()
+
+    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        self._devices.deliver(self._inner, key, value, is_dead)
+
+    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
+        return await self._inner.wait_received(key)
+
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        self._inner.receive(key, done)
+
+    def abort(self, error: Exception) -> None:
+        self._inner.abort(error)
+
+
+def _offer(name: str) -> Offer:
+    return Offer(DeviceName.parse(name))
+
+
+__all__ = ["Cost", "MockDevices"]
