@@ -26,6 +26,8 @@ VERBS: Final = {
     "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
     "checkpoint": ("flowengine.cli.checkpoint", "Look into checkpoints: ls, show, diff, export."),
     "devices": ("flowengine.cli.devices", "Show the devices of this machine."),
+    "worker": ("flowengine.cli.worker", "Serve as one task of a cluster."),
+    "cluster": ("flowengine.cli.cluster", "Clusters: status, drain, up."),
     "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
 }
 

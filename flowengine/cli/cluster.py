@@ -1,0 +1,174 @@
+"""`flowengine cluster`: look at a cluster, drain its tasks, or bring one up on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any, Final
+
+import click
+
+from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
+from flowengine.cli.results import dumps
+
+UP_HELP: Final = """\
+Start a cluster on this machine, run COMMAND beside it, and end it; the exit code is the command's.
+
+COMMAND finds the cluster in its environment: FLOWENGINE_TARGET is the target of a session,
+FLOWENGINE_CLUSTER the cluster's file, FLOWENGINE_CLUSTER_KEY_FILE its key. Without a command the cluster
+stays until Ctrl-C.
+"""
+
+
+@click.group("cluster")
+def command() -> None:
+    """Look at a cluster, drain its tasks, or bring one up on this machine."""
+
+
+def _spec(cluster_file: str | None) -> Any:
+    from flowengine.cluster.local import CLUSTER_VARIABLE
+    from flowengine.cluster.spec import ClusterSpec
+
+    path = cluster_file or os.environ.get(CLUSTER_VARIABLE)
+    if not path:
+        raise CommandError(f"say which cluster: --cluster FILE, or {CLUSTER_VARIABLE}", USAGE)
+    return ClusterSpec.from_toml(path)
+
+
+@command.command("status")
+@click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
+@click.option("--task", metavar="NAME", help="One task only: /job:ps/task:0.")
+@click.option("--ready", is_flag=True, help="A task that is being drained counts as not there.")
+@click.option("--timeout", type=float, default=5.0, show_default=True, metavar="S")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def status(
+    cluster_file: str | None, task: str | None, ready: bool, timeout: float, as_json: bool, debug: bool
+) -> None:
+    """Show what every task says of itself; exit code 1 if one does not answer."""
+    import trio
+
+    from flowengine.core.errors import OpError
+
+    answers = trio.run(_ask, _spec(cluster_file), task, timeout)
+    missing = [
+        name
+        for name, answer in answers.items()
+        if isinstance(answer, OpError) or (ready and answer["is_draining"])
+    ]
+    if as_json:
+        document = {
+            name: {"error": str(answer)} if isinstance(answer, OpError) else answer
+            for name, answer in answers.items()
+        }
+        click.echo(dumps(document), nl=False)
+    else:
+        for name, answer in answers.items():
+            click.echo(f"{name}: {_line(answer)}")
+    if missing:
+        raise CommandError(f"not {'ready' if ready else 'live'}: {', '.join(missing)}", STEP_ERROR)
+
+
+async def _ask(spec: Any, task: str | None, seconds: float) -> dict[str, Any]:
+    from flowengine.cluster.console import open_console
+    from flowengine.core.errors import OpError
+
+    async with open_console(spec, timeout_seconds=seconds) as console:
+        if task is None:
+            return dict(await console.status_of_all())
+        spec.address(task)
+        try:
+            return {task: await console.status(task)}
+        except OpError as error:
+            return {task: error}
+
+
+def _line(answer: Any) -> str:
+    if isinstance(answer, Exception):
+        return f"no answer ({answer})"
+    worker, master = answer["worker"], answer["master"]
+    state = "drains" if answer["is_draining"] else "up"
+    steps = ", ".join(f"{worker[f'steps_{what}']} {what}" for what in ("run", "running", "failed"))
+    return (
+        f"{state} {answer['uptime_seconds']:.0f} s at {answer['address']}; "
+        f"{len(answer['devices'])} devices; steps {steps}; "
+        f"{worker['graphs']} graphs; {master['sessions']} sessions"
+    )
+
+
+@command.command("drain")
+@click.argument("task")
+@click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
+@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> None:
+    """Have TASK take no more sessions and steps, and wait until those that run have ended."""
+    import trio
+
+    from flowengine.cluster.console import open_console
+
+    spec = _spec(cluster_file)
+    spec.address(task)
+
+    async def ask() -> None:
+        async with open_console(spec, timeout_seconds=timeout) as console:
+            await console.drain(task)
+
+    trio.run(ask)
+    click.echo(f"{task} is drained", err=True)
+
+
+@command.command("up", help=UP_HELP, context_settings={"ignore_unknown_options": True})
+@click.option("--local", "jobs", required=True, metavar="JOB=N,...", help="Such as ps=1,worker=2.")
+@click.option("--log-level", default="warning", show_default=True, metavar="LEVEL", help="Of the tasks.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.pass_context
+def up(ctx: click.Context, jobs: str, log_level: str, debug: bool, arguments: tuple[str, ...]) -> None:
+    import trio
+
+    code = trio.run(_up, _counts(jobs), log_level, arguments, ctx.obj["interrupt"])
+    ctx.exit(code)
+
+
+def _counts(text: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        job, equals, number = part.partition("=")
+        if not equals or not number.isascii() or not number.isdigit() or not int(number):
+            raise CommandError(f"--local {text!r}: write JOB=N,... such as ps=1,worker=2", USAGE)
+        counts[job.strip()] = int(number)
+    return counts
+
+
+async def _up(jobs: dict[str, int], log_level: str, arguments: tuple[str, ...], interrupt: Any) -> int:
+    import trio
+
+    from flowengine.cluster.local import local_cluster
+
+    code = 0
+    with trio.CancelScope() as scope:
+        interrupt.cancels(scope, trio.lowlevel.current_trio_token())
+        try:
+            async with local_cluster(jobs, options=["--log-level", log_level]) as cluster:
+                if not arguments:
+                    for task, address in cluster.spec.tasks.items():
+                        click.echo(f"{task} at {address}", err=True)
+                    click.echo(f"{cluster.file}\n{cluster.environment()['FLOWENGINE_TARGET']}")
+                    await trio.sleep_forever()
+                code = await _beside(arguments, cluster.environment())
+        finally:
+            interrupt.cancels(None, None)
+    return code
+
+
+async def _beside(arguments: tuple[str, ...], variables: dict[str, str]) -> int:
+    import trio
+
+    try:
+        process = await trio.run_process(
+            list(arguments), env={**os.environ, **variables}, check=False, stdin=subprocess.DEVNULL
+        )
+    except FileNotFoundError:
+        raise CommandError(f"there is no command {arguments[0]!r}", USAGE) from None
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode

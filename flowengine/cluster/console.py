@@ -1,0 +1,99 @@
+"""Asking tasks about themselves, as a client does: for operators and their tools.
+
+async with open_console(spec, key=key) as console:
+    print((await console.status("/job:ps/task:0"))["worker"])
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.server import CLIENT, read_key
+from flowengine.cluster.spec import ClusterSpec
+from flowengine.cluster.together import together
+from flowengine.core.errors import OpError, UnauthenticatedError, UnavailableError
+from flowengine.transport.identity import Identity, new_incarnation
+from flowengine.transport.peer import Peer, connect
+
+
+class Console:
+    """Connections to the tasks of a cluster, made when first asked for."""
+
+    def __init__(
+        self, cluster: ClusterSpec, nursery: trio.Nursery, *, key: bytes, timeout_seconds: float
+    ) -> None:
+        self.cluster = cluster
+        self._nursery = nursery
+        self._key = key
+        self._timeout = timeout_seconds
+        self._identity = Identity(CLIENT, cluster.name, f"console-{secrets.token_hex(6)}", new_incarnation())
+        self._peers: dict[str, Peer] = {}
+
+    async def call(self, task: str, method: str, arguments: Any = None) -> Any:
+        """What a task answers. UnavailableError if it does not, within the time for it."""
+        try:
+            with trio.fail_after(self._timeout):
+                peer = self._peers.get(task)
+                if peer is None or not peer.is_open:
+                    peer = self._peers[task] = await connect(
+                        self._nursery,
+                        f"tcp://{self.cluster.address(task)}",
+                        identity=self._identity,
+                        key=self._key,
+                        expected_task=task,
+                    )
+                return (await peer.call(method, arguments)).result
+        except trio.TooSlowError:
+            raise UnavailableError(f"{task} did not answer within {self._timeout:g} s") from None
+
+    async def status(self, task: str) -> dict[str, Any]:
+        """What a task says of itself: see `Server`."""
+        found: dict[str, Any] = await self.call(task, m.STATUS)
+        return found
+
+    async def status_of_all(self) -> dict[str, dict[str, Any] | OpError]:
+        """{task: what it says of itself, or why it does not}."""
+        answers: dict[str, dict[str, Any] | OpError] = dict.fromkeys(self.cluster, UnavailableError("-"))
+
+        async def ask(task: str) -> None:
+            try:
+                answers[task] = await self.status(task)
+            except OpError as error:
+                answers[task] = error
+
+        await together(partial(ask, task) for task in self.cluster)
+        return answers
+
+    async def drain(self, task: str) -> None:
+        """Have a task take no more sessions and steps; returns when those that run have ended."""
+        await self.call(task, m.DRAIN)
+
+    async def reset(self, task: str, containers: list[str], *, everywhere: bool) -> None:
+        """Clear containers of one task, or through its master of all."""
+        await self.call(task, m.RESET, m.Reset(containers, everywhere).to_wire())
+
+
+@asynccontextmanager
+async def open_console(
+    cluster: ClusterSpec, *, key: bytes | None = None, timeout_seconds: float = 5.0
+) -> AsyncIterator[Console]:
+    """A console for the time of the block. UnauthenticatedError where no key is known."""
+    key = key if key is not None else read_key(cluster.key_file)
+    if key is None:
+        raise UnauthenticatedError(
+            f"the key of cluster '{cluster.name}' is not known: name a key_file in its file, or set "
+            "FLOWENGINE_CLUSTER_KEY_FILE"
+        )
+    async with trio.open_nursery() as nursery:
+        yield Console(cluster, nursery, key=key, timeout_seconds=timeout_seconds)
+        nursery.cancel_scope.cancel()
+
+
+__all__ = ["Console", "open_console"]

@@ -1,0 +1,164 @@
+"""A cluster on this machine, task by task a process: for trying things out, tests and demonstrations.
+
+async with local_cluster({"ps": 1, "worker": 2}) as cluster:
+    async with fe.Session(graph, target=cluster.target("worker", 0)) as session: ...
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from flowengine.cluster.console import open_console
+from flowengine.cluster.server import KEY_FILE_VARIABLE
+from flowengine.cluster.spec import ClusterSpec, task_name
+from flowengine.core.errors import OpError, UnavailableError
+from flowengine.transport.identity import new_key
+
+#: Where what runs beside a local cluster finds it.
+CLUSTER_VARIABLE: Final = "FLOWENGINE_CLUSTER"
+TARGET_VARIABLE: Final = "FLOWENGINE_TARGET"
+
+#: What a task may take to serve, and to end when asked to.
+_START_SECONDS: Final = 60.0
+_END_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True)
+class LocalCluster:
+    """A running cluster.
+
+    spec        its tasks and addresses
+    file        the same as a file, with the key's file named in it
+    processes   {task: process}
+    """
+
+    spec: ClusterSpec
+    file: Path
+    processes: dict[str, trio.Process]
+    _options: Sequence[str]
+
+    def target(self, job: str, task: int = 0) -> str:
+        """The target of a session whose master is this task."""
+        address = self.spec.address(task_name(job, task))
+        return f"flow://{address}?cluster={self.spec.name}&key_file={self.spec.key_file}"
+
+    def environment(self) -> dict[str, str]:
+        """Variables that tell a program where the cluster is: file, key, and the first task as target."""
+        job = next(reversed(list(self.spec.jobs)))
+        return {
+            CLUSTER_VARIABLE: str(self.file),
+            KEY_FILE_VARIABLE: self.spec.key_file,
+            TARGET_VARIABLE: self.target(job, min(self.spec.jobs[job])),
+        }
+
+    async def start(self, task: str) -> None:
+        """Start a task that has ended, or has not begun; it serves soon after."""
+        job, _, number = task.removeprefix("/job:").partition("/task:")
+        command = [sys.executable, "-m", "flowengine", "worker", "--cluster", str(self.file)]
+        command += ["--job", job, "--task", number, *self._options]
+        self.processes[task] = await trio.lowlevel.open_process(
+            command, stdin=subprocess.DEVNULL, env=_environment()
+        )
+
+    def kill(self, task: str) -> None:
+        """End a task's process at once, as a crash would."""
+        self.processes[task].kill()
+
+    async def wait_ready(self) -> None:
+        """Wait until every task answers. UnavailableError naming one that has ended, or takes too long."""
+        with trio.move_on_after(_START_SECONDS) as scope:
+            async with open_console(self.spec, timeout_seconds=2.0) as console:
+                for task in self.spec:
+                    await self._wait_answer(console, task)
+        if scope.cancelled_caught:
+            raise UnavailableError(f"the cluster does not answer after {_START_SECONDS:g} s")
+
+    async def _wait_answer(self, console: Any, task: str) -> None:
+        while True:
+            try:
+                await console.status(task)
+            except OpError:
+                code = self.processes[task].poll()
+                if code is not None:
+                    raise UnavailableError(f"{task} ended with exit code {code}: see its output") from None
+                await trio.sleep(_PAUSE_SECONDS)
+            else:
+                return
+
+    async def end(self) -> None:
+        """Ask every task to end, and end what does not."""
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        with trio.CancelScope(shield=True):
+            with trio.move_on_after(_END_SECONDS):
+                for process in self.processes.values():
+                    await process.wait()
+            for process in self.processes.values():
+                if process.poll() is None:
+                    process.kill()
+                await process.wait()
+
+
+def _environment() -> dict[str, str]:
+    environment = dict(os.environ)
+    # A task must not wait for another's cores: each process computes with its own threads.
+    environment.pop(TARGET_VARIABLE, None)
+    return environment
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody uses now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+@asynccontextmanager
+async def local_cluster(
+    jobs: Mapping[str, int], *, options: Sequence[str] = (), name: str = "local"
+) -> AsyncIterator[LocalCluster]:
+    """Start {job: number of tasks} as processes of this machine; they end with the block.
+
+    options    more arguments of `flowengine worker`
+    Raises UnavailableError if a task does not come up.
+    """
+    with tempfile.TemporaryDirectory(prefix="flowengine-cluster-") as folder:
+        ports = free_ports(sum(jobs.values()))
+        addresses = {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
+        key_file = Path(folder) / "cluster.key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(new_key().hex(), encoding="ascii")
+        spec = ClusterSpec.of(addresses, name=name, key_file=str(key_file))
+        file = Path(folder) / "cluster.toml"
+        file.write_text(ClusterSpec(spec.jobs, name, key_file.name).to_toml(), encoding="utf-8")
+        cluster = LocalCluster(spec, file, {}, options)
+        try:
+            for task in spec:
+                await cluster.start(task)
+            await cluster.wait_ready()
+            yield cluster
+        finally:
+            with suppress(ProcessLookupError):
+                await cluster.end()
+
+
+__all__ = ["CLUSTER_VARIABLE", "TARGET_VARIABLE", "LocalCluster", "free_ports", "local_cluster"]
