@@ -57,9 +57,11 @@ class ResourceManager:
     `DEFAULT_CONTAINER`.
     """
 
-    __slots__ = ("_closed", "_containers", "_serial", "_token")
+    __slots__ = ("_closed", "_containers", "_serial", "_token", "generation")
 
     def __init__(self) -> None:
+        #: Grows whenever a resource is removed or replaced: what was found before may be another's now.
+        self.generation = 0
         #: {container: {(kind, name): resource}}
         self._containers: dict[str, dict[tuple[type[Any], str], Any]] = {}
         self._token: trio.lowlevel.TrioToken | None = None
@@ -115,11 +117,13 @@ class ResourceManager:
 
     def put(self, container: str, name: str, kind: type[T], resource: T) -> T:
         """Set a resource, in place of the one of this kind and name; returns it."""
+        self.generation += 1
         self._containers.setdefault(container or DEFAULT_CONTAINER, {})[kind, name] = resource
         return resource
 
     def delete(self, container: str, name: str, kind: type[Any]) -> None:
         """Remove one resource and destroy it; NotFoundError where there is none."""
+        self.generation += 1
         resource = self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None)
         if resource is None:
             raise self._missing(container, name, kind)
@@ -130,6 +134,7 @@ class ResourceManager:
         for held in self._containers.values():
             for key, value in held.items():
                 if value is resource:
+                    self.generation += 1
                     del held[key]
                     _destroy(resource)
                     return True
@@ -137,6 +142,7 @@ class ResourceManager:
 
     def clear(self, container: str = "") -> None:
         """Remove and destroy all resources of one container; other containers keep theirs."""
+        self.generation += 1
         for resource in self._containers.pop(container or DEFAULT_CONTAINER, {}).values():
             _destroy(resource)
 

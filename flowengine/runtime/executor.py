@@ -90,6 +90,7 @@ class Executor:
         "_parked",
         "_paused",
         "_slice_spent",
+        "_sources",
         "_task",
         "_use_threads",
         "_yielded_at",
@@ -112,7 +113,8 @@ class Executor:
         exchange: Exchange | None = None,
     ) -> None:
         self.plan = plan
-        self.state = ExecutorState(plan.root)
+        root, self._sources = plan.handles.start(plan.root, plan.sources, context.resources)
+        self.state = ExecutorState(root)
         self.device = context.device
         self.error: OpError | None = None
         self.heavy_items = 0
@@ -155,7 +157,7 @@ class Executor:
         before the next item; a kernel that writes is waited for, a pure one on a thread is left alone.
         """
         supplied = [(*edges, value) for edges, value in zip(self.plan.feeds, feeds, strict=True)]
-        self.state.start(self.plan.sources, (*supplied, *self.plan.constants))
+        self.state.start(self._sources, (*supplied, *self.plan.constants))
         self._yielded_at = perf_counter()
         try:
             if not self._run_slice():
@@ -165,6 +167,7 @@ class Executor:
                 await self._wind_up()
         if self.error is not None:
             raise self.error
+        self.plan.handles.keep(self.plan.root, self.plan.sources, self._context)
 
     async def _run_on(self) -> None:
         """Everything after the first slice, in which the step may yield, wait and spawn."""

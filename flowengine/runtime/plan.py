@@ -30,6 +30,7 @@ from flowengine.ir.frames import (
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.codegen import compile_region
+from flowengine.runtime.handles import Handles
 from flowengine.runtime.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
 
 #: Inputs up to this many bytes are computed inline: NumPy needs about 0.1 ms for as much.
@@ -93,6 +94,10 @@ class Plan:
     slow_iterations: int = 0
     #: What `graph` was before its nodes were fused, where they were.
     unfused: Graph | None = None
+    handles: Handles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.handles = Handles(self.sources)
 
 
 def make_plan(

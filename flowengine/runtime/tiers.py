@@ -25,7 +25,7 @@ from flowengine.runtime.plan import Functions, Plan, make_plan
 #: at once for a loop. Few runs are waited for because who runs a plan four times runs it four hundred.
 #: At 0 every plan is compiled before its first run, which tests use.
 HOT_RUNS = 4
-#: Compiling a plan of so many nodes takes as long as fifty of its steps: it begins at the second, beside them.
+#: Compiling a plan of so many nodes takes as long as fifty of its steps: it begins at the second one.
 _LARGE_NODES: Final = 2000
 _LARGE_HOT_RUNS: Final = 2
 #: Interpreting so many times what compiling costs makes hot, whatever the number of runs.

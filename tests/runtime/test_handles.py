@@ -1,0 +1,70 @@
+"""Variables are looked up once, and again when a resource was removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.resources.container import ResourceManager
+
+
+def counter() -> fe.Graph:
+    g = fe.Graph()
+    v = g.ops.VariableV2(dtype="float32", shape=[2], name="v")
+    g.ops.Assign(v, np.zeros(2, np.float32), name="init")
+    g.ops.AssignAdd(v, np.ones(2, np.float32), name="more")
+    g.ops.Identity(v, name="read")
+    return g
+
+
+async def test_a_step_starts_with_the_variables_it_has_seen() -> None:
+    async with fe.Session(counter()) as session:
+        await session.run("init")
+        for expected in (1, 2, 3, 4, 5, 6):
+            assert (await session.run("more:0")).tolist() == [expected] * 2
+        plans = [prepared.plan.interpreted for prepared in session._plans.values()]
+        resources = session.resources
+        assert all(not p.handles.start(p.root, p.sources, resources)[1] == p.sources for p in plans)
+
+
+async def test_a_removed_variable_is_made_anew() -> None:
+    async with fe.Session(counter()) as session:
+        await session.run("init")
+        for _ in range(3):
+            await session.run("more")
+        assert (await session.run("read:0")).tolist() == [3.0, 3.0]
+        session.resources.clear()
+        with pytest.raises(fe.errors.FailedPreconditionError, match="uninitialized"):
+            await session.run("read:0")
+        await session.run("init")
+        assert (await session.run("more:0")).tolist() == [1.0, 1.0]
+
+
+async def test_a_resource_handle_follows_what_was_destroyed() -> None:
+    g = fe.Graph()
+    handle = g.ops.VarHandleOp(dtype="float32", shape=[], shared_name="v", name="handle")
+    g.ops.AssignVariableOp(handle, g.placeholder("float32", [], name="x"), name="set")
+    g.ops.ReadVariableOp(handle, dtype="float32", name="read")
+    g.ops.DestroyResourceOp(handle, name="destroy")
+    async with fe.Session(g) as session:
+        for value in (1.0, 2.0):
+            await session.run("set", {"x:0": value})
+            for _ in range(6):
+                assert await session.run("read:0") == value
+            await session.run("destroy")
+            with pytest.raises(fe.errors.OpError):
+                await session.run("read:0")
+
+
+async def test_two_sessions_with_one_manager_share_what_they_find() -> None:
+    resources = ResourceManager()
+    graph = counter()
+    sessions: list[Any] = [fe.Session(graph, resources=resources) for _ in range(2)]
+    await sessions[0].run("init")
+    for turn in range(12):
+        assert (await sessions[turn % 2].run("more:0"))[0] == turn + 1
+    for session in sessions:
+        await session.close()
