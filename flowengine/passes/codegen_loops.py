@@ -22,6 +22,7 @@ left over change hands at the end of the iteration.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -145,15 +146,10 @@ class LoopWriting:
             port = variable.enter.inputs[0]
             expression = self._argument(port, False, port in program.scalars)
             started.append((variable, program.origin(port), expression, self._value(port)))
-        sources = [origin for _, origin, _, _ in started]
+        sources = Counter(origin for _, origin, _, _ in started)
         given_up: list[str] = []
         for variable, origin, expression, plain in started:
-            if (
-                origin in ending
-                and origin not in inside
-                and sources.count(origin) == 1
-                and expression == plain
-            ):
+            if origin in ending and origin not in inside and sources[origin] == 1 and expression == plain:
                 # Nobody else takes it: the variable has the name from here on.
                 self._names[variable.merge] = self._names.pop(origin)
                 continue
@@ -215,10 +211,11 @@ class LoopWriting:
                 if not unit.conditions and unit.loop is None:
                     maker[port] = index
         present = {variable.merge for variable in loop.variables}
+        times = Counter(carried)
         taken: set[OutputPort] = set()
         for variable, port in zip(loop.variables, carried, strict=True):
             made = maker.get(port)
-            if made is None or carried.count(port) > 1 or carried.count(variable.merge) or port in present:
+            if made is None or times[port] > 1 or times[variable.merge] or port in present:
                 continue
             if last.get(variable.merge, -1) <= made:
                 self._takes_over[port] = self._names[variable.merge]

@@ -364,3 +364,43 @@ async def test_a_loop_that_grows_heavy_goes_back_to_worker_threads(monkeypatch: 
             await session.run("while/Exit_1:0", {"size:0": np.int32(400)})
         assert any(item.was_heavy or item.microseconds > 500 for item in plan.interpreted.items)
         assert "while True:" not in "".join(plan.sources())
+
+
+@pytest.mark.parametrize("fault", ["pop", "push", "read", "write", "divide"])
+async def test_errors_in_compiled_loops_are_told_as_interpreted(fault: str) -> None:
+    g = fe.Graph()
+    ops = g.ops
+    x = g.placeholder("float32", [2], name="x")
+    stack = ops.StackV2(g.constant(2), elem_type="float32", stack_name="kept")
+    array, flow = ops.TensorArrayV3(g.constant(3), dtype="float32", tensor_array_name="row")
+
+    def body(i: Any, flow: Any, x: Any, stack: Any, array: Any) -> list[Any]:
+        three = g.constant(3)
+        if fault == "pop":
+            flow = ops.Sum(ops.StackPopV2(stack, elem_type="float32"), [0])
+        elif fault == "push":
+            flow = ops.Add(flow, ops.Sum(ops.StackPushV2(stack, x), [0]))
+        elif fault == "read":
+            flow = ops.Add(flow, ops.TensorArrayReadV3(array, ops.Add(i, three), flow, dtype="float32"))
+        elif fault == "write":
+            flow = ops.TensorArrayWriteV3(array, ops.Mul(i, 2), x, flow)
+        else:
+            i = ops.Add(i, ops.FloorDiv(three, ops.Sub(three, ops.Add(i, 1))))
+        return [ops.Add(i, 1), flow]
+
+    while_loop(
+        g,
+        lambda i, *_: ops.Less(i, 10),
+        body,
+        [g.constant(0), flow],
+        invariants=[x, stack, array],
+    )
+    told = []
+    for compiled in (True, False):
+        async with fe.Session(g, config=fe.Config(compile_hot_plans=compiled)) as session:
+            with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+                await session.run("while/Exit_1:0", {"x:0": np.ones(2)})
+            told.append(str(caught.value))
+    assert loops_written(g, ["while/Exit_1:0"], ["x:0"]) == 1
+    assert told[0] == told[1]
+    assert "iteration" in told[0]
