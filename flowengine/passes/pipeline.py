@@ -9,6 +9,7 @@ from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.cse import merge_common_subexpressions
 from flowengine.passes.fold import fold_constants
+from flowengine.passes.fold_batch_norm import fold_batch_norms
 from flowengine.passes.late_reads import read_late
 from flowengine.passes.prune import prune
 
@@ -21,6 +22,8 @@ _PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     # Before CSE, which then finds more that is equal: constants that were computed in different ways.
     ("fold_constants", fold_constants, lambda context: context.fold_constants),
     ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
+    # Once filters and statistics are constants.
+    ("fold_batch_norms", fold_batch_norms, lambda context: context.fold_batch_norms),
     # After everything that merges, places or cuts: values may cross devices, references may not.
     ("late_reads", read_late, lambda context: True),
     # Folding leaves behind the constants that went into a folded one, late reads the Identities.

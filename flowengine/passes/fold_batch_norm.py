@@ -1,0 +1,197 @@
+"""Fold batch normalisation into the constant filters before it; for frozen graphs, and only when asked for.
+
+    FusedBatchNorm(Conv2D(x, F), scale, offset, mean, variance)  ->  BiasAdd(Conv2D(x, F k), offset - mean k)
+
+with k = scale / sqrt(variance + epsilon), one number an output channel, worked out in double precision. A
+product of a convolution with a constant vector along the channels is folded in the same way. All that is
+folded must be constant, and the convolution's result taken by nothing else. What is computed is the same, but
+not in the same order: values differ by some units in the last place of the largest number that is summed, a
+millionth of it or less. Linear time; filters are copied once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array, to_array
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ops.load import registry as op_registry
+from flowengine.passes.context import PassContext
+
+_NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+_CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
+
+
+def fold_batch_norms(graph: Graph, context: PassContext) -> Graph:
+    """The graph with normalisations of convolutions folded into filters; the same graph if there are none."""
+    return _Folding(graph, context).run()
+
+
+class _Folding:
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self._graph = graph
+        self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+        self._fed = frozenset(context.feeds)
+        self._asked = (*context.feeds, *context.fetches)
+        self._takers: dict[str, list[Node]] = {}
+        for node in graph:
+            for source in {*(port.node for port in node.inputs), *node.control_inputs}:
+                self._takers.setdefault(source, []).append(node)
+        #: {name: what stands in its place}.
+        self._made: dict[str, list[Node]] = {}
+        self._names = set(graph.nodes)
+
+    def run(self) -> Graph:
+        for node in self._graph:
+            if node.op in _NORMS:
+                self._fold_norm(node)
+            elif node.op == "BatchNormWithGlobalNormalization":
+                self._fold_global_norm(node)
+            elif node.op == "Mul":
+                self._fold_product(node)
+        if not self._made:
+            return self._graph
+        return self._graph.rewritten(
+            new for node in self._graph for new in self._made.get(node.name, (node,))
+        )
+
+    def _fold_norm(self, node: Node) -> None:
+        if node.attrs["is_training"] or self._takes_statistics(node):
+            return
+        vectors = self._vectors(node.inputs[1:5])
+        if vectors is None:
+            return
+        scale, offset, mean, variance = vectors
+        factor = scale / np.sqrt(variance + node.attrs["epsilon"])
+        self._fold(node, node.inputs[0], node.inputs[1:5], factor, offset - mean * factor)
+
+    def _takes_statistics(self, node: Node) -> bool:
+        """Whether anything but the normalised features is used."""
+        if any(port.node == node.name and port.slot for port in self._asked):
+            return True
+        return any(
+            port.node == node.name and port.slot
+            for taker in self._takers.get(node.name, ())
+            for port in taker.inputs
+        )
+
+    def _fold_global_norm(self, node: Node) -> None:
+        vectors = self._vectors(node.inputs[1:5])
+        if vectors is None:
+            return
+        mean, variance, beta, gamma = vectors
+        factor = 1 / np.sqrt(variance + node.attrs["variance_epsilon"])
+        if node.attrs["scale_after_normalization"]:
+            factor = factor * gamma
+        self._fold(node, node.inputs[0], node.inputs[1:5], factor, beta - mean * factor)
+
+    def _fold_product(self, node: Node) -> None:
+        for features, vector in (node.inputs, node.inputs[::-1]):
+            found = self._constant(vector)
+            convolution = self._graph.nodes.get(features.node)
+            if found is not None and convolution is not None and convolution.op in _CONVOLUTIONS:
+                if found.ndim <= 4 and (found.size == 1 or found.shape[-1] == found.size):
+                    self._fold(node, features, (vector,), found.reshape(-1), None)
+                return
+
+    def _vectors(self, ports: Sequence[OutputPort]) -> list[Array] | None:
+        values = []
+        for port in ports:
+            value = self._constant(port)
+            if value is None or value.ndim != 1:
+                return None
+            values.append(value)
+        return values if len({value.size for value in values}) == 1 else None
+
+    def _constant(self, port: OutputPort) -> Array | None:
+        """The float32 constant of a port, in double precision."""
+        node = self._graph.nodes.get(port.node)
+        if node is None or node.op != "Const" or port in self._fed:
+            return None
+        attr: Any = node.attrs["value"]
+        if not isinstance(attr, TensorAttr) or attr.dtype is not dtypes.float32:
+            return None
+        return to_array(attr.value()).astype(np.float64)
+
+    def _fold(
+        self,
+        node: Node,
+        features: OutputPort,
+        constants: Sequence[OutputPort],
+        factor: Array,
+        bias: Array | None,
+    ) -> None:
+        """Put a factor for each channel into the filters that made `features`, and a bias behind them."""
+        convolution = self._graph.nodes.get(features.node)
+        if (
+            convolution is None
+            or convolution.op not in _CONVOLUTIONS
+            or convolution.name in self._kept
+            or convolution.name in self._made
+            or len(self._takers[convolution.name]) != 1
+            or convolution.device != node.device
+            or OutputPort(node.name, 0) in self._fed
+        ):
+            return
+        filters = self._constant(convolution.inputs[1])
+        if filters is None or filters.ndim != 4:
+            return
+        width = filters.shape[3] if convolution.op == "Conv2D" else filters.shape[2] * filters.shape[3]
+        layout = convolution.attrs.get("data_format", b"NHWC")
+        if factor.size not in (1, width) or (bias is not None and bias.size != width):
+            return
+        if node.op in _NORMS and node.attrs.get("data_format", b"NHWC") != layout:
+            return
+        if node.op not in _NORMS and layout != b"NHWC":
+            return
+        scaled = filters.reshape(-1, width) * factor
+        kernel = self._made_const(
+            f"{convolution.name}/folded_filters", scaled.reshape(filters.shape), convolution
+        )
+        behind = (convolution.inputs[0], OutputPort(kernel.name, 0))
+        # What the constants waited for, the result waits for.
+        controls = dict.fromkeys((*convolution.control_inputs, *node.control_inputs))
+        for port in (*constants, convolution.inputs[1]):
+            controls.update(dict.fromkeys(self._graph[port.node].control_inputs))
+        if bias is None:
+            product = replace(convolution, name=node.name, inputs=behind, control_inputs=tuple(controls))
+            self._made[convolution.name] = [kernel]
+            self._made[node.name] = [product]
+            return
+        offsets = self._made_const(f"{node.name}/folded_bias", bias, convolution)
+        self._made[convolution.name] = [kernel, replace(convolution, inputs=behind)]
+        self._made[node.name] = [
+            offsets,
+            Node(
+                name=node.name,
+                op="BiasAdd",
+                inputs=(features, OutputPort(offsets.name, 0)),
+                control_inputs=tuple(controls),
+                attrs={"T": dtypes.float32, "data_format": layout},
+                device=node.device,
+                op_def=op_registry()["BiasAdd"],
+                output_types=(dtypes.float32,),
+                creation_site=node.creation_site,
+            ),
+        ]
+
+    def _made_const(self, name: str, value: Array, like: Node) -> Node:
+        while name in self._names:
+            name += "_"
+        self._names.add(name)
+        constant = to_array(value.astype(np.float32))
+        constant.flags.writeable = False
+        return Node(
+            name=name,
+            op="Const",
+            attrs={"dtype": dtypes.float32, "value": TensorAttr.of(constant, dtypes.float32)},
+            device=like.device,
+            op_def=op_registry()["Const"],
+            output_types=(dtypes.float32,),
+        )
