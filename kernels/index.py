@@ -309,6 +309,12 @@ OPS: Final[dict[str, str]] = {
     "remapping": """
         GenerateVocabRemapping LoadAndRemapMatrix
     """,
+    "audio": """
+        AudioSpectrogram DecodeWav EncodeWav Mfcc
+    """,
+    "optional": """
+        OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
+    """,
     "readers": """
         FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
         ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted

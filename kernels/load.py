@@ -99,6 +99,8 @@ MODULES: Final = (
     "checkpoint",
     "checkpoint_v1",
     "remapping",
+    "audio",
+    "optional",
     "readers",
     "files",
 )

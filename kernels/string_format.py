@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 
 
-def strings_like(values: list[bytes], shape: tuple[int, ...]) -> Value:
+def strings_like(values: Sequence[bytes], shape: tuple[int, ...]) -> Value:
     """Strings as a tensor of this shape: `bytes` for rank 0, else an object array."""
     if not shape:
         return values[0]

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.oprecords import (
     array,
+    audio,
     blocks,
     convolution,
     image,
@@ -37,6 +38,7 @@ RECORDS: Final[list[OpRecord]] = [
     *segments.RECORDS,
     *blocks.RECORDS,
     *training.RECORDS,
+    *audio.RECORDS,
 ]
 
 #: {kernel module: why its ops need no record, and what tests them instead}
@@ -49,7 +51,7 @@ OTHER_FAMILIES: Final = {
         "they wait, or hold what others wait for: tests/resources, tests/conformance",
     ),
     **dict.fromkeys(
-        ["stack", "table_files", "tables", "tensor_array", "tensor_list", "tensor_list_joining"],
+        ["optional", "stack", "table_files", "tables", "tensor_array", "tensor_list", "tensor_list_joining"],
         "their value is an object, not a tensor: tests/resources, tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
