@@ -223,5 +223,8 @@ def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
                 return t
             if True not in chosen:
                 return e
-        condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
+        if then.ndim == 2:
+            condition = condition[:, None]
+        else:
+            condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
     return blend(condition, then, other)
