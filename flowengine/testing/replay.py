@@ -13,10 +13,10 @@ import secrets
 import shutil
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import trio
 import trio.testing
@@ -92,9 +92,15 @@ class Scattered:
     seed: int = 0
 
 
-def _session(graph: fe.Graph, scattered: Scattered | None) -> fe.Session:
+#: Opens the session that a case is played in.
+Opener: TypeAlias = Callable[[fe.Graph], fe.Session]
+
+
+def _session(graph: fe.Graph, scattered: Scattered | Opener | None) -> fe.Session:
     if scattered is None:
         return fe.Session(graph)
+    if not isinstance(scattered, Scattered):
+        return scattered(graph)
     return fe.Session(
         graph,
         config=fe.Config(device_count={"CPU": scattered.devices}),
@@ -102,7 +108,9 @@ def _session(graph: fe.Graph, scattered: Scattered | None) -> fe.Session:
     )
 
 
-async def play(case: RecordedCase, outcomes: list[Outcome], scattered: Scattered | None = None) -> None:
+async def play(
+    case: RecordedCase, outcomes: list[Outcome], scattered: Scattered | Opener | None = None
+) -> None:
     """Play the runs of a case in one session, filling `outcomes`, which has one entry a run."""
     async with _session(fe.Graph.from_graph_def(case.graph), scattered) as session:
         if case.is_concurrent:
@@ -180,9 +188,7 @@ def _missing_op(message: str) -> str | None:
     return match.group(1) if match else None
 
 
-def replay_case(
-    address: str, *, timeout_seconds: float = 10.0, scattered: Scattered | None = None
-) -> Result:
+def replay_case(address: str, *, timeout_seconds: float = 10.0, scattered: Scattered | None = None) -> Result:
     """Play one case and judge it. Changes the working directory while a case needs files."""
     case = open_case(address)
     with contextlib.ExitStack() as stack:
