@@ -152,6 +152,11 @@ class ResourceManager:
         for container in list(self._containers):
             self.clear(container)
 
+    def held(self, kind: type[T]) -> list[T]:
+        """All resources of one kind, of every container, in the order in which they were made."""
+        held = (pair for container in self._containers.values() for pair in container.items())
+        return [resource for (each, _), resource in held if each is kind]
+
     def unique_name(self, hint: str) -> str:
         """A name for a resource that must not be shared; no legal `shared_name` starts as it does."""
         self._serial += 1

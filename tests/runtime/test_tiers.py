@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.ir.graph import OutputPort
+from flowengine.resources.variable import Variable
 from flowengine.runtime import tiers
 from flowengine.testing.strategies import GraphCase, graphs
 
@@ -25,6 +27,16 @@ def _compiled_from_the_first_run() -> Iterator[None]:
     tiers.HOT_RUNS = before
 
 
+#: How many random graphs are run with the tier on and off.
+GRAPHS = 10_000 if os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly" else 200
+
+
+def state_of(session: fe.Session) -> dict[str, Any]:
+    """{variable: its value as bits, or None}, of all that a session holds."""
+    held = session.resources.held(Variable)
+    return {v.name: bits(v.read()) if v.is_initialized else None for v in held}
+
+
 async def play(case: GraphCase, *, compiled: bool) -> list[list[Any]]:
     async with fe.Session(case.graph, config=fe.Config(compile_hot_plans=compiled)) as session:
         await session.run([], targets=case.setup)
@@ -34,7 +46,8 @@ async def play(case: GraphCase, *, compiled: bool) -> list[list[Any]]:
                 got = list(await session.run(list(fetches), feeds, targets=case.targets))
             except fe.errors.OpError as error:
                 got = [type(error).__name__]
-            results.append(got)
+            results.append([v if isinstance(v, str) else bits(v) for v in got])
+            results.append([state_of(session)])
         return results
 
 
@@ -43,14 +56,57 @@ def bits(value: Any) -> tuple[Any, ...]:
     return (array.dtype, array.shape, array.tobytes() if array.dtype != object else array.tolist())
 
 
+@settings(max_examples=GRAPHS)
 @given(graphs())
-def test_random_graphs_give_the_same_bits_with_the_tier_on_and_off(case: GraphCase) -> None:
+def test_random_graphs_give_the_same_bits_and_state_with_the_tier_on_and_off(case: GraphCase) -> None:
     compiled = trio.run(lambda: play(case, compiled=True))
     interpreted = trio.run(lambda: play(case, compiled=False))
-    for got, want in zip(compiled, interpreted, strict=True):
-        assert [v if isinstance(v, str) else bits(v) for v in got] == [
-            v if isinstance(v, str) else bits(v) for v in want
-        ]
+    assert compiled == interpreted
+
+
+def ordered_updates(count: int) -> fe.Graph:
+    """Updates of `count` variables one after another, which now and then wait for a queue."""
+    g = fe.Graph()
+    ops = g.ops
+    queue = ops.FIFOQueueV2(component_types=["float32"], shapes=[[4]], capacity=2, name="queue")
+    inits, last = [], None
+    for index in range(count):
+        variable = ops.VariableV2(dtype="float32", shape=[4], name=f"v{index}")
+        inits.append(ops.Assign(variable, np.zeros(4, np.float32)))
+        with g.control_dependencies([] if last is None else [last]):
+            one = ops.Tanh(ops.Mul(g.constant(np.full(4, 2, np.float32)), float(index + 1)))
+            if index % 4 == 3:
+                with g.control_dependencies([ops.QueueEnqueueV2(queue, [one])]):
+                    (one,) = ops.QueueDequeueV2(queue, component_types=["float32"])
+            last = ops.AssignAdd(variable, one)
+    g.group(*inits, name="init")
+    g.group(last.op, name="update")
+    return g
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
+async def test_a_cancelled_step_has_had_its_effects_in_order(compiled: bool) -> None:
+    """Whatever the moment: the first so many updates have happened, and none after them."""
+    count = 16
+    seen = set()
+    async with fe.Session(ordered_updates(count), config=fe.Config(compile_hot_plans=compiled)) as session:
+        for checkpoints in range(30):
+            await session.run("init")
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(session.run, "update")
+                    for _ in range(checkpoints):
+                        await trio.lowlevel.checkpoint()
+                    scope.cancel()
+            values = await session.run([f"v{index}:0" for index in range(count)])
+            changed = [bool(value.any()) for value in values]
+            done = sum(changed)
+            assert changed == [True] * done + [False] * (count - done)
+            seen.add(done)
+        assert {0, count} <= seen
+        await session.run("init")
+        await session.run("update")
+        assert all(value.all() for value in await session.run([f"v{index}:0" for index in range(count)]))
 
 
 def power_loop(graph: fe.Graph) -> Any:
