@@ -7,7 +7,7 @@ all its Enters are live, that is if every token that may kill one of them kills 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from flowengine.ir.frames import MERGE_OPS, SWITCH_OPS, FramePath
@@ -55,7 +55,7 @@ def check_loops(units: Iterable[Unit], aliases: Aliases, given: Callable[[Output
             tokens = LIVE.union(*(look(port) for port in unit.inputs))
             tokens = tokens.union(*(of_name.get(name, LIVE) for name in unit.controls))
         if unit.loop is not None:
-            _check(unit, look)
+            _check(unit, look, of_name)
         for name in unit.names:
             of_name[name] = tokens
         if node is not None and node.op in SWITCH_OPS:
@@ -67,11 +67,13 @@ def check_loops(units: Iterable[Unit], aliases: Aliases, given: Callable[[Output
                 of_port[port] = tokens
 
 
-def _check(unit: Unit, look: Callable[[OutputPort], Tokens]) -> None:
+def _check(unit: Unit, look: Callable[[OutputPort], Tokens], of_name: Mapping[str, Tokens]) -> None:
     loop = unit.loop
     assert loop is not None
-    entering = [*(variable.enter for variable in loop.variables), *loop.constants]
-    each = {node.name: look(node.inputs[0]) for node in entering}
+    each: dict[str, Tokens] = {}
+    for node in (*(variable.enter for variable in loop.variables), *loop.constants):
+        awaited = (of_name.get(name, LIVE) for name in node.control_inputs)
+        each[node.name] = look(node.inputs[0]).union(*awaited)
     needed = LIVE.union(*(tokens for name, tokens in each.items() if name in loop.deciding))
     if any(tokens - needed for tokens in each.values()):
         raise LoopStays(loop.path)
