@@ -39,7 +39,10 @@ _ACROSS_CHANNELS: Final = 0xAFF
 
 #: Elements that one core normalises in a microsecond, in cache.
 _ELEMENTS: Final = 5_000.0
-#: The same for a response norm, and the channels that it computes at once: others it is slow at.
+#: A mean of so many times the deviation, squared: the last bit of the mean then shows in what is centred by
+#: it, and the NumPy kernel rounds that bit as TensorFlow does.
+_FAR: Final = np.float32(1e4)
+#: Elements of a response norm that one core does in a microsecond, and the channels that it computes at once: others it is slow at.
 _RESPONSES: Final = 1_500.0
 _LANES: Final = 16
 
@@ -75,6 +78,7 @@ class BatchNorm:
             attrs.value,
         )
         self.shape, self.channels = x, (channels,)
+        self.epsilon = np.float32(epsilon)
         samples = count * math.prod(sizes)
         self.correction = np.float32(samples / max(samples - 1, 1))
         self._program = program = Program(library, alone)
@@ -179,6 +183,8 @@ def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
             own: Array = np.empty(layer.channels, np.float32)
             biased: Array = np.empty(layer.channels, np.float32)
             y = layer(_dense(x), scale, offset, own, biased)
+            if (own * own > _FAR * (biased + layer.epsilon)).any():
+                return otherwise(x, scale, offset, mean, variance)
             return (y, own, biased * layer.correction, own.copy(), biased, *reserved)
         if not _vectors(layer.channels, mean, variance):
             return otherwise(x, scale, offset, mean, variance)
