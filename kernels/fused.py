@@ -73,6 +73,11 @@ class Chain:
     def __repr__(self) -> str:
         return " -> ".join(step.node.op for step in self._steps)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+        return frozenset(step.node.name for step in self._steps)
+
     def run(self, values: Sequence[Any], out: Array | None = None) -> Any:
         """The result for these inputs; in `out`, which may be one of them, where blocks are possible."""
         shape = self._shape(values)
@@ -156,6 +161,11 @@ class Contraction:
 
     def __repr__(self) -> str:
         return f"{self._product.node.op} -> {self._chain!r}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+        return self._chain.names | {self._product.node.name}
 
     def run(self, values: Sequence[Any]) -> Any:
         made = self._product.run(values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from flowengine.ir.graph import Graph
@@ -9,21 +11,43 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
 
-#: The ops that these passes make: they stay items of their own, on worker threads.
+#: The ops that these passes make.
 _FUSED_OPS: Final = frozenset({"_FusedContraction", "_FusedElementwise"})
+#: What takes less is not over tensors so large that a pass over memory matters.
+_LARGE_MICROSECONDS: Final = 15.0
 
 
-def fuse_large(graph: Graph, context: PassContext, heavy: frozenset[str]) -> tuple[Graph, frozenset[str]]:
-    """The graph with chains of nodes that were seen to be heavy fused, and the names of those heavy now.
+@dataclass(frozen=True, slots=True)
+class FusedLarge:
+    """A graph whose chains of large nodes are fused, and what is known of its nodes now.
 
-    The same graph if there are no such chains.
+    heavy   those that a worker thread should run
+    costs   {node: microseconds}, of those that were measured
     """
+
+    graph: Graph
+    heavy: frozenset[str]
+    costs: Mapping[str, float]
+
+
+def fuse_large(
+    graph: Graph, context: PassContext, heavy: frozenset[str], costs: Mapping[str, float]
+) -> FusedLarge:
+    """Fuse what was seen to be heavy or to take long; the same graph if there are no such chains."""
     before = graph
+    large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     if context.fuse_contractions:
         # First: a chain that follows a product is computed in the product's memory.
-        graph = fuse_contractions(graph, context, heavy)
+        graph = fuse_contractions(graph, context, large)
     if context.fuse_elementwise:
-        graph = fuse_elementwise(graph, context, heavy)
+        graph = fuse_elementwise(graph, context, large)
     if graph is before:
-        return graph, heavy
-    return graph, heavy | {node.name for node in graph if node.op in _FUSED_OPS}
+        return FusedLarge(graph, heavy, costs)
+    costs = dict(costs)
+    for node in graph:
+        if node.op in _FUSED_OPS:
+            members = node.attrs["program"].names
+            costs[node.name] = sum(costs.get(name, 0.0) for name in members)
+            if not heavy.isdisjoint(members):
+                heavy |= {node.name}
+    return FusedLarge(graph, heavy, costs)

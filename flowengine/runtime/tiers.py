@@ -134,13 +134,17 @@ class TieredPlan:
     def _fused(self) -> Plan | None:
         """The plan in regions; None where there is nothing to fuse."""
         items = self.interpreted.items
-        heavy = frozenset(item.name for item in items if item.was_heavy)
-        graph, heavy = fuse_large(self._graph, self._context, heavy)
-        fused = fuse(
-            graph,
+        large = fuse_large(
+            self._graph,
             self._context,
-            heavy=heavy,
+            heavy=frozenset(item.name for item in items if item.was_heavy),
             costs={item.name: item.microseconds for item in items if item.microseconds},
+        )
+        fused = fuse(
+            large.graph,
+            self._context,
+            heavy=large.heavy,
+            costs=large.costs,
             members_max=self._members_max,
         )
         if fused.graph is self._graph:

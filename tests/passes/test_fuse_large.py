@@ -38,7 +38,7 @@ def after(
     request = PassContext(
         fetches=tuple(OutputPort(t.op.name, t.slot) for t in fetches), kernels=registry(), **context
     )
-    return fuse_large(graph, request, names)[0]
+    return fuse_large(graph, request, names, {}).graph
 
 
 def programs(graph: Graph) -> list[str]:
@@ -113,6 +113,18 @@ def test_what_is_not_heavy_stays() -> None:
     changed = after(net.graph, [net.y], heavy=["relu", "sum"])
     assert programs(changed) == ["BiasAdd -> Relu"]
     net.check(changed)
+
+
+def test_what_takes_long_is_large_and_what_is_heavy_stays_heavy() -> None:
+    net = Net()
+    request = PassContext(fetches=(OutputPort("y", 0),), kernels=registry())
+    costs = {"product": 400.0, "sum": 40.0, "relu": 30.0, "y": 1.0}
+    found = fuse_large(net.graph, request, frozenset(), costs)
+    assert programs(found.graph) == ["MatMul -> BiasAdd -> Relu -> Mul -> Add"]
+    assert found.costs["y"] == 471.0
+    assert found.heavy == frozenset()
+    found = fuse_large(net.graph, request, frozenset({"product"}), costs)
+    assert found.heavy == {"product", "y"}
 
 
 def test_what_others_take_fetch_or_wait_for_stays() -> None:
