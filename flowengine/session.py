@@ -31,8 +31,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
-from flowengine.passes.partition import partition
-from flowengine.passes.pipeline import prepare
+from flowengine.passes.pipeline import cut, prepare
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble
 from flowengine.runtime.functions import FunctionTable
@@ -254,8 +253,15 @@ class Session:
         if len(self.devices) > 1 or self._settings.places:
             placement = self._placer(graph, context)
             if any(device != self.devices.default.name for device in placement.values()):
-                cut = partition(graph, context, placement, self.devices.incarnations)
-                return PartitionedPlan(cut, context, self.devices, self._kernels, functions)
+                parts = cut(
+                    graph,
+                    context,
+                    placement,
+                    self.devices.incarnations,
+                    schedules_receives=self._settings.schedule_receives,
+                    compressed_scopes=self._settings.compress_transfers,
+                )
+                return PartitionedPlan(parts, context, self.devices, self._kernels, functions)
         return TieredPlan(graph, context, self._kernels, functions)
 
     def _function_table(self) -> FunctionTable | None:

@@ -316,7 +316,7 @@ OPS: Final[dict[str, str]] = {
         OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
     """,
     "readers": """
-        FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
+        FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 LMDBReader
         ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
         ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
         ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2

@@ -1,8 +1,9 @@
 """Send and Recv: how a value gets from one partition of a step to another, through its rendezvous.
 
-They run whatever the deadness of their inputs and carry the dead bit, so the executor calls them in its own
+Both run whatever the deadness of their inputs and carry the dead bit, so the executor calls them in its own
 way: `send(value, is_dead, path)` and `receive(path, done)`, where `path` is the frames and iterations that
-the node runs in. Both ends compute the same key from their attributes and that path.
+the node runs in. Both ends compute the same key from their attributes and that path. Narrow
+and Widen stand before and behind them where a transfer is compressed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeAlias
 
-from flowengine.core.arrays import Value
+import numpy as np
+
+from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.kernels.context import KernelContext
@@ -67,6 +70,23 @@ def receive(
         path,
     )
     _rendezvous(ctx).receive(key, done)
+
+
+@kernel("_Narrow", fresh=True)
+def narrow(value: Value) -> Value:
+    """The upper 16 bits of each float32; what is not a number stays none."""
+    array = to_array(value)
+    upper = (array.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    lost = np.isnan(array) & ((upper & np.uint16(0x7F)) == 0)
+    if lost.any():
+        upper = np.where(lost, upper | np.uint16(0x40), upper)
+    return upper
+
+
+@kernel("_Widen", fresh=True)
+def widen(upper: Value) -> Value:
+    """float32 with these upper 16 bits, and zeros below."""
+    return (to_array(upper).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _rendezvous(ctx: KernelContext) -> Rendezvous:

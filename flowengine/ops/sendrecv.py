@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import unchanged
 
 define(
     "_HostRecv",
@@ -56,3 +57,5 @@ define(
     ],
     is_stateful=True,
 )
+define("_Narrow", inputs=["tensor: float"], outputs=["upper: uint16"], shape=unchanged)
+define("_Widen", inputs=["upper: uint16"], outputs=["tensor: float"], shape=unchanged)

@@ -55,6 +55,7 @@ class Transfer:
     port    the tensor that is sent
     frame   the frame that it is sent in
     send, receive    names of the two nodes
+    is_compressed    whether it goes at half the size, with less precision
     """
 
     edge: str
@@ -65,6 +66,7 @@ class Transfer:
     frame: FramePath
     send: str
     receive: str
+    is_compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from flowengine.ir.graph import Graph
+from flowengine.passes.compress import compress_transfers
 from flowengine.passes.context import PassContext
 from flowengine.passes.cse import merge_common_subexpressions
 from flowengine.passes.fold import fold_constants
 from flowengine.passes.fold_batch_norm import fold_batch_norms
 from flowengine.passes.late_reads import read_late
+from flowengine.passes.partition import Partitioned, partition
 from flowengine.passes.prune import prune
+from flowengine.passes.schedule_recv import schedule_receives
 
 Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
 
@@ -48,3 +51,25 @@ def stages(graph: Graph, context: PassContext) -> Iterator[tuple[str, Graph]]:
 def prepare(graph: Graph, context: PassContext) -> Graph:
     """From a session's graph to what a plan is made of."""
     return [graph, *(made for _, made in stages(graph, context))][-1]
+
+
+def cut(
+    graph: Graph,
+    context: PassContext,
+    placement: Mapping[str, str],
+    incarnations: Mapping[str, int],
+    *,
+    schedules_receives: bool = True,
+    compressed_scopes: Sequence[str] = (),
+) -> Partitioned:
+    """From what `prepare` returned to one graph a device.
+
+    placement            {node: complete device name}
+    incarnations         {device: number of its present life}
+    compressed_scopes    name scopes whose float32 tensors may lose precision on their way
+    """
+    parts = partition(graph, context, placement, incarnations)
+    # While a Recv still gives its tensor to those who use it, and not to what widens it for them.
+    if schedules_receives:
+        parts = schedule_receives(parts, context)
+    return compress_transfers(parts, graph, compressed_scopes)

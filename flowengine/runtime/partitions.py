@@ -343,9 +343,12 @@ class _Step:
             device.name: None if self._ledger is None else device.ledger.peak for device in devices
         }
         if self._counted is not None:
-            metadata.transfers = {
-                f"{edge} -> {target}": count for (edge, target), count in self._counted.counts.items()
-            }
+            counts = self._counted.counts
+            metadata.transfers = {f"{edge} -> {target}": count for (edge, target), count in counts.items()}
+            # Half of the bytes are sent, so as many were saved.
+            metadata.bytes_saved = sum(
+                size for key, (_, size) in counts.items() if self._plan.transfers[key].is_compressed
+            )
 
 
 class _Counting:
