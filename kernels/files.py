@@ -90,14 +90,16 @@ async def matching_files(pattern: Value, *, ctx: KernelContext) -> Any:
     for path in paths:
         require_reading(ctx, path)
 
-    def match() -> list[bytes]:
-        return sorted({os.fsencode(found) for path in paths for found in _matching(path)})
-
     try:
-        found = await trio.to_thread.run_sync(match, abandon_on_cancel=True)
+        found = await trio.to_thread.run_sync(matching, paths, abandon_on_cancel=True)
     except OSError as error:
         raise translated(error, paths[0]) from error
     return strings_like(found, (len(found),))
+
+
+def matching(patterns: list[str]) -> list[bytes]:
+    """The files that match any of the patterns, sorted. May block."""
+    return sorted({os.fsencode(found) for pattern in patterns for found in _matching(pattern)})
 
 
 def _matching(pattern: str) -> list[str]:

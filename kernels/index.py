@@ -322,7 +322,7 @@ OPS: Final[dict[str, str]] = {
         ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2
         TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2
     """,
-    "files": """
-        MatchingFiles ReadFile WriteFile
+    "record_input": """
+        MatchingFiles ReadFile RecordInput WriteFile
     """,
 }

@@ -102,6 +102,7 @@ MODULES: Final = (
     "audio",
     "optional",
     "readers",
+    "record_input",
     "files",
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -15,6 +16,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.file_access import path_of, require_reading, translated
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.string_format import strings_like
+from flowengine.resources.lmdb import lmdb_records
 from flowengine.resources.names import resource_name
 from flowengine.resources.queue import Queue
 from flowengine.resources.reader import Opener, Reader
@@ -83,6 +85,12 @@ def tf_record_reader(
         return tf_records(source_of(file, compression, name), name)
 
     return _shared(ctx, node, container, shared_name, form)
+
+
+@kernel("LMDBReader", heavy=False)
+def lmdb_reader(*, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> Reader:
+    """A reader of the keys and values of LMDB environments, each a folder or a file."""
+    return _shared(ctx, node, container, shared_name, lmdb_records)
 
 
 def _fixed(
@@ -157,11 +165,13 @@ def _queue(handle: Any) -> Queue:
     raise InvalidArgumentError(f"the handle of a queue is wanted, not a {type(handle).__name__}")
 
 
-def _opener(ctx: KernelContext) -> Opener:
+def _opener(ctx: KernelContext, reader: Reader) -> Opener:
     def opened(name: bytes) -> BinaryIO:
         path = path_of(name)
         require_reading(ctx, path)
         try:
+            if reader.kind == "LMDBReader" and os.path.isdir(path):
+                path = os.path.join(path, "data.mdb")
             return open(path, "rb")
         except OSError as error:
             raise translated(error, path) from error
@@ -180,7 +190,8 @@ async def reader_read(reader: Any, queue: Any, *, ctx: KernelContext) -> Record:
     Raises OutOfRangeError where the queue is closed and empty, NotFoundError for a file that is not
     there, PermissionDeniedError where reading is forbidden, and DataLossError for a damaged file.
     """
-    record: Record = await _reader(reader).read(_queue(queue), _opener(ctx))
+    taker = _reader(reader)
+    record: Record = await taker.read(_queue(queue), _opener(ctx, taker))
     return record
 
 
@@ -206,7 +217,8 @@ async def reader_read_up_to(
     reader: Any, queue: Any, num_records: Any, *, ctx: KernelContext
 ) -> tuple[Value, Value]:
     """Keys and records (both string [n]), from 1 to `num_records` of one file. Raises as ReaderRead."""
-    return _columns(await _reader(reader).read(_queue(queue), _opener(ctx), _limit(num_records)))
+    taker = _reader(reader)
+    return _columns(await taker.read(_queue(queue), _opener(ctx, taker), _limit(num_records)))
 
 
 @kernel("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2", heavy=False)

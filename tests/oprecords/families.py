@@ -55,10 +55,11 @@ OTHER_FAMILIES: Final = {
         "their value is an object, not a tensor: tests/resources, tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
-        ["resource_variables", "session_tensors", "state"], "several steps show what the rest do: tests/kernels/test_state*.py"
+        ["resource_variables", "session_tensors", "state"],
+        "several steps show what the rest do: tests/kernels/test_state*.py",
     ),
     **dict.fromkeys(
-        ["checkpoint", "checkpoint_v1", "files", "printing", "readers", "remapping"],
+        ["checkpoint", "checkpoint_v1", "files", "printing", "readers", "record_input", "remapping"],
         "they touch files and streams: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(

@@ -1,0 +1,145 @@
+"""`Config.file_access`: each op that touches a file refuses to where it is not allowed."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowengine as fe
+from flowengine.core.errors import PermissionDeniedError
+from flowengine.kernels.index import OPS
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+
+Build = Callable[[fe.Graph, str], Any]
+
+
+def strings(graph: fe.Graph, *values: str) -> Any:
+    return graph.constant(list(values), "string")
+
+
+def record_of(reader: str, take: str = "ReaderReadV2", **attrs: Any) -> Build:
+    def build(graph: fe.Graph, path: str) -> Any:
+        newer = take.endswith("V2")
+        make = getattr(graph.ops, "FIFOQueueV2" if newer else "FIFOQueue")
+        queue = make(component_types=["string"])
+        enqueue = getattr(graph.ops, "QueueEnqueueV2" if newer else "QueueEnqueue")
+        with graph.control_dependencies([enqueue(queue, [graph.constant(path, "string")])]):
+            handle = getattr(graph.ops, reader)(**attrs)
+            count = [graph.constant(5, "int64")] if "UpTo" in take else []
+            return getattr(graph.ops, take)(handle, queue, *count)[1]
+
+    return build
+
+
+def table(version: str) -> Build:
+    def build(graph: fe.Graph, path: str) -> Any:
+        handle = getattr(graph.ops, f"HashTable{version}")(key_dtype="string", value_dtype="int64")
+        make = getattr(graph.ops, f"InitializeTableFromTextFile{version}")
+        return make(handle, path, key_index=-2, value_index=-1)
+
+    return build
+
+
+def vocabulary(graph: fe.Graph, path: str) -> Any:
+    make = graph.ops.GenerateVocabRemapping
+    return make(path, path, new_vocab_offset=0, num_new_vocab=2).remapping
+
+
+def matrix(graph: fe.Graph, path: str) -> Any:
+    rows = graph.constant([0], "int64")
+    nothing = graph.constant([], "int64"), graph.constant([], "float32")
+    return graph.ops.LoadAndRemapMatrix(path, "name", rows, *nothing, num_rows=1, num_cols=1)
+
+
+#: What reads, by the name of the op; a variant of the node follows a colon.
+READING: dict[str, Build] = {
+    "ReadFile": lambda g, p: g.ops.ReadFile(p),
+    "MatchingFiles": lambda g, p: g.ops.MatchingFiles(p),
+    "WholeFileReader": record_of("WholeFileReader", "ReaderRead"),
+    "WholeFileReaderV2": record_of("WholeFileReaderV2"),
+    "TextLineReader": record_of("TextLineReader", "ReaderReadUpTo"),
+    "TextLineReaderV2": record_of("TextLineReaderV2", "ReaderReadUpToV2"),
+    "TFRecordReader": record_of("TFRecordReader", "ReaderRead"),
+    "TFRecordReaderV2": record_of("TFRecordReaderV2"),
+    "FixedLengthRecordReader": record_of("FixedLengthRecordReader", "ReaderRead", record_bytes=1),
+    "FixedLengthRecordReaderV2": record_of("FixedLengthRecordReaderV2", record_bytes=1),
+    "LMDBReader": record_of("LMDBReader", "ReaderRead"),
+    "RecordInput": lambda g, p: g.ops.RecordInput(file_pattern=p, batch_size=1),
+    "InitializeTableFromTextFile": table(""),
+    "InitializeTableFromTextFileV2": table("V2"),
+    "GenerateVocabRemapping": vocabulary,
+    "LoadAndRemapMatrix": matrix,
+    "RestoreV2": lambda g, p: g.ops.RestoreV2(p, strings(g, "x"), strings(g, ""), dtypes=["float32"])[0],
+    "Restore": lambda g, p: g.ops.Restore(p, "x", dt="float32"),
+    "RestoreSlice": lambda g, p: g.ops.RestoreSlice(p, "x", "", dt="float32"),
+}
+WRITING: dict[str, Build] = {
+    "WriteFile": lambda g, p: g.ops.WriteFile(p, "contents"),
+    "SaveV2": lambda g, p: g.ops.SaveV2(p, strings(g, "x"), strings(g, ""), [g.constant(1.0)]),
+    "Save": lambda g, p: g.ops.Save(p, strings(g, "x"), [g.constant(1.0)]),
+    "SaveSlices": lambda g, p: g.ops.SaveSlices(p, strings(g, "x"), strings(g, ""), [g.constant(1.0)]),
+    "MergeV2Checkpoints": lambda g, p: g.ops.MergeV2Checkpoints(strings(g, p), p),
+}
+
+#: Ops of modules that touch files which do not themselves: they name, count, or only hold.
+HARMLESS = {
+    *("IdentityReader", "IdentityReaderV2", "ShardedFilename", "ShardedFilespec"),
+    *("ReaderRead", "ReaderReadV2", "ReaderReadUpTo", "ReaderReadUpToV2"),  # with each reader above
+    *("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2", "ReaderReset", "ReaderResetV2"),
+    *("ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2"),
+    *("ReaderSerializeState", "ReaderSerializeStateV2", "ReaderRestoreState", "ReaderRestoreStateV2"),
+    *("Print", "PrintV2", "Timestamp"),  # PrintV2 writes to a file by name: tests/kernels/test_printing.py
+}
+
+
+async def refused(build: Build, path: Path, access: str) -> None:
+    graph = fe.Graph()
+    fetch = build(graph, str(path))
+    with pytest.raises(PermissionDeniedError, match=f"not allowed: Config.file_access='{access}'"):
+        async with fe.Session(graph, config=fe.Config(file_access=access)) as session:
+            await session.run(fetch)
+
+
+@pytest.mark.parametrize("op", sorted(READING))
+async def test_nothing_is_read_where_nothing_is_allowed(op: str, tmp_path: Path) -> None:
+    if not any(op in ops.split() for ops in OPS.values()):
+        pytest.skip(f"{op} has no kernel")
+    path = tmp_path / "file"
+    path.write_text("contents\n")
+    await refused(READING[op], path, "none")
+
+
+@pytest.mark.parametrize("access", ["none", "read"])
+@pytest.mark.parametrize("op", sorted(WRITING))
+async def test_nothing_is_written_where_that_is_not_allowed(op: str, access: str, tmp_path: Path) -> None:
+    await refused(WRITING[op], tmp_path / "new" / "file", access)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_reading_is_enough_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("contents")
+    graph = fe.Graph()
+    async with fe.Session(graph, config=fe.Config(file_access="read")) as session:
+        assert await session.run(READING["WholeFileReaderV2"](graph, str(path))) == b"contents"
+
+
+def test_every_op_that_touches_files_is_told_here() -> None:
+    """A kernel module that imports what checks access, or opens files, has all of its ops above."""
+    touching = set()
+    for path in KERNELS.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            imports = isinstance(node, ast.ImportFrom) and str(node.module).endswith(".file_access")
+            opens = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open"
+            if imports or opens:
+                touching.add(path.stem)
+    ops = {op for module in touching & OPS.keys() for op in OPS[module].split()}
+    assert ops - HARMLESS - READING.keys() - WRITING.keys() == set()
+    assert {"readers", "files"} <= touching

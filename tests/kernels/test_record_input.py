@@ -1,0 +1,52 @@
+"""RecordInput: every record once an epoch, in an order that the seed decides."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+import flowengine as fe
+from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
+
+
+def write(path: Path, records: list[bytes]) -> None:
+    with path.open("wb") as file:
+        for data in records:
+            length = struct.pack("<Q", len(data))
+            file.write(length + struct.pack("<I", mask(crc32c(length))))
+            file.write(data + struct.pack("<I", mask(crc32c(data))))
+
+
+async def drawn(pattern: Path, steps: int, batch: int, seed: int = 1, buffer: int = 4) -> list[bytes]:
+    graph = fe.Graph()
+    records = graph.ops.RecordInput(
+        file_pattern=str(pattern), file_random_seed=seed, file_buffer_size=buffer, batch_size=batch
+    )
+    async with fe.Session(graph) as session:
+        return [record for _ in range(steps) for record in await session.run(records)]
+
+
+async def test_each_record_comes_once_an_epoch(tmp_path: Path) -> None:
+    records = [b"%d" % i for i in range(20)]
+    write(tmp_path / "a", records[:13])
+    write(tmp_path / "b", records[13:])
+    found = await drawn(tmp_path / "*", 12, 5)
+    epochs = [found[at : at + 20] for at in range(0, 60, 20)]
+    assert all(sorted(epoch) == sorted(records) for epoch in epochs)
+    assert epochs[0] != epochs[1]
+    assert await drawn(tmp_path / "*", 12, 5) == found
+    assert await drawn(tmp_path / "*", 12, 5, seed=2) != found
+
+
+async def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="Found no files"):
+        await drawn(tmp_path / "*", 1, 1)
+    write(tmp_path / "empty", [])
+    with pytest.raises(InvalidArgumentError, match="hold no record"):
+        await drawn(tmp_path / "*", 1, 1)
+    (tmp_path / "bad").write_bytes(b"not a record, by far")
+    with pytest.raises(DataLossError, match="bad, record at offset 0"):
+        await drawn(tmp_path / "bad", 1, 1)
