@@ -44,6 +44,7 @@ from flowengine.kernels.onednn.program import (
     SRC,
     WEIGHTS,
     Program,
+    dense_array,
     prepared,
     required,
 )
@@ -290,6 +291,7 @@ class Forward:
         alone: bool,
     ) -> None:
         self._product = None if bias or activation else _as_product(sliding, x, w)
+        self._packed: Packed | None = None
         if self._product is not None:
             return
         layer = Layer(sliding, x, w)
@@ -299,7 +301,6 @@ class Forward:
         what = layer.forward(_FORWARD, vector, attrs)
         self.shape = layer.output
         wanted = what.memory(QUERY_WEIGHTS)
-        self._packed = None
         if not library.equal(wanted.value, layer.filters.value):
             self._packed = Packed(library, layer.filters, wanted, layer.attributes)
         self._program = self._run_of(Program(library, alone), layer, what, layer.filters, vector)
@@ -317,6 +318,10 @@ class Forward:
             arguments[BIAS] = program.outside(vector)
         _finish(program, what, arguments, DST, layer.results, what.memory(QUERY_DST), attrs)
         return program
+
+    def kept(self) -> int:
+        """How many constant filters are kept in the primitive's order."""
+        return 0 if self._packed is None else len(self._packed)
 
     def __call__(self, x: Array, w: Array, *bias: Array) -> Array:
         if self._product is not None:
@@ -448,9 +453,7 @@ def conv2d(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         layer = forward(sliding, x.shape, filters.shape, False, None)
         if layer is None:
             return otherwise(x, filters)
-        if not x.flags.c_contiguous:
-            x = np.ascontiguousarray(x)
-        return layer(x, filters)
+        return layer(dense_array(x), dense_array(filters))
 
     return compute
 
@@ -467,9 +470,7 @@ def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Ca
         layer = input_gradient(sliding, tuple(input_sizes.tolist()), filters.shape)
         if layer is None or gradient.shape != layer.expected:
             return otherwise(input_sizes, filters, gradient)
-        if not gradient.flags.c_contiguous:
-            gradient = np.ascontiguousarray(gradient)
-        return layer(filters, gradient)
+        return layer(dense_array(filters), dense_array(gradient))
 
     return compute
 
@@ -486,10 +487,6 @@ def filter_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> C
         layer = filter_gradient(sliding, x.shape, tuple(filter_sizes.tolist()))
         if layer is None or gradient.shape != layer.expected:
             return otherwise(x, filter_sizes, gradient)
-        if not x.flags.c_contiguous:
-            x = np.ascontiguousarray(x)
-        if not gradient.flags.c_contiguous:
-            gradient = np.ascontiguousarray(gradient)
-        return layer(x, gradient)
+        return layer(dense_array(x), dense_array(gradient))
 
     return compute

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.convolution import (
@@ -15,6 +13,7 @@ from flowengine.kernels.onednn.convolution import (
     forward,
     input_gradient_kernel,
 )
+from flowengine.kernels.onednn.program import dense_array
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 
 #: Multiplications and additions of one core in a microsecond.
@@ -37,9 +36,7 @@ def depthwise(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         layer = forward(sliding, x.shape, filters.shape, False, None)
         if layer is None:
             return otherwise(x, filters)
-        if not x.flags.c_contiguous:
-            x = np.ascontiguousarray(x)
-        return layer(x, filters)
+        return layer(dense_array(x), dense_array(filters))
 
     return compute
 

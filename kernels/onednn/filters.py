@@ -48,3 +48,6 @@ class Packed:
         kept = self._kept
         self._kept[key] = (weakref.ref(filters, lambda _: kept.pop(key, None)), owner, where)
         return where
+
+    def __len__(self) -> int:
+        return len(self._kept)

@@ -25,6 +25,7 @@ from flowengine.kernels.onednn.program import (
     VARIANCE,
     WORKSPACE,
     Program,
+    dense_array,
     prepared,
     required,
 )
@@ -42,7 +43,8 @@ _ELEMENTS: Final = 5_000.0
 #: A mean of so many times the deviation, squared: the last bit of the mean then shows in what is centred by
 #: it, and the NumPy kernel rounds that bit as TensorFlow does.
 _FAR: Final = np.float32(1e4)
-#: Elements of a response norm that one core does in a microsecond, and the channels that it computes at once: others it is slow at.
+#: Elements of a response norm that one core does in a microsecond, and the channels that it computes at
+#: once: with others it is slow.
 _RESPONSES: Final = 1_500.0
 _LANES: Final = 16
 
@@ -163,10 +165,6 @@ def _vectors(shape: tuple[int, ...], *vectors: Array) -> bool:
     return all(v.shape == shape and v.dtype == np.float32 and v.flags.c_contiguous for v in vectors)
 
 
-def _dense(x: Array) -> Array:
-    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
-
-
 @serves("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", types=FLOAT32)
 def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
@@ -182,13 +180,13 @@ def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
                 return otherwise(x, scale, offset, mean, variance)
             own: Array = np.empty(layer.channels, np.float32)
             biased: Array = np.empty(layer.channels, np.float32)
-            y = layer(_dense(x), scale, offset, own, biased)
+            y = layer(dense_array(x), scale, offset, own, biased)
             if (own * own > _FAR * (biased + layer.epsilon)).any():
                 return otherwise(x, scale, offset, mean, variance)
             return (y, own, biased * layer.correction, own.copy(), biased, *reserved)
         if not _vectors(layer.channels, mean, variance):
             return otherwise(x, scale, offset, mean, variance)
-        y = layer(_dense(x), scale, offset, mean, variance)
+        y = layer(dense_array(x), scale, offset, mean, variance)
         return (y, mean.copy(), variance.copy(), mean.copy(), variance.copy(), *reserved)
 
     return compute
@@ -204,7 +202,7 @@ def fused_batch_norm_grad(node: Node, otherwise: Callable[..., Any]) -> Callable
         layer = batch_norm_gradient(x.shape, data_format, training, epsilon)
         if layer is None or gradient.shape != x.shape or not _vectors(layer.channels, scale, mean, variance):
             return otherwise(gradient, x, scale, mean, variance, *more)
-        return (*layer(_dense(gradient), _dense(x), scale, mean, variance), *nothing)
+        return (*layer(dense_array(gradient), dense_array(x), scale, mean, variance), *nothing)
 
     return compute
 
@@ -334,7 +332,7 @@ def lrn(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
     def compute(x: Array) -> Any:
         layer = response_norm(x.shape, *parameters)
-        return layer(_dense(x)) if layer is not None else otherwise(x)
+        return layer(dense_array(x)) if layer is not None else otherwise(x)
 
     return compute
 
@@ -347,6 +345,6 @@ def lrn_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         layer = response_norm_gradient(x.shape, *parameters)
         if layer is None or not gradient.shape == x.shape == y.shape:
             return otherwise(gradient, x, y)
-        return layer(_dense(gradient), _dense(x))
+        return layer(dense_array(gradient), dense_array(x))
 
     return compute

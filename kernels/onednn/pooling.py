@@ -32,6 +32,7 @@ from flowengine.kernels.onednn.program import (
     SRC,
     WORKSPACE,
     Program,
+    dense_array,
     prepared,
     required,
 )
@@ -206,17 +207,13 @@ max_gradient: Final = prepared(MaxGradient, _work)
 mean_gradient: Final = prepared(MeanGradient, _work)
 
 
-def _dense(x: Array) -> Array:
-    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
-
-
 def _forward_kernel(algorithm: int) -> Callable[[Node, Callable[..., Any]], Callable[..., Any]]:
     def make(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         pooling = Pooling.of(node)
 
         def compute(x: Array) -> Any:
             layer = forward(pooling, x.shape, algorithm)
-            return layer(_dense(x)) if layer is not None else otherwise(x)
+            return layer(dense_array(x)) if layer is not None else otherwise(x)
 
         return compute
 
@@ -234,7 +231,7 @@ def max_pool_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]
         if ksize.shape == strides.shape == (4,):
             pooling = Pooling.of(node, ksize.tolist(), strides.tolist())
             layer = forward(pooling, x.shape, _MAX)
-        return layer(_dense(x)) if layer is not None else otherwise(x, ksize, strides)
+        return layer(dense_array(x)) if layer is not None else otherwise(x, ksize, strides)
 
     return compute
 
@@ -252,7 +249,7 @@ def max_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., An
         layer = max_gradient(pooling, x.shape)
         if layer is None or not (y.shape == gradient.shape == layer.expected and _is_plain(x, y)):
             return otherwise(x, y, gradient)
-        return layer(_dense(x), _dense(gradient))
+        return layer(dense_array(x), dense_array(gradient))
 
     return compute
 
@@ -265,7 +262,7 @@ def max_pool_grad_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
             layer = max_gradient(Pooling.of(node, ksize.tolist(), strides.tolist()), x.shape)
         if layer is None or not (y.shape == gradient.shape == layer.expected and _is_plain(x, y)):
             return otherwise(x, y, gradient, ksize, strides)
-        return layer(_dense(x), _dense(gradient))
+        return layer(dense_array(x), dense_array(gradient))
 
     return compute
 
@@ -278,6 +275,6 @@ def avg_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., An
         layer = mean_gradient(pooling, tuple(sizes.tolist())) if sizes.ndim == 1 else None
         if layer is None or gradient.shape != layer.expected:
             return otherwise(sizes, gradient)
-        return layer(_dense(gradient))
+        return layer(dense_array(gradient))
 
     return compute

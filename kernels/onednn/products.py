@@ -23,6 +23,7 @@ from flowengine.kernels.onednn.program import (
     SRC,
     WEIGHTS,
     Program,
+    dense_array,
     prepared,
     required,
 )
@@ -171,10 +172,6 @@ def batch_mat_mul(node: Node, otherwise: Callable[..., Any]) -> Callable[..., An
         layer = batch_product(x.shape, y.shape, adj_x, adj_y)
         if layer is None:
             return otherwise(x, y)
-        if not x.flags.c_contiguous:
-            x = np.ascontiguousarray(x)
-        if not y.flags.c_contiguous:
-            y = np.ascontiguousarray(y)
-        return layer(x, y)
+        return layer(dense_array(x), dense_array(y))
 
     return compute

@@ -17,6 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from flowengine.core.arrays import Array
 from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn import library as loading
 from flowengine.kernels.onednn.library import Library, LibraryError, address
@@ -188,6 +189,11 @@ class Program:
             library.together(threads)
         self._frames.append(frame)
         del own
+
+
+def dense_array(array: Array) -> Array:
+    """The array, or a C-contiguous copy of it: what has an address to give."""
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 _caches: Final[list[Callable[[], None]]] = []
