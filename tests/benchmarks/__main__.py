@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.benchmarks import startup
+from tests.benchmarks import planning, report, startup
 from tests.benchmarks.engines import Engine
 from tests.benchmarks.workloads import WORKLOADS, Workload, lanes, zoo
 
@@ -75,7 +75,10 @@ def line(result: dict[str, Any], part: str = "step") -> str:
     if len(seconds) == 1:
         return text + "   (absolute)"
     ratio = seconds[0] / seconds[1]
-    text += f"{in_words(seconds[1]):>11}{ratio:>9.3f}"
+    if result.get("is_mean"):
+        text = f"{result['name']:<60}{ratio:>9.3f}"
+    else:
+        text += f"{in_words(seconds[1]):>11}{ratio:>9.3f}"
     if part == "step":
         for name in ("limit", "budget"):
             bound = result[name]
@@ -96,6 +99,7 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=15, help="how often each engine has its turn")
     parser.add_argument("--json", metavar="FILE", help="write the seconds there")
+    parser.add_argument("--markdown", metavar="FILE", help="write a table there")
     parser.add_argument(
         "--explain", action="store_true", help="print what each is expected to cost, and stop"
     )
@@ -118,14 +122,46 @@ def main() -> int:
             parts = ("step", "load", "first") if work.name == "lanes" else ("step",)
             for part in parts:
                 print(line(result, part), flush=True)
+    results += derived_results(results)
     results += startup_results(options.names, options.tensorflow, options.rounds)
+    if options.markdown:
+        names = [engine.name for engine in engines]
+        Path(options.markdown).write_text(report.markdown(results, names), encoding="utf-8")
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1), encoding="utf-8")
     return 0
 
 
+def derived_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines that are made of others: load and first step together, the mean over the whole graphs."""
+    derived = []
+    for result in results:
+        if result["name"] == "lanes" and "load" in result:
+            seconds = [a + b for a, b in zip(result["load"], result["first"], strict=True)]
+            derived.append(
+                {"name": "lanes, load to first step", "step": seconds, "limit": 1 / 5, "budget": 1 / 5}
+            )
+    mean = report.geometric_mean(results)
+    if mean is not None:
+        derived.append(mean)
+    for result in derived:
+        print(line(result))
+    return derived
+
+
 def startup_results(names: Sequence[str], tensorflow: str | None, rounds: int) -> list[dict[str, Any]]:
     results = []
+    if not names or any(word in "planning" for word in names):
+        large, small = planning.flatness()
+        results.append(
+            {
+                "name": "planning a node, of 100,000 to 1,000",
+                "step": [large, small],
+                "limit": planning.LIMIT,
+                "budget": planning.LIMIT,
+            }
+        )
+        print(line(results[-1]))
     if not names or any(word in "import" for word in names):
         ours, numpys = startup.import_ratio(rounds)
         results.append({"name": "import, to NumPy's", "step": [ours, numpys], "limit": 1.3, "budget": 1.3})

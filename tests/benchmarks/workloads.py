@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def workload(**settings: Any) -> Callable[[Build], Build]:
     return register
 
 
-@workload(limit=1 / 5, budget=1 / 10, repeats=200)
+@workload(limit=1 / 10, budget=1 / 10, repeats=200)
 def one_op_run(g: fe.Graph) -> Mapping[str, Any]:
     """6 us for the trio step and its checkpoint, some 5 us for feed, fetch and one item, where
     TensorFlow takes 170 us: 1/15 to 1/10."""
@@ -110,7 +110,7 @@ def one_op_run(g: fe.Graph) -> Mapping[str, Any]:
     return {"run": Run({"x:0": np.float32(2)}, ["y:0"])}
 
 
-@workload(budget=1 / 3, repeats=200, callable=True)
+@workload(limit=1 / 3, budget=1 / 3, repeats=200, callable=True)
 def one_op_callable(g: fe.Graph) -> Mapping[str, Any]:
     """TensorFlow's own callable skips most of its Python and takes about 30 us; ours saves looking up the
     plan and takes about 9: 1/3."""
@@ -118,11 +118,11 @@ def one_op_callable(g: fe.Graph) -> Mapping[str, Any]:
     return {"run": Run({"x:0": np.float32(2)}, ["y:0"])}
 
 
-@workload(limit=2.5, budget=1.0, repeats=20)
+@workload(limit=1.0, budget=1.0, repeats=20)
 def chain_of_1000_ops(g: fe.Graph) -> Mapping[str, Any]:
-    """1,000 nodes at 0.4 us and 1,000 NumPy calls at 0.4 us make 0.8 ms; TensorFlow needs 170 us and
-    1,000 times 0.3 us: about 1.8 while interpreted. Tanh and Mul take turns, since TensorFlow's optimiser
-    makes one op of a row of unary ones."""
+    """1,000 calls of NumPy in a compiled region, each into the buffer of its operand, are 0.22 ms;
+    TensorFlow needs 170 us and 1,000 times 0.3 us: 0.6. Tanh and Mul take turns, since TensorFlow's
+    optimiser makes one op of a row of unary ones."""
     x = g.placeholder("float32", [4], name="x")
     y = x
     for _ in range(500):
@@ -133,8 +133,8 @@ def chain_of_1000_ops(g: fe.Graph) -> Mapping[str, Any]:
 
 @workload(repeats=20)
 def chain_of_1000_tanh(g: fe.Graph) -> Mapping[str, Any]:
-    """As above, but TensorFlow 2 runs the whole chain as a single op and needs no more than for one: about
-    5. Only a compiled region can come near."""
+    """As above, but TensorFlow 2 runs the whole chain as a single op, 50 us, so that 170 us of a run are
+    what it takes: 0.21 ms of NumPy's calls come near, 0.9 to 1.2."""
     x = g.placeholder("float32", [4], name="x")
     for _ in range(1000):
         x = g.ops.Tanh(x)
@@ -142,10 +142,10 @@ def chain_of_1000_tanh(g: fe.Graph) -> Mapping[str, Any]:
     return {"run": Run({"x:0": np.linspace(-1, 1, 4, dtype=np.float32)}, ["y:0"])}
 
 
-@workload(budget=0.3, repeats=20)
+@workload(limit=0.3, budget=0.3, repeats=20)
 def chain_of_scalar_adds(g: fe.Graph) -> Mapping[str, Any]:
-    """1,000 nodes at 0.4 us and as many additions of NumPy scalars at 0.05 us make 0.5 ms: about 1 while
-    interpreted, 0.3 once additions are written into compiled regions."""
+    """1,000 additions of NumPy scalars at 0.04 us, written as operators into compiled regions, and 12 us
+    for the run, where TensorFlow takes 170 us and 0.3 us an addition: 0.12."""
     x = g.placeholder("float32", [], name="x")
     y = x
     for _ in range(1000):
@@ -199,7 +199,17 @@ def nested_while_of_100_times_100(g: fe.Graph) -> Mapping[str, Any]:
     return {"run": Run({"n:0": np.int32(100)}, ["y:0"])}
 
 
-@workload(budget=0.7, repeats=20)
+@workload(limit=1.0, budget=1.0, repeats=20)
+def thousand_parallel_ops(g: fe.Graph) -> Mapping[str, Any]:
+    """500 additions and as many tanh that do not wait for each other, summed up at the end: 1,000 calls of
+    0.25 us and 500 additions of the sum, where TensorFlow hands out 1,000 nodes to its threads: 0.8."""
+    x = g.placeholder("float32", [4], name="x")
+    lanes = [g.ops.Tanh(g.ops.Add(x, float(i) / 500)) for i in range(500)]
+    g.ops.AddN(lanes, name="y")
+    return {"run": Run({"x:0": np.linspace(-1, 1, 4, dtype=np.float32)}, ["y:0"])}
+
+
+@workload(limit=0.7, budget=0.7, repeats=20)
 def perceptron_training_step(g: fe.Graph) -> Mapping[str, Any]:
     """Two products forward and three back over a batch of 100 (784-100-10) are 47 MFlop, 0.4 ms on one
     core in either engine; 30 nodes at 0.5 us are nothing against TensorFlow's 170 us a run: 0.7."""
@@ -272,9 +282,37 @@ def lanes() -> Workload | None:
         path.read_bytes(),
         run,
         repeats=2,
+        limit=1.0,
         budget=1.0,
         expectation=" ".join((lanes.__doc__ or "").split()),
     )
+
+
+#: Graphs of which most of a step is convolutions or products of large matrices: other benchmarks' business.
+MOSTLY_LIBRARY: Final = frozenset(
+    {
+        "alexnet_train",
+        "googlenet_infer",
+        "googlenet_train",
+        "mobilenet_seg_infer",
+        "tp_speech_commands",
+        "tp_ssdlite_mobilenet_v2_coco",
+        "tp_xla_lstm_layer",
+    }
+)
+#: What single graphs must keep to; the others of small kernels to `ZOO_LIMIT`, and all of them in the
+#: geometric mean to `ZOO_MEAN_LIMIT`.
+ZOO_LIMITS: Final = {
+    "cond_in_while_grad": 1.0,
+    "lstm_lm_full": 1.0,
+    "mnist_mlp_fig1": 0.7,
+    "nested_while_grad": 1.0,
+    "tp_charrnn_lstm": 1.0,
+    "tp_t2onnx_lstm": 1.0,
+    "whitepaper_fig1": 0.7,
+}
+ZOO_LIMIT: Final = 1.3
+ZOO_MEAN_LIMIT: Final = 0.8
 
 
 def zoo() -> Iterator[Workload]:
@@ -301,6 +339,7 @@ def zoo() -> Iterator[Workload]:
             recorded(timing["run"]),
             [recorded(index) for index in timing["setup"]],
             repeats=5,
+            limit=None if case["id"] in MOSTLY_LIBRARY else ZOO_LIMITS.get(case["id"], ZOO_LIMIT),
             folder=path.parent,
             expectation=" ".join((zoo.__doc__ or "").split()),
         )
