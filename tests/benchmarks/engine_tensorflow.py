@@ -82,6 +82,9 @@ def main() -> None:
                 answer = {"load": prepared.loading, "first": prepared.first}
             except Exception as error:
                 answer = {"error": f"{type(error).__name__}: {error}"}
+        elif asked["what"] == "value":
+            assert prepared is not None
+            answer = float(np.mean(prepared.step()[0]))
         else:
             answer = []
             assert prepared is not None
