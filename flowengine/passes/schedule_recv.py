@@ -53,7 +53,8 @@ def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
     followers = _followers(graph, consumers)
     added: dict[str, str] = {}
     for name in consumers:
-        waited = _waited_for(graph, name, followers[name], frames, levels)
+        own = {node.name for node in consumers[name]}
+        waited = _waited_for(graph, name, own, followers[name], frames, levels)
         if waited is not None:
             added[name] = waited
     if not added:
@@ -100,11 +101,12 @@ def _levels(graph: Graph) -> dict[str, int]:
 def _waited_for(
     graph: Graph,
     receive: str,
+    own: set[str],
     followers: Sequence[Node],
     frames: Mapping[str, FramePath],
     levels: Mapping[str, int],
 ) -> str | None:
-    """The latest node that a Recv may wait for, or None."""
+    """The latest node that a Recv may wait for, or None: none of those that take `own` tensor from it."""
     frame = frames.get(receive)
     if not followers or frame is None or any(n.op in MERGE_OPS or n.name not in levels for n in followers):
         return None
@@ -121,6 +123,7 @@ def _waited_for(
         if (
             levels[name] > (0 if best is None else levels[best])
             and levels[name] <= bound
+            and name not in own
             and node.op not in _TRANSFERS
             and name in frames
             and output_frame(node, frames[name]) == frame
