@@ -72,9 +72,20 @@ class ClusterSession:
         self.prepared: dict[int, _Prepared] = {}
         self.placer: Placer | None = None
         self.running: set[trio.CancelScope] = set()
-        self.is_closed = False
+        self._idle = trio.lowlevel.ParkingLot()
         self.graph = graph
         self.requests = Requests(graph)
+
+    def step_ended(self, scope: trio.CancelScope) -> None:
+        """One of the session's steps is over."""
+        self.running.discard(scope)
+        if not self.running:
+            self._idle.unpark_all()
+
+    async def wait_idle(self) -> None:
+        """Wait until no step of the session runs."""
+        while self.running:
+            await self._idle.park()
 
     def replace_graph(self, graph: Graph) -> None:
         """Run a grown graph from now on; what was prepared keeps what it has."""
@@ -134,7 +145,6 @@ class Master:
 
     def close_session(self, session: ClusterSession) -> None:
         """End a session's steps with CancelledError and have the workers forget its graphs."""
-        session.is_closed = True
         self._sessions.pop(session.number, None)
         for scope in tuple(session.running):
             scope.cancel()
@@ -267,7 +277,7 @@ class Master:
                     raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
                 return step.results(), step.metadata
             finally:
-                session.running.discard(scope)
+                session.step_ended(scope)
                 self._steps_running -= 1
                 if not self._steps_running:
                     self._idle.unpark_all()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -26,6 +27,7 @@ from flowengine.core.errors import (
     CancelledError,
     FailedPreconditionError,
     InvalidArgumentError,
+    OpError,
     UnauthenticatedError,
 )
 from flowengine.ir.graph import Graph
@@ -34,6 +36,8 @@ from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
 
 _QUERY: Final = frozenset({"cluster", "key_file"})
+#: What a master may take to close a session before the connection is closed on it.
+_CLOSE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +245,9 @@ class RemoteSession:
         if link is None:
             return
         with trio.CancelScope(shield=True):
+            # Closed there first, so that steps under way end as steps of a closed session do.
+            with trio.move_on_after(_CLOSE_SECONDS), suppress(OpError):
+                await link.peer.call(m.CLOSE_SESSION, m.SessionNumber(link.session).to_wire())
             await link.peer.aclose("the session was closed")
         link.scope.cancel()
 

@@ -269,9 +269,11 @@ class Server:
         )
         return Reply(metadata, values)
 
-    def _close_session(self, request: Request) -> None:
+    async def _close_session(self, request: Request) -> None:
         message = m.SessionNumber.from_wire(request.arguments)
-        self.master.close_session(self._session(request, message.session))
+        session = self._session(request, message.session)
+        self.master.close_session(session)
+        await session.wait_idle()
 
     async def _reset(self, request: Request) -> None:
         message = m.Reset.from_wire(request.arguments)

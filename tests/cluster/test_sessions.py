@@ -170,7 +170,7 @@ async def test_a_client_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
         session = fe.Session(g, target=server.target + query)
 
         async def wait() -> None:
-            with pytest.raises(fe.errors.OpError):
+            with pytest.raises(fe.errors.CancelledError, match="closed"):
                 await session.run("get:0")
 
         async with trio.open_nursery() as nursery:

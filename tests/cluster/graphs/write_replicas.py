@@ -11,6 +11,7 @@ them: parameters on a PS task, a tower on each worker.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
@@ -18,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RATE = 0.1
 
 
-def parameters():
+def parameters() -> Any:
     with tf.device("/job:ps/task:0"):
         tables = []
         for name, shape in (("W", (784, 100)), ("b", (100,)), ("V", (100, 10)), ("c", (10,))):
@@ -33,7 +34,7 @@ def parameters():
     return tables, step
 
 
-def loss_of(tables, number):
+def loss_of(tables: Any, number: int) -> Any:
     w, b, v, c = tables
     x = tf.placeholder(tf.float32, (None, 784), name=f"x{number}")
     labels = tf.placeholder(tf.int64, (None,), name=f"labels{number}")
@@ -44,13 +45,13 @@ def loss_of(tables, number):
     )
 
 
-def write(name):
+def write(name: str) -> None:
     graph_def = tf.get_default_graph().as_graph_def()
     with open(os.path.join(HERE, name), "wb") as file:
         file.write(graph_def.SerializeToString(deterministic=True))
 
 
-def synchronous():
+def synchronous() -> None:
     tables, step = parameters()
     towers = []
     for number in range(2):
@@ -66,7 +67,7 @@ def synchronous():
     write("synchronous.pb")
 
 
-def asynchronous():
+def asynchronous() -> None:
     tables, step = parameters()
     with tf.device("/job:worker/task:0"):
         gradients = tf.gradients(loss_of(tables, 0), tables)
