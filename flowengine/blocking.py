@@ -10,14 +10,16 @@ their steps run concurrently.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 from flowengine.core.config import Config, RunMetadata, RunOptions
-from flowengine.core.errors import FailedPreconditionError
+from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.ir.graph import Graph
-from flowengine.portal import Portal
+from flowengine.portal import Call, Portal
 from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session
 
@@ -110,4 +112,66 @@ class Session:
         self.close()
 
 
-__all__ = ["Session"]
+class QueueRunners:
+    """`flowengine.train.QueueRunners` behind a plain `with`: a session's queues are filled meanwhile.
+
+        with fe.blocking.Session(graph) as session, fe.blocking.QueueRunners(session) as runners:
+            while not runners.should_stop():
+                session.run("train")
+
+    Arguments are the same. The block ends quietly with OutOfRangeError. When a runner fails, the queues are
+    closed, so that steps that wait for them end, and the block raises the runner's error at its end.
+    """
+
+    def __init__(self, session: Session, source: Any = None, **options: Any) -> None:
+        self._portal = session._open()
+        self._session = session._session
+        self._source = source
+        self._options = options
+        self._running: Call | None = None
+        self._coordinator: Any = None
+        self._leave: Any = None
+
+    def should_stop(self) -> bool:
+        """Whether the runners have come to an end or failed, or a stop was requested."""
+        return self._coordinator is None or bool(self._coordinator.should_stop())
+
+    def request_stop(self) -> None:
+        """Ask for the end: `should_stop` is true soon after."""
+        if self._coordinator is not None:
+            self._portal.post(self._coordinator.request_stop)
+
+    def __enter__(self) -> QueueRunners:
+        started: Future[None] = Future()
+
+        async def hold() -> None:
+            import trio
+
+            from flowengine import train
+
+            async with train.QueueRunners(self._session, self._source, **self._options) as coordinator:
+                self._coordinator, self._leave = coordinator, trio.Event()
+                started.set_result(None)
+                await self._leave.wait()
+
+        self._running = self._portal.start(hold)
+        wait([started, self._running.future], return_when=FIRST_COMPLETED)
+        if not started.done():
+            self._running.future.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        running, self._running = self._running, None
+        if running is None:
+            return False
+        with suppress(FailedPreconditionError):  # the session may have been closed, and with it this
+            self._portal.post(self._leave.set)
+        failure = running.future.exception()
+        if isinstance(failure, OpError) and (error is None or isinstance(error, OpError)):
+            raise failure from None
+        return isinstance(error, OutOfRangeError)
+
+
+__all__ = ["QueueRunners", "Session"]
