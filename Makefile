@@ -41,8 +41,10 @@ help:
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image;; test-*) extras=image,test;; docs-*) extras=docs;; esac; \
-	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"
+	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; docs-*) extras=docs; fast=;; esac; \
+	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$fast$$extras]" || \
+	{ echo "without oneDNN, which this package index does not have" >&2; \
+	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
 	@# As pip does with a wheel: where Python may write no bytecode, each start would compile everything anew.
 	@"$(@D)/bin/python" -m compileall -q flowengine kernels transport
 	@touch "$@"

@@ -52,6 +52,7 @@ _PRODUCTS: Final = frozenset(
         "Conv2DBackpropInput",
         "Conv2DBackpropFilter",
         "Conv3D",
+        "_FusedContraction",
     }
 )
 _SEND_OPS: Final = frozenset({"_Send", "_HostSend"})
