@@ -71,10 +71,10 @@ def command(pattern: str, missing: bool, as_json: bool, markdown: bool, debug: b
 
 def matching(pattern: str) -> Iterator[OpFacts]:
     """The ops whose name the pattern fits, by name."""
-    from flowengine.kernels.load import load_all
+    from flowengine.kernels.load import registry as kernel_registry
     from flowengine.ops.load import registry
 
-    by_op = _by_op(load_all())
+    by_op = _by_op(kernel_registry())
     for name in registry():
         if name in by_op and _fits(name, pattern):
             yield _facts(registry()[name], by_op[name])
@@ -82,10 +82,10 @@ def matching(pattern: str) -> Iterator[OpFacts]:
 
 def without_kernel(pattern: str) -> Iterator[OpFacts]:
     """The ops whose name the pattern fits and that only have a signature here, by name."""
-    from flowengine.kernels.load import load_all
+    from flowengine.kernels.load import registry as kernel_registry
     from flowengine.ops.load import registry
 
-    by_op = _by_op(load_all())
+    by_op = _by_op(kernel_registry())
     for name in registry():
         if name not in by_op and _fits(name, pattern):
             yield OpFacts(name, signature(registry()[name]), {}, [], [])
