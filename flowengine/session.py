@@ -271,9 +271,9 @@ class Session:
         if self._functions is None:
             registry = self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
             library = FunctionLibrary(self.graph.library, registry, self.graph.producer)
-            self._functions = FunctionTable(
-                library, self._kernels, self._requests.context(None, self._settings, self._kernels)
-            )
+            context = self._requests.context(None, self._settings, self._kernels)
+            compiler = self._compile if self._compiles else None
+            self._functions = FunctionTable(library, self._kernels, context, compiler)
         return self._functions
 
     # -- the rest -----------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
-from flowengine.runtime.plan import Plan, make_plan
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.tiers import TieredPlan
 
 CALL_OPS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 IF_OPS: Final = frozenset({"If", "StatelessIf"})
@@ -37,13 +38,23 @@ RunBody = Callable[[Plan, Sequence[Any], Done], Sequence[Any] | None]
 
 
 class FunctionTable:
-    """The plans of a graph's functions, made when first called."""
+    """The plans of a graph's functions, made when first called.
 
-    def __init__(self, library: FunctionLibrary, kernels: KernelRegistry, context: PassContext) -> None:
+    compiler   compiles a plan that has become hot, now or soon; None leaves all to the interpreter
+    """
+
+    def __init__(
+        self,
+        library: FunctionLibrary,
+        kernels: KernelRegistry,
+        context: PassContext,
+        compiler: Callable[[TieredPlan], None] | None = None,
+    ) -> None:
         self._library = library
         self._kernels = kernels
         self._context = context
-        self._plans: dict[Any, Plan] = {}
+        self.compiler = compiler
+        self._plans: dict[Any, TieredPlan] = {}
 
     def calls(self, node: Node) -> bool:
         """Whether the node is a call that this table can make."""
@@ -51,22 +62,16 @@ class FunctionTable:
             return True
         return node.op in CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS or node.op == "For"
 
-    def plan_for(self, function: FuncAttr) -> Plan:
-        """The plan of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
+    def plans_of(self, function: FuncAttr) -> TieredPlan:
+        """The plans of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
         key = _key(function)
-        plan = self._plans.get(key)
-        if plan is None:
+        plans = self._plans.get(key)
+        if plans is None:
             body = self._library.instantiate(function.name, function.attrs)
             context = replace(self._context, feeds=body.arguments, fetches=body.results, targets=body.targets)
-            plan = make_plan(
-                prepare(body.graph, context),
-                feeds=body.arguments,
-                fetches=body.results,
-                registry=self._kernels,
-                functions=self,
-            )
-            self._plans[key] = plan
-        return plan
+            plans = TieredPlan(prepare(body.graph, context), context, self._kernels, self)
+            self._plans[key] = plans
+        return plans
 
     def bind(self, node: Node) -> Call:
         """What makes the call that a node stands for."""
@@ -84,6 +89,28 @@ class FunctionTable:
         return _Invoke(self, attrs["f"])
 
 
+class _Body:
+    """A function as a call names it."""
+
+    def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
+        self._table = table
+        self._function = function
+        self._plans: TieredPlan | None = None
+
+    def plan(self, args: Sequence[Any]) -> Plan:
+        """The plan to run now with these arguments."""
+        plans = self._plans
+        if plans is None:
+            plans = self._plans = self._table.plans_of(self._function)
+        compiler = self._table.compiler
+        if compiler is None:
+            return plans.interpreted
+        plan = plans.choose(args)
+        if plan is plans.interpreted and plans.ran(args, 0.0):
+            compiler(plans)
+        return plan
+
+
 class Call(Protocol):
     """One kind of call."""
 
@@ -95,11 +122,10 @@ class _Invoke:
     """Run one function on the arguments."""
 
     def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
-        self._table = table
-        self._function = function
+        self._body = _Body(table, function)
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
-        results = run(self._table.plan_for(self._function), args, done)
+        results = run(self._body.plan(args), args, done)
         if results is not None:
             done(results)
 
@@ -110,13 +136,12 @@ class _Branch:
     def __init__(
         self, table: FunctionTable, functions: Sequence[FuncAttr], choose: Callable[[Any, int], int]
     ) -> None:
-        self._table = table
-        self._functions = functions
+        self._bodies = [_Body(table, function) for function in functions]
         self._choose = choose
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
-        function = self._functions[self._choose(args[0], len(self._functions))]
-        results = run(self._table.plan_for(function), args[1:], done)
+        body = self._bodies[self._choose(args[0], len(self._bodies))]
+        results = run(body.plan(args[1:]), args[1:], done)
         if results is not None:
             done(results)
 
@@ -125,26 +150,24 @@ class _Loop:
     """While: run `cond` on the loop variables, then `body`, until `cond` says false."""
 
     def __init__(self, table: FunctionTable, cond: FuncAttr, body: FuncAttr) -> None:
-        self._table = table
-        self._cond = cond
-        self._body = body
+        self._cond = _Body(table, cond)
+        self._body = _Body(table, body)
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
-        cond = self._table.plan_for(self._cond)
-        body = self._table.plan_for(self._body)
+        cond, body = self._cond, self._body
 
         # What ends at once is gone through in this loop, so that its length does not deepen the stack.
         def advance(variables: Sequence[Any], verdict: Sequence[Any] | None) -> None:
             while True:
                 if verdict is None:
-                    verdict = run(cond, variables, partial(advance, variables))
+                    verdict = run(cond.plan(variables), variables, partial(advance, variables))
                     if verdict is None:
                         return
                 if not _truth(verdict[0], 2):
                     done(variables)
                     return
                 verdict = None
-                results = run(body, variables, lambda results: advance(results, None))
+                results = run(body.plan(variables), variables, lambda results: advance(results, None))
                 if results is None:
                     return
                 variables = results
@@ -156,15 +179,14 @@ class _Count:
     """For: run `body` on (i, variables) for i in range(start, limit, delta)."""
 
     def __init__(self, table: FunctionTable, body: FuncAttr) -> None:
-        self._table = table
-        self._body = body
+        self._body = _Body(table, body)
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
         start, limit, delta = (int(value) for value in args[:3])
         if delta == 0:
             raise InvalidArgumentError("For has a delta of 0: it would never end")
         indices = iter(range(start, limit, delta))
-        body = self._table.plan_for(self._body)
+        body = self._body
 
         def advance(variables: Sequence[Any]) -> None:
             while True:
@@ -172,7 +194,8 @@ class _Count:
                 if index is None:
                     done(variables)
                     return
-                results = run(body, (np.int32(index), *variables), advance)
+                given = (np.int32(index), *variables)
+                results = run(body.plan(given), given, advance)
                 if results is None:
                     return
                 variables = results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -136,3 +137,18 @@ async def test_a_loop_of_calls_can_be_cancelled(graph: fe.Graph) -> None:
                 "loop:0", {"n:0": np.int32(2**31 - 1)}, options=fe.RunOptions(timeout_seconds=0.05)
             )
         assert await session.run("y:0", {"n:0": np.int32(4)}) == 24
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+async def test_the_bodies_of_hot_calls_are_compiled(graph: fe.Graph, compiled: bool) -> None:
+    async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+        for n in (7, 12, 3):
+            assert await session.run(["y:0", "loop:1"], {"n:0": np.int32(n)}) == [
+                math.factorial(n),
+                n + n * (n + 1) // 2,
+            ]
+        assert session._functions is not None
+        bodies = session._functions._plans
+        hot = {key[0] for key, plans in bodies.items() if plans.compiled is not None}
+    assert {key[0] for key in bodies} == {"IsPositive", "Countdown", "Factorial", "One", "Recurse"}
+    assert hot == ({"Countdown"} if compiled else set()), "one kernel alone is not worth a region"
