@@ -19,7 +19,8 @@ from flowengine.checkpoint.slices import Shape, Slice, cover, describe, slice_ke
 from flowengine.checkpoint.table import Table
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.crc32c import mask
+from flowengine.core.crc32c_pieces import Crc32c
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
     DataLossError,
@@ -220,7 +221,7 @@ class BundleReader:
     def _read_into(self, file: io.FileIO, offset: int, target: Any, path: str, name: bytes) -> int:
         """Fill the target with what is stored from an offset on; its checksum."""
         file.seek(offset)
-        crc = 0
+        total = Crc32c()
         for start in range(0, len(target), PIECE_BYTES):
             self._check()
             piece = memoryview(target)[start : start + PIECE_BYTES]
@@ -230,8 +231,8 @@ class BundleReader:
                 if not got:
                     self._damaged(path, name, "the file is shorter than it was")
                 filled += got
-            crc = crc32c(piece, crc)
-        return crc
+            total.update(piece)
+        return total.value()
 
     def _read_strings(self, file: io.FileIO, path: str, entry: Entry, count: int, name: bytes) -> Array:
         if count > entry.size:

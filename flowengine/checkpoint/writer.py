@@ -31,7 +31,8 @@ from flowengine.checkpoint.reader import shown
 from flowengine.checkpoint.slices import Shape, Slice, slice_key, slice_shape
 from flowengine.checkpoint.table import TableWriter
 from flowengine.core.arrays import Value, describe, to_array
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.crc32c import mask
+from flowengine.core.crc32c_pieces import Crc32c
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 
@@ -78,7 +79,8 @@ class BundleWriter:
                 f"Adding duplicate key: {shown(name)}" if name else "a tensor's name is empty"
             )
         array = to_array(value)
-        size = crc = 0
+        size = 0
+        total = Crc32c()
         pieces: Iterator[tuple[Any, Any]]
         if dtype.size:
             if array.dtype.itemsize != dtype.size or array.dtype.hasobject:
@@ -90,10 +92,12 @@ class BundleWriter:
             raise UnimplementedError(f"{shown(name)!r} is of type {dtype}, which cannot be saved")
         for written, summed in pieces:
             self._check()
-            crc = crc32c(summed, crc)
+            total.update(summed)
             self._layer.write(self._file, written)
             size += len(written)
-        self._entries[name] = Entry(dtype.number, array.shape, offset=self._offset, size=size, crc=mask(crc))
+        self._entries[name] = Entry(
+            dtype.number, array.shape, offset=self._offset, size=size, crc=mask(total.value())
+        )
         self._offset += size
 
     def add_slice(self, name: bytes, shape: Shape, part: Slice, value: Value, dtype: DType) -> None:

@@ -45,7 +45,8 @@ class CheckpointFolders:
         self._retentions: dict[str, Retention] = {}
         #: The folder of the newest save or restore.
         self._folder: str | None = None
-        self._make()  # what makes no sense is told at once
+        #: What makes no sense is told at once.
+        self.limits = self._make()
         self.state_name = state_name
         self.files = files
         self._relative = relative_paths

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.graph import Graph
 from flowengine.kernels.file_access import translated
 from flowengine.train.saver_nodes import SaverNodes
 
@@ -58,6 +59,25 @@ def read_meta_graph(source: Any) -> SaverFacts:
         "keep_checkpoint_every_n_hours": hours if hours > 0 else None,
     }
     return SaverFacts(content, SaverNodes.of(saver_def), int(saver_def.version), options, None)
+
+
+def describe_saver(graph: Graph, nodes: SaverNodes, *, max_to_keep: int, every_hours: float | None) -> bytes:
+    """A MetaGraphDef of a graph with the SaverDef of nodes in it."""
+    from flowengine.ir.graphdef import graph_to_def
+    from flowengine.ir.proto import MetaGraphDef, SaverDef
+
+    saver_def = SaverDef(
+        filename_tensor_name=nodes.filename,
+        save_tensor_name=nodes.save,
+        restore_op_name=nodes.restore,
+        max_to_keep=max_to_keep,
+        # TensorFlow's own word for never.
+        keep_checkpoint_every_n_hours=10000.0 if every_hours is None else every_hours,
+        version=SaverDef.V2,
+    )
+    meta = MetaGraphDef(graph_def=graph_to_def(graph), saver_def=saver_def)
+    meta.meta_info_def.tensorflow_version = "1.15.0"
+    return meta.SerializeToString(deterministic=True)
 
 
 def _listed(meta: Any) -> dict[str, str] | None:

@@ -54,6 +54,7 @@ class Retention:
         if direction not in ("lowest", "highest"):
             raise InvalidArgumentError(f"best={direction!r}: write 'lowest' or 'highest'")
         self.newest = newest
+        self.every_hours = every_hours
         self.best = best
         self.direction = direction
         self._period = None if every_hours is None else every_hours * 3600

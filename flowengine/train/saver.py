@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from flowengine.build.graph import Graph as BuildGraph
 from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
 from flowengine.checkpoint.state import STATE_NAME, latest_checkpoint
@@ -27,11 +28,11 @@ from flowengine.resources.variable import Variable
 from flowengine.session import Session
 from flowengine.train.boundary import at_boundary as _at_boundary
 from flowengine.train.folder import CheckpointFolders
-from flowengine.train.meta_graphs import read_meta_graph
+from flowengine.train.meta_graphs import describe_saver, read_meta_graph
 from flowengine.train.restoring import chosen, read_values
 from flowengine.train.retention import Direction
 from flowengine.train.saveables import Saveable, check_distinct, of_graph, of_list, variable_named
-from flowengine.train.saver_nodes import SaverNodes, resolve
+from flowengine.train.saver_nodes import SaverNodes, add_saver_nodes, resolve
 from flowengine.train.snapshot import Snapshot, settled
 
 #: As TensorFlow counts the formats.
@@ -74,6 +75,9 @@ class Saver:
         self._nodes: SaverNodes | None = None
         self._make: type[BundleWriter] | type[V1Writer] = BundleWriter
         self._meta_graph: bytes | None = None
+        #: The graph that the saver's nodes were added to here, and its version in the MetaGraphDef.
+        self._graph: BuildGraph | None = None
+        self._described = -1
         #: What was found in a graph, for as long as it does not grow.
         self._resolved: tuple[Graph, int, list[Saveable] | None] | None = None
         self._folders = CheckpointFolders(
@@ -105,6 +109,17 @@ class Saver:
         if found.nodes is not None and found.version != _V2:
             saver._make = V1Writer
         return saver
+
+    def add_to(self, graph: BuildGraph, name: str = "save") -> None:
+        """Add nodes that save and restore these variables to a graph, and describe them in a SaverDef.
+
+        From then on a MetaGraphDef is written beside each checkpoint, with which TensorFlow, or
+        `from_meta_graph` elsewhere, goes on. Variables of the graph that are made later are not saved.
+        """
+        saveables = self._find(graph)
+        assert saveables is not None
+        self._nodes = add_saver_nodes(graph, saveables, name)
+        self._graph = graph
 
     # -- saving -------------------------------------------------------------------------------------
 
@@ -166,8 +181,11 @@ class Saver:
         """Write a snapshot as `save` does; a snapshot can be written once."""
         prefix = self._prefix(path, snapshot.step)
         sync = sync if self._sync is None else self._sync
+        graph = self._changed_graph()
 
         def work() -> None:
+            if graph is not None:
+                self._describe(graph)
             self._folders.tidy(prefix)
             check = trio.from_thread.check_cancelled
             snapshot.write(prefix, self._make, sync=sync, files=self._folders.files, check=check)
@@ -179,6 +197,9 @@ class Saver:
 
     async def _save_by_running(self, session: Session, prefix: str, metric: float | None) -> str:
         assert self._nodes is not None
+        graph = self._changed_graph()
+        if graph is not None:
+            await _on_thread(lambda: self._describe(graph), prefix)
         async with self._turn:
             written = await session.run(self._nodes.save, {self._nodes.filename: os.fsencode(prefix)})
             prefix = os.fsdecode(written) if isinstance(written, bytes) else prefix
@@ -295,6 +316,20 @@ class Saver:
             raise InvalidArgumentError("there is no variable to save in the session's graph")
         check_distinct(found)
         return found
+
+    def _changed_graph(self) -> Graph | None:
+        """A copy of the graph that the MetaGraphDef is of, where it has grown since it was described."""
+        graph = self._graph
+        return None if graph is None or graph.version == self._described else graph.snapshot()
+
+    def _describe(self, graph: Graph) -> None:
+        """Make the MetaGraphDef of a graph and this saver; on a thread, for a large graph takes its time."""
+        assert self._nodes is not None
+        retention = self._folders.limits
+        self._meta_graph = describe_saver(
+            graph, self._nodes, max_to_keep=retention.newest, every_hours=retention.every_hours
+        )
+        self._described = graph.version
 
     def _variables(self, session: Session) -> list[Variable]:
         found = [each.find(session.resources) for each in self._saveables(session) or ()]

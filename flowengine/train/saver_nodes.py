@@ -8,10 +8,12 @@ names, and holds no second copy. Whatever else they do (tables, iterators, shape
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from flowengine.build.graph import Graph as BuildGraph
+from flowengine.build.tensor import Tensor
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
@@ -59,6 +61,38 @@ class SaverNodes:
                 + ", ".join(repr(name) for name in names)
             )
         return cls(*names)
+
+
+def add_saver_nodes(graph: BuildGraph, saveables: Sequence[Saveable], name: str = "save") -> SaverNodes:
+    """Add nodes that save and restore variables, as TensorFlow's Saver does, so that it may use them."""
+    with graph.name_scope(name):
+        default = graph.constant("model", "string", name="filename")
+        filename = graph.ops.PlaceholderWithDefault(default, shape=[], name="Const")
+        names = [each.name for each in saveables]
+        specs = [each.spec.encode() for each in saveables]
+        types = [each.dtype for each in saveables]
+        variables = [graph.tensor(f"{each.node}:0") for each in saveables]
+        values = [
+            graph.ops.ReadVariableOp(v, dtype=t) if _is_handle(graph, v) else v
+            for v, t in zip(variables, types, strict=True)
+        ]
+        saved = graph.ops.SaveV2(filename, names, specs, values, name="SaveV2")
+        with graph.control_dependencies([saved]):
+            done = graph.ops.Identity(filename, name="control_dependency")
+        restored = graph.ops.RestoreV2(filename, names, specs, dtypes=types, name="RestoreV2")
+        assigned = []
+        for each, variable, value in zip(saveables, variables, restored, strict=True):
+            if _is_handle(graph, variable):
+                assigned.append(graph.ops.AssignVariableOp(variable, value))
+            else:
+                whole = each.shape.is_fully_defined
+                assigned.append(graph.ops.Assign(variable, value, validate_shape=whole))
+        restore = graph.group(*assigned, name="restore_all")
+    return SaverNodes(filename.name, done.name, restore.name)
+
+
+def _is_handle(graph: Graph, variable: Tensor) -> bool:
+    return graph[variable.node_name].op == "VarHandleOp"
 
 
 def resolve(graph: Graph, nodes: SaverNodes) -> list[Saveable] | None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flowengine as fe
@@ -135,3 +136,30 @@ def test_what_is_no_meta_graph_is_told(tmp_path: Path) -> None:
     meta.saver_def.restore_op_name = ""
     with pytest.raises(fe.errors.InvalidArgumentError, match="must name"):
         SaverNodes.of(meta.saver_def)
+
+
+async def test_a_saver_added_to_a_graph_goes_on_elsewhere(tmp_path: Path) -> None:
+    graph = fe.Graph()
+    w = graph.ops.VariableV2(shape=[2], dtype="float32", name="w")
+    h = graph.ops.VarHandleOp(shape=[], dtype="int64", shared_name="h", name="h")
+    graph.group(graph.ops.Assign(w, [1.0, 2.0]), graph.ops.AssignVariableOp(h, np.int64(7)), name="init")
+    saver = fe.train.Saver(max_to_keep=3)
+    saver.add_to(graph)
+    async with fe.Session(graph) as session:
+        await session.run((), targets=["init"])
+        assert not saver.runs_nodes(session)
+        prefix = await saver.save(session, tmp_path / "m", global_step=1)
+        graph.ops.ReadVariableOp(h, dtype="int64", name="later")
+        await saver.save(session, tmp_path / "m", global_step=2)
+    first, second = (load_meta_graph((tmp_path / f"m-{n}.meta").read_bytes()).meta_graph for n in (1, 2))
+    assert first is not None
+    assert second is not None
+    assert len(second.graph_def.node) == len(first.graph_def.node) + 1
+    again = fe.train.Saver.from_meta_graph(tmp_path / "m-2.meta")
+    async with fe.Session(graph_of(second)) as session:
+        assert sorted(await again.restore(session, prefix)) == ["h", "w"]
+        assert await session.run("later:0") == 7
+    async with fe.Session(graph_of(second)) as session:
+        feeds = {second.saver_def.filename_tensor_name: prefix.encode()}
+        await session.run((), feeds, targets=[second.saver_def.restore_op_name])
+        assert (await session.run("w:0")).tolist() == [1, 2]
