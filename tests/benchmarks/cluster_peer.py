@@ -1,0 +1,54 @@
+"""One task of a cluster that `bench_cluster.py` measures, ours: a server, and for a worker its client too.
+
+Standard input brings one JSON document a line, standard output answers each: {"graph": FILE, "init": [...]}
+to open a session, {"run": target, "steps": n} for the seconds of so many steps.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import trio
+
+import flowengine as fe
+from flowengine.cluster.server import KEY_VARIABLE
+
+
+def say(document: Any) -> None:
+    print(json.dumps(document), flush=True)
+
+
+async def main(arguments: dict[str, Any]) -> None:
+    """Serve until standard input ends."""
+    spec = fe.ClusterSpec.of(arguments["jobs"])
+    async with fe.Server(spec, arguments["job"], arguments["task"]) as server:
+        say({"ready": server.name, "key": KEY_VARIABLE})
+        session: fe.Session | None = None
+        lines = trio.wrap_file(sys.stdin)
+        async for line in lines:
+            order = json.loads(line)
+            if "graph" in order:
+                graph = fe.Graph.from_graph_def(
+                    await trio.to_thread.run_sync(Path(order["graph"]).read_bytes)
+                )
+                session = fe.Session(graph, target=server.target)
+                if order["init"]:
+                    await session.run([], targets=order["init"])
+                say({"open": True})
+                continue
+            assert session is not None, "a session is opened first"
+            step = session.make_callable([], targets=[order["run"]])
+            seconds = []
+            for _ in range(order["steps"]):
+                begun = time.perf_counter()
+                await step()
+                seconds.append(time.perf_counter() - begun)
+            say({"seconds": seconds})
+
+
+if __name__ == "__main__":
+    trio.run(main, json.loads(sys.argv[1]))
