@@ -84,12 +84,12 @@ class Exchange:
             executor.state.give_up(iteration)
         executor.wake()
 
-    def finish(self) -> None:
+    def finish(self, *, failed: bool = False) -> None:
         """The partition is done, or has failed; what still comes for it is dropped."""
         self._executor = None
         self.waiting.clear()
         if self._group is not None:
-            self._group.leave(self)
+            self._group.leave(self, failed=failed)
 
 
 class Group:
@@ -98,15 +98,22 @@ class Group:
     def __init__(self) -> None:
         self._members: set[Exchange] = set()
         self._asleep: set[Exchange] = set()
+        self._over = False
 
     def join(self, exchange: Exchange) -> None:
         self._members.add(exchange)
 
-    def leave(self, exchange: Exchange) -> None:
-        """One partition is over; if the others all sleep they are looked at again."""
+    def leave(self, exchange: Exchange, *, failed: bool) -> None:
+        """One partition is over; if the others all sleep they are looked at again.
+
+        If it has failed the others end too: what they wait for does not matter any more.
+        """
         self._members.discard(exchange)
         self._asleep.discard(exchange)
-        if self._members and self._asleep >= self._members:
+        if failed:
+            self._asleep.clear()
+            self._over = True
+        if not self._over and self._members and self._asleep >= self._members:
             self._give_up()
 
     def has_work(self, exchange: Exchange) -> None:
@@ -115,7 +122,7 @@ class Group:
     def sleeps(self, exchange: Exchange) -> bool:
         """One partition has nothing to do but wait. True if it was given something to do instead."""
         self._asleep.add(exchange)
-        if not self._asleep >= self._members:
+        if self._over or not self._asleep >= self._members:
             return False
         self._give_up()
         return exchange not in self._asleep

@@ -285,13 +285,15 @@ class _Step:
             raise CancelledError("the step was cancelled")
 
     async def _run_part(self, index: int, scope: trio.CancelScope) -> None:
+        failed = True
         try:
             await self.executors[index].run(self._feeds[index])
+            failed = False
         except OpError as error:
             self._fail(error)
             scope.cancel()
         finally:
-            self._exchanges[index].finish()
+            self._exchanges[index].finish(failed=failed)
 
     def _fail(self, error: OpError) -> None:
         """Keep the first error, tell all who wait; later ones become its notes unless they come from it."""
