@@ -172,7 +172,7 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
             total = xp.add(total, value)
         return total
     for value in inputs[2:]:
-        xp.add(total, value, out=total)
+        xp.add(total, value, total)
     return total
 
 

@@ -482,10 +482,15 @@ class Executor:
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
         ended = perf_counter()
+        took = ended - started
+        if took < region.fastest_seconds:
+            region.fastest_seconds = took
         if ended > self._deadline:
             self._slice_spent = True
-            if ended - started > SLICE_SECONDS:
-                self.plan.slow_regions += 1
+            if took > SLICE_SECONDS:
+                # Only if it was never faster: else it was the machine that did something else meanwhile.
+                self.plan.slow_regions += region.fastest_seconds > SLICE_SECONDS
+                region.fastest_seconds *= 1.5
         self._complete(item, iteration, outputs)
 
     def _resume_region(self, item: Item, iteration: IterationState, running: _Running) -> None:
