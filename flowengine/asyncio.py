@@ -84,6 +84,14 @@ class Session:
 
         return call
 
+    async def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Call a trio coroutine function with the session behind this one, where its steps run.
+
+        `await session.call(saver.save, "model.ckpt")` is what `await saver.save(session, "model.ckpt")` is
+        in a trio program.
+        """
+        return await self._call(partial(function, self._session, *args, **keywords))
+
     def extend(self, graph: Graph) -> None:
         """See `flowengine.Session.extend`."""
         self._session.extend(graph)

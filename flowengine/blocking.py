@@ -9,7 +9,7 @@ their steps run concurrently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
@@ -76,6 +76,14 @@ class Session:
             return self._open().call(partial(step, *values))
 
         return call
+
+    def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Call a coroutine function with the session behind this one, where its steps run, and wait.
+
+        `session.call(saver.save, "model.ckpt")` is what `await saver.save(session, "model.ckpt")` is in a
+        trio program.
+        """
+        return self._open().call(partial(function, self._session, *args, **keywords))
 
     def extend(self, graph: Graph) -> None:
         """See `flowengine.Session.extend`."""

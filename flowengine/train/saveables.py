@@ -21,6 +21,7 @@ from flowengine.ir.graph import Graph, Node
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.names import resource_name
 from flowengine.resources.variable import Variable
+from flowengine.train.pipelines import local_variables_of
 
 VARIABLE_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
@@ -83,10 +84,14 @@ def of_variable(node: Node, name: str | bytes | None = None, spec: str = "") -> 
 
 
 def of_graph(graph: Graph) -> list[Saveable]:
-    """Every variable of a graph under its node's name; one that several nodes share, once."""
+    """Every variable of a graph under its node's name; one that several nodes share, once.
+
+    Local variables that the builders of input pipelines have made, such as counts of epochs, are left out.
+    """
     found: dict[tuple[str, str], Saveable] = {}
+    local = {graph[each.initializer].inputs[0].node for each in local_variables_of(graph)}
     for node in graph:
-        if node.op in VARIABLE_OPS:
+        if node.op in VARIABLE_OPS and node.name not in local:
             saveable = of_variable(node)
             found.setdefault((saveable.container, saveable.shared_name), saveable)
     return list(found.values())

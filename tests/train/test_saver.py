@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,28 @@ async def test_a_dict_gives_names_and_a_list_chooses(tmp_path: Path) -> None:
             await fe.train.Saver(["train"]).save(session, tmp_path / "none")
         with pytest.raises(fe.errors.InvalidArgumentError, match="both to be saved as 'w'"):
             await fe.train.Saver(["w", "w:0"]).save(session, tmp_path / "none")
+
+
+async def test_local_variables_of_a_pipeline_are_left_out(tmp_path: Path) -> None:
+    graph = model()
+    fe.train.string_input_producer(graph, ["a"], num_epochs=2)
+    async with fe.Session(graph) as session:
+        assert fe.train.Saver().names(session) == ["w", "b", "global_step"]
+
+
+def test_a_saver_serves_sessions_of_other_programs(tmp_path: Path) -> None:
+    saver = fe.train.Saver()
+    with fe.blocking.Session(model()) as session:
+        session.run((), targets=["init"])
+        prefix = session.call(saver.save, tmp_path / "m", global_step=1)
+    assert prefix == str(tmp_path / "m-1")
+
+    async def main() -> list[str]:
+        async with fe.asyncio.Session(model()) as session:
+            restored: list[str] = await session.call(saver.restore, tmp_path, names=["w"])
+            return restored
+
+    assert asyncio.run(main()) == ["w"]
 
 
 async def test_a_subset_is_restored(tmp_path: Path) -> None:
