@@ -83,6 +83,7 @@ class _Lowering:
 
     def run(self) -> Unit:
         variables = self._variables()
+        self._check_every_round(variables)
         conds = [node for node in self.nodes if node.op == "LoopCond"]
         if len(conds) != 1 or not variables:
             raise Malformed
@@ -148,6 +149,20 @@ class _Lowering:
         if any(n.op in NEXT_ITERATION_OPS and n.name not in returning for n in self.nodes):
             raise Malformed
         return variables
+
+    def _check_every_round(self, variables: Iterable[LoopVariable]) -> None:
+        """What enters once, or comes back, may only go to the Merge of a variable: else a node would run
+        in the first round alone, or in all but that."""
+        merges = {variable.merge.node for variable in variables}
+        for node in self.nodes:
+            before = [] if node.name in merges else [port.node for port in node.inputs]
+            for name in (*before, *node.control_inputs):
+                enter = self.enters.get(name)
+                back = self.by_name.get(name)
+                if enter is not None and not enter.attrs["is_constant"]:
+                    raise Malformed
+                if back is not None and back.op in NEXT_ITERATION_OPS:
+                    raise Malformed
 
     def _switches(self, cond: Node, merges: Mapping[OutputPort, int]) -> dict[str, tuple[Node, int]]:
         """{Switch: (node, index of its variable)} of the Switches that end the loop."""

@@ -117,3 +117,39 @@ def test_an_enter_that_waits_for_a_branch_is_as_dead_as_the_branch() -> None:
     for number, switch in enumerate(switches):
         ops.Exit(switch.output_false, name=f"y{number}")
     assert not lowered(g, ["y0:0", "y1:0"], ["pred:0", "x:0"])
+
+
+@pytest.mark.parametrize("form", ["enters once", "waits for what enters once", "comes back"])
+def test_what_runs_in_some_rounds_only_stays_with_the_state_machine(form: str) -> None:
+    g = fe.Graph()
+    ops = g.ops
+    variable = ops.VarHandleOp(dtype="int32", shape=[], shared_name="v", name="v")
+    ops.AssignVariableOp(variable, 0, name="init")
+    ops.ReadVariableOp(variable, dtype="int32", name="read")
+    enter = ops.Enter(g.constant(0), frame_name="loop")
+    three, one, handle = (
+        ops.Enter(c, frame_name="loop", is_constant=True) for c in (g.constant(3), g.constant(1), variable)
+    )
+    i = ops.Merge([enter, enter]).output
+    out, inside = ops.Switch(i, ops.LoopCond(ops.Less(i, three)))
+    back = ops.NextIteration(ops.Add(inside, one))
+    g.set_back_edge(i, 1, back)
+    if form == "enters once":
+        ops.AssignAddVariableOp(handle, ops.Add(enter, one), name="effect")
+        times = 1
+    elif form == "waits for what enters once":
+        with g.control_dependencies([enter]):
+            ops.AssignAddVariableOp(handle, one, name="effect")
+        times = 1
+    else:
+        with g.control_dependencies([back]):
+            ops.AssignAddVariableOp(handle, one, name="effect")
+        times = 3
+    ops.Exit(out, name="y")
+    assert lowered(g, ["y:0"], [])
+    for compiled in (True, False):
+        with fe.blocking.Session(g, config=fe.Config(compile_hot_plans=compiled)) as session:
+            for _ in range(12):
+                session.run([], targets=["init"])
+                assert session.run("y:0", targets=["effect"]) == 3
+                assert session.run("read:0") == times
