@@ -30,10 +30,17 @@ Rule = Callable[..., None]
 def _numbers(names: Sequence[str], values: Sequence[Any], dtype: Any) -> dict[str, Any]:
     """The scalar inputs by name, in the type of the computation."""
     result = {}
+    kind = dtype.type
     for name, value in zip(names, values, strict=True):
+        if type(value) is kind:
+            result[name] = value
+            continue
         if getattr(value, "ndim", 0):
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(value)}")
         scalar = value[()]
+        if type(scalar) is kind:
+            result[name] = scalar
+            continue
         result[name] = scalar if scalar.dtype == dtype or scalar.dtype.kind in "iu" else dtype.type(scalar)
     return result
 
