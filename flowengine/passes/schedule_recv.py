@@ -50,11 +50,12 @@ def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
                 consumers[name].append(node)
     frames = assign_frames(graph, frozenset(feeds))
     levels = _levels(graph)
+    # They move with their Recvs, so nothing is known of when they run.
+    owners = {node.name for found in consumers.values() for node in found if node.op == "Identity"}
     followers = _followers(graph, consumers)
     added: dict[str, str] = {}
     for name in consumers:
-        own = {node.name for node in consumers[name]}
-        waited = _waited_for(graph, name, own, followers[name], frames, levels)
+        waited = _waited_for(graph, name, owners, followers[name], frames, levels)
         if waited is not None:
             added[name] = waited
     if not added:
@@ -101,12 +102,12 @@ def _levels(graph: Graph) -> dict[str, int]:
 def _waited_for(
     graph: Graph,
     receive: str,
-    own: set[str],
+    owners: set[str],
     followers: Sequence[Node],
     frames: Mapping[str, FramePath],
     levels: Mapping[str, int],
 ) -> str | None:
-    """The latest node that a Recv may wait for, or None: none of those that take `own` tensor from it."""
+    """The latest node that a Recv may wait for, or None; none of the `owners` of control edges."""
     frame = frames.get(receive)
     if not followers or frame is None or any(n.op in MERGE_OPS or n.name not in levels for n in followers):
         return None
@@ -123,7 +124,7 @@ def _waited_for(
         if (
             levels[name] > (0 if best is None else levels[best])
             and levels[name] <= bound
-            and name not in own
+            and name not in owners
             and node.op not in _TRANSFERS
             and name in frames
             and output_frame(node, frames[name]) == frame
