@@ -151,7 +151,23 @@ class TieredPlan:
             return None
         plan = self._plan(fused.graph, fused.moved)
         plan.unfused = self._graph
+        self._hand_down(plan, large.costs)
         return plan
+
+    def _hand_down(self, plan: Plan, costs: Mapping[str, float]) -> None:
+        """Tell the items of a compiled plan what was learned of them, and of the members of regions."""
+        known = {item.name: item for item in self.interpreted.items if item.microseconds}
+        for item in plan.items:
+            if item.region is not None:
+                units = item.node.attrs["program"].units
+                item.microseconds = sum(costs.get(unit.name, 0.0) for unit in units)
+            elif item.name in known:
+                before = known[item.name]
+                item.microseconds, item.pace, item.was_heavy = (
+                    before.microseconds,
+                    before.pace,
+                    before.was_heavy,
+                )
 
     def sources(self) -> list[str]:
         """The generated source of each region, with the nodes' names."""

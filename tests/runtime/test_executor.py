@@ -319,3 +319,39 @@ async def test_a_long_run_of_small_items_yields_to_the_host() -> None:
             assert (await session.run(y, {x: SMALL})).tolist() == [1, 1, 1, 1]
             stop.set()
     assert turns >= 5
+
+
+async def test_of_two_large_kernels_one_runs_on_a_thread_and_one_here() -> None:
+    """Both are under way at once, interpreted and compiled, once it is known what they take."""
+    meeting = threading.Barrier(2)
+    met: list[bool] = []
+    threads: set[str] = set()
+    waits = False
+
+    def probe(x: Any) -> Any:
+        if waits:
+            try:
+                meeting.wait(timeout=20)
+                met.append(True)
+            except threading.BrokenBarrierError:
+                met.append(False)
+            threads.add(threading.current_thread().name.partition("-")[0])
+            return x + 1
+        for _ in range(400):
+            np.add(x, 1)  # long enough to be worth a thread
+        return x + 1
+
+    lab = Lab(probe, heavy=lambda x: 300.0)
+    other = lab.graph.ops.Probe(lab.x, name="other")
+    total = lab.graph.ops.Add(lab.y, other)
+    for compiles in (False, True):
+        async with lab.session(compile_hot_plans=compiles) as session:
+            waits = False
+            for _ in range(6):
+                await session.run(total, {lab.x: np.ones(1000, np.float32)})
+            waits = True
+            threads.clear()
+            met.clear()
+            await session.run(total, {lab.x: np.ones(1000, np.float32)})
+        assert met == [True, True]
+        assert threads == {"flowengine", threading.current_thread().name}
