@@ -128,7 +128,7 @@ class DequeueMany(Attempt):
         return self.finish(queue._joined(self._taken)) if ready == wanted else True
 
     def undo(self) -> None:
-        if self._taken:
+        if self._held:
             self._queue._give_back_some(self._taken)
             self._taken = []
             self._held = 0

@@ -121,7 +121,7 @@ class RandomShuffleQueue(Queue):
     """
 
     kind = "RandomShuffleQueue"
-    __slots__ = ("_generator", "_random", "_store", "min_after_dequeue", "seeds")
+    __slots__ = ("_generator", "_promised", "_random", "_store", "min_after_dequeue", "seeds")
 
     def __init__(
         self,
@@ -146,16 +146,19 @@ class RandomShuffleQueue(Queue):
         self._random = random.Random(repr(seeds)) if any(seeds) else random.Random()
         #: For many choices at once; made when first wanted.
         self._generator: np.random.Generator | None = None
+        #: Elements of the store that belong to the batch at the front of the line; which, is chosen when
+        #: it has all. Nobody else takes anything before that.
+        self._promised = 0
         self._store: ElementPool | ElementList = ElementList()
         if self.shapes is not None:
             dims = [tuple(size or 0 for size in shape.as_list()) for shape in self.shapes]
             self._store = ElementPool(self.component_types, dims)
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self._store) - self._promised
 
     def _available(self) -> int:
-        return len(self._store) - (0 if self._closed else self.min_after_dequeue)
+        return len(self) - (0 if self._closed else self.min_after_dequeue)
 
     def _put(self, element: Element) -> None:
         self._store.add(element)
@@ -177,21 +180,15 @@ class RandomShuffleQueue(Queue):
         return self._store.take_many(self._generator.choice(len(self._store), count, replace=False))
 
     def _take_some(self, count: int) -> list[Element]:
-        return (
-            [self._take_batch(count)] if isinstance(self._store, ElementPool) else super()._take_some(count)
-        )
+        self._promised += count
+        return []
 
     def _joined(self, taken: list[Element]) -> Element:
-        if not isinstance(self._store, ElementPool):
-            return super()._joined(taken)
-        return tuple(np.concatenate(columns) for columns in zip(*taken, strict=True))
+        count, self._promised = self._promised, 0
+        return self._take_batch(count)
 
     def _give_back_some(self, taken: list[Element]) -> None:
-        if isinstance(self._store, ElementPool):
-            for batch in taken:
-                self._store.add_rows(batch, 0, len(batch[0]))
-        else:
-            super()._give_back_some(taken)
+        self._promised = 0
 
     def _give_back(self, elements: Sequence[Element]) -> None:
         for element in elements:
@@ -199,6 +196,7 @@ class RandomShuffleQueue(Queue):
 
     def _clear(self) -> None:
         self._store.clear()
+        self._promised = 0
 
 
 class PriorityQueue(Queue):

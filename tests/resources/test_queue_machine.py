@@ -16,6 +16,7 @@ from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.queue import Queue
+from flowengine.resources.queue_attempts import DequeueMany
 from flowengine.resources.queue_kinds import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from flowengine.resources.waiting import Attempt
 
@@ -185,7 +186,9 @@ class QueueMachine(RuleBasedStateMachine):
             for number in numbers[int(a.progress().split()[0]) :]  # type: ignore[attr-defined]
         ]
         inside = self.contents()
-        assert len(inside) == queue.size
+        promised = sum(a._held for a, _, _ in self.leaving if isinstance(a, DequeueMany)) - len(taken)
+        assert len(inside) - promised == queue.size
+        assert promised == 0 or not self.ordered
         if self.ordered:
             assert self.out + taken + inside + waiting == self.entered
         else:
