@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,11 +31,14 @@ from flowengine.checkpoint.files import (
 from flowengine.checkpoint.reader import shown
 from flowengine.checkpoint.slices import Shape, Slice, slice_key, slice_shape
 from flowengine.checkpoint.table import TableWriter
-from flowengine.core.arrays import Value, describe, to_array
+from flowengine.core.arrays import Array, Value, describe, to_array
 from flowengine.core.crc32c import mask
 from flowengine.core.crc32c_pieces import Crc32c
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
+
+#: From this size on two threads share the work of a tensor.
+_LARGE_BYTES: Final = 1 << 24
 
 
 class BundleWriter:
@@ -86,6 +90,9 @@ class BundleWriter:
             if array.dtype.itemsize != dtype.size or array.dtype.hasobject:
                 raise InvalidArgumentError(f"{shown(name)!r} is {describe(value)}, not {dtype}")
             pieces = ((piece, piece) for piece in numeric_pieces(array))
+            if array.nbytes >= _LARGE_BYTES:
+                self._write_and_sum(array, total)
+                size, pieces = array.nbytes, iter(())
         elif dtype.name == "string":
             pieces = string_pieces(array.flat, array.size)
         else:
@@ -99,6 +106,28 @@ class BundleWriter:
             dtype.number, array.shape, offset=self._offset, size=size, crc=mask(total.value())
         )
         self._offset += size
+
+    def _write_and_sum(self, array: Array, total: Crc32c) -> None:
+        """Write a large array while another thread makes the sum."""
+        stopped = False
+
+        def make_sum() -> None:
+            for piece in numeric_pieces(array):
+                if stopped:
+                    return
+                total.update(piece)
+
+        summing = threading.Thread(target=make_sum, name="flowengine checksum")
+        summing.start()
+        try:
+            for piece in numeric_pieces(array):
+                self._check()
+                self._layer.write(self._file, piece)
+        except BaseException:
+            stopped = True
+            raise
+        finally:
+            summing.join()
 
     def add_slice(self, name: bytes, shape: Shape, part: Slice, value: Value, dtype: DType) -> None:
         """Write a slice of a tensor of the given shape; InvalidArgumentError where they do not fit."""
