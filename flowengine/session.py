@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
@@ -35,6 +36,7 @@ from flowengine.passes.pipeline import cut, prepare
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble
 from flowengine.runtime.functions import FunctionTable
+from flowengine.runtime.measuring import Measure, Measuring
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.placing import Placer, SessionPlacer
 from flowengine.runtime.plan import kernel_summary
@@ -55,7 +57,7 @@ class _Prepared:
 
     def __init__(
         self,
-        plan: TieredPlan | PartitionedPlan,
+        plan: TieredPlan | PartitionedPlan | Measuring[TieredPlan | PartitionedPlan],
         feeds: list[FeedSpec],
         fetches: list[FetchSpec],
         assemble: Assemble,
@@ -199,21 +201,45 @@ class Session:
         feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         timeout = None if options is None else options.timeout_seconds
         tiers = prepared.plan
-        if isinstance(tiers, PartitionedPlan):
+        if isinstance(tiers, TieredPlan):
+            if self._compiles:
+                plan = tiers.choose(feeds)
+                started = perf_counter()
+                results = await self._runner.run(plan, feeds, timeout, run_metadata)
+                if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
+                    self._compile(tiers)
+            else:
+                results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata)
+        elif isinstance(tiers, PartitionedPlan):
             results, hot = await self._partitions.run(tiers, feeds, timeout, run_metadata)
             for part in hot:
                 self._compile(part)
-        elif self._compiles:
-            plan = tiers.choose(feeds)
-            started = perf_counter()
-            results = await self._runner.run(plan, feeds, timeout, run_metadata)
-            if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
-                self._compile(tiers)
         else:
-            results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata)
+            return await self._measured_step(prepared, tiers, values, options, run_metadata)
         del feeds
         owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
         return prepared.assemble(owned)
+
+    async def _measured_step(
+        self,
+        prepared: _Prepared,
+        measuring: Measuring[TieredPlan | PartitionedPlan],
+        values: Sequence[Any],
+        options: RunOptions | None,
+        run_metadata: RunMetadata | None,
+    ) -> Any:
+        """A step on the way to a placement from measured costs, and what is learnt from it."""
+        plan = measuring.begin()
+        succeeded = False
+        try:
+            step = _Prepared(plan, prepared.feeds, prepared.fetches, prepared.assemble)
+            result = await self._step(step, values, options, run_metadata)
+            succeeded = True
+            return result
+        finally:
+            measuring.end(plan, succeeded=succeeded)
+            if measuring.done:
+                prepared.plan = measuring.plan
 
     def _compile(self, plan: TieredPlan) -> None:
         """Compile a hot plan: a small one at once, a large one beside the event loop."""
@@ -247,22 +273,42 @@ class Session:
             plan = self._plan(prepare(graph, context), context)
         return _Prepared(plan, request.feeds, request.fetches, request.wanted.assemble)
 
-    def _plan(self, graph: Graph, context: PassContext) -> TieredPlan | PartitionedPlan:
-        """The plan of a graph that passes have gone over: cut by device where it is on several."""
+    def _plan(
+        self, graph: Graph, context: PassContext
+    ) -> TieredPlan | PartitionedPlan | Measuring[TieredPlan | PartitionedPlan]:
+        """The plan of a graph that passes have gone over, placed if there are devices to choose from."""
+        if len(self.devices) == 1 and not self._settings.places:
+            return self._plan_on(graph, context, {})
+        placer = self._placer
+        if not isinstance(placer, SessionPlacer):
+            return self._plan_on(graph, context, placer(graph, context))
+        placement = placer.place(graph, context)
+        if len(self.devices) == 1 or not (self._settings.measure_costs and placement.is_free):
+            return self._plan_on(graph, context, placement.device_of)
+        return Measuring(graph, context, placer, placement.device_of, partial(self._plan_on, graph, context))
+
+    def _plan_on(
+        self,
+        graph: Graph,
+        context: PassContext,
+        placement: Mapping[str, str],
+        measure: Measure | None = None,
+    ) -> TieredPlan | PartitionedPlan:
+        """A plan of a placed graph: cut by device where it is on several."""
         functions = self._function_table()
-        if len(self.devices) > 1 or self._settings.places:
-            placement = self._placer(graph, context)
-            if any(device != self.devices.default.name for device in placement.values()):
-                parts = cut(
-                    graph,
-                    context,
-                    placement,
-                    self.devices.incarnations,
-                    schedules_receives=self._settings.schedule_receives,
-                    compressed_scopes=self._settings.compress_transfers,
-                )
-                return PartitionedPlan(parts, context, self.devices, self._kernels, functions)
-        return TieredPlan(graph, context, self._kernels, functions)
+        default = self.devices.default.name
+        if any(device != default for device in placement.values()):
+            parts = cut(
+                graph,
+                context,
+                placement,
+                self.devices.incarnations,
+                schedules_receives=self._settings.schedule_receives,
+                compressed_scopes=self._settings.compress_transfers,
+            )
+            return PartitionedPlan(parts, context, self.devices, self._kernels, functions, measure)
+        kernels = self._kernels if measure is None else measure(self._kernels, default)
+        return TieredPlan(graph, context, kernels, functions)
 
     def _function_table(self) -> FunctionTable | None:
         """The plans of the graph's functions, kept while the graph does not change."""
@@ -325,6 +371,8 @@ class Session:
         if placement:
             return self._explain_placement(fetches, feeds, targets)
         tiers = self._prepare(fetches, list(feeds), targets).plan
+        if isinstance(tiers, Measuring):
+            tiers = tiers.plan
         if isinstance(tiers, PartitionedPlan):
             return tiers.explain(dot=dot, source=source)
         plan = tiers.interpreted

@@ -21,7 +21,7 @@
 | place | FLOWENGINE_PLACE | none |
 | allow_soft_placement | FLOWENGINE_ALLOW_SOFT_PLACEMENT | true with one device, else false |
 | log_device_placement | FLOWENGINE_LOG_DEVICE_PLACEMENT | false |
-| measure_costs | FLOWENGINE_MEASURE_COSTS | false |
+| measure_costs | FLOWENGINE_MEASURE_COSTS | true |
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Config:
     allow_soft_placement          put a node whose device there is not, or cannot take it, on one that can;
                                   False: an error. Left open it is True for a session of one device
     log_device_placement          log the device of every node to `flowengine.placement`
-    measure_costs                 measure what nodes take in the first steps and place them again by it
+    measure_costs                 with several devices: measure what nodes take in the first steps and place
+                                  them again by it
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -147,7 +148,7 @@ class Config:
             place=device_config.rules(self.place, _text("PLACE", ""), _name(self.place, "PLACE")),
             allow_soft_placement=_open_flag(self.allow_soft_placement, "ALLOW_SOFT_PLACEMENT"),
             log_device_placement=_flag(self.log_device_placement, "LOG_DEVICE_PLACEMENT", default=False),
-            measure_costs=_flag(self.measure_costs, "MEASURE_COSTS", default=False),
+            measure_costs=_flag(self.measure_costs, "MEASURE_COSTS"),
         )
 
 
@@ -177,7 +178,7 @@ class Settings:
     #: None: as the number of devices says.
     allow_soft_placement: bool | None = None
     log_device_placement: bool = False
-    measure_costs: bool = False
+    measure_costs: bool = True
 
     @property
     def places(self) -> bool:

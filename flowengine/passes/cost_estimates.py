@@ -15,8 +15,10 @@ import numpy as np
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.frames import FramePath, assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.proto import FunctionDefLibrary
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.shape_inference import ShapeInference, infer_shapes
 
@@ -26,7 +28,7 @@ ITEM_MICROSECONDS: Final = 1.0
 TRIVIAL_MICROSECONDS: Final = 0.5
 #: What an elementwise kernel reads and writes; half of what memory gives, since most compute something.
 BYTES_A_MICROSECOND: Final = 4_000.0
-#: A function call whose body is not looked into.
+#: A function call whose body is not known.
 CALL_MICROSECONDS: Final = 100.0
 #: A dimension that the graph leaves open: most often the batch.
 USUAL_DIMENSION: Final = 32
@@ -40,18 +42,10 @@ _NESTED_MAX: Final = 3
 #: What a kernel's own estimate may stumble over: stand-ins have no values, and references are no arrays.
 _NO_ESTIMATE: Final = (OpError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
-_CALLS: Final = frozenset(
-    {
-        "PartitionedCall",
-        "StatefulPartitionedCall",
-        "If",
-        "StatelessIf",
-        "Case",
-        "While",
-        "StatelessWhile",
-        "For",
-    }
-)
+#: Calls that run a body again and again.
+_LOOPS: Final = frozenset({"While", "StatelessWhile", "For"})
+#: Functions within functions are followed so deep.
+_CALLS_MAX: Final = 8
 
 
 class Estimator:
@@ -72,6 +66,12 @@ class Estimator:
         self.kernels = kernels
         self.shapes = shapes if shapes is not None else infer_shapes(graph)
         self.frames = frames if frames is not None else _frames(graph)
+        library = graph.library
+        self._functions = (
+            {f.signature.name: f for f in library.function} if isinstance(library, FunctionDefLibrary) else {}
+        )
+        #: {function: microseconds of its body}
+        self._bodies: dict[str, float] = {}
         #: {(op, types): kernel}; estimates do not depend on the kernel's other attributes
         self._kernels: dict[tuple[str, tuple[DType, ...]], Kernel | None] = {}
 
@@ -92,7 +92,7 @@ class Estimator:
         """One execution on a device of speed 1."""
         kernel = self._kernel(node)
         if kernel is None:
-            return CALL_MICROSECONDS if node.op in _CALLS or node.op_def is None else TRIVIAL_MICROSECONDS
+            return self._call(node)
         if kernel.heavy is False or kernel.is_async:
             return TRIVIAL_MICROSECONDS
         if callable(kernel.heavy):
@@ -105,6 +105,31 @@ class Estimator:
             for port, dtype in zip(node.inputs, node.input_types(), strict=False)
         )
         return ITEM_MICROSECONDS + moved / BYTES_A_MICROSECOND
+
+    def _call(self, node: Node) -> float:
+        """A call, by the nodes in the bodies that it names; what is none is done by the runtime."""
+        names = [node.op] if node.op in self._functions else []
+        for value in node.attrs.values():
+            parts = value if isinstance(value, tuple) else (value,)
+            names += [part.name for part in parts if isinstance(part, FuncAttr)]
+        if not names:
+            return CALL_MICROSECONDS if node.op_def is None else TRIVIAL_MICROSECONDS
+        times = USUAL_ITERATIONS if node.op in _LOOPS else 1
+        return times * sum(self._body(name, _CALLS_MAX) for name in names)
+
+    def _body(self, name: str, depth: int) -> float:
+        function = self._functions.get(name)
+        if function is None or not depth:
+            return CALL_MICROSECONDS
+        if name not in self._bodies:
+            self._bodies[name] = CALL_MICROSECONDS  # of a call that a recursion makes
+            total = 0.0
+            for node in function.node_def:
+                called = [node.op] if node.op in self._functions else []
+                called += [attr.func.name for attr in node.attr.values() if attr.HasField("func")]
+                total += ITEM_MICROSECONDS + sum(self._body(each, depth - 1) for each in called)
+            self._bodies[name] = total
+        return self._bodies[name]
 
     def _kernel(self, node: Node) -> Kernel | None:
         key = (node.op, node.output_types)

@@ -77,6 +77,7 @@ class Placement:
     reasons      {node name: why there}
     relaxed      {node name: which demand was not met, and why}: soft placement only
     unplaced     nodes that no device can take; only where the request was lenient
+    is_free      whether any node could be elsewhere
     makespan     microseconds that the step is thought to take
     present      the same for the placement that the request compares with
     baselines    the same for everything on one device, and for groups in turn
@@ -86,6 +87,7 @@ class Placement:
     reasons: Mapping[str, str]
     relaxed: Mapping[str, str]
     unplaced: frozenset[str]
+    is_free: bool
     makespan: float
     present: float | None
     baselines: Mapping[str, float]
@@ -161,11 +163,12 @@ def place(
     unplaced = frozenset(
         name for index, name in enumerate(groups.names) if groups.find(index) in feasible.impossible
     )
+    is_free = any(len(allowed) > 1 for allowed in problem.allowed)
     present = None
     if request.present is not None:
         present = _makespan(problem, groups, group_of, names, request.present)
     return Placement(
-        device_of, reasons, feasible.relaxed, unplaced, found.makespan, present, found.baselines
+        device_of, reasons, feasible.relaxed, unplaced, is_free, found.makespan, present, found.baselines
     )
 
 

@@ -28,6 +28,7 @@ from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.exchange import Exchange, Group
 from flowengine.runtime.executor import Executor, first_of
 from flowengine.runtime.hardware import DeviceKernels
+from flowengine.runtime.measuring import Measure
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Functions, Plan
 from flowengine.runtime.step import StepRunner
@@ -79,13 +80,17 @@ class PartitionedPlan:
         devices: DeviceSet,
         kernels: KernelRegistry,
         functions: Functions | None,
+        measure: Measure | None = None,
     ) -> None:
+        """`measure` gives kernels that note what they take, from kernels and the name of a device."""
         self.transfers: Mapping[tuple[str, str], Transfer] = {(t.edge, t.target): t for t in cut.transfers}
         self.fetches = len(context.fetches)
         self.parts: list[Part] = []
         for each in cut.partitions:
             device = devices[each.device]
             own = kernels if device.shares_host_memory else DeviceKernels(kernels, device)
+            if measure is not None:
+                own = measure(own, device.name)
             request = replace(
                 context,
                 feeds=tuple(context.feeds[index] for index in each.feeds),

@@ -53,9 +53,16 @@ class SessionPlacer:
     def __call__(self, graph: Graph, context: PassContext) -> Mapping[str, str]:
         return self.place(graph, context).device_of
 
-    def place(self, graph: Graph, context: PassContext, *, trial: int | None = None) -> Placement:
-        """A device for each node, with reasons; `trial`: try that device with everything that may be there."""
-        return self.placer.place(graph, self._whole(), supplied=context.feeds, trial=trial)
+    def place(
+        self,
+        graph: Graph,
+        context: PassContext,
+        *,
+        present: Mapping[str, str] | None = None,
+        trial: int | None = None,
+    ) -> Placement:
+        """A device for each node, with reasons. `trial`: try a device with all that may be there."""
+        return self.placer.place(graph, self._whole(), supplied=context.feeds, present=present, trial=trial)
 
     def explain(self, graph: Graph, context: PassContext) -> str:
         """The device of each node and why it is there."""
