@@ -1,6 +1,7 @@
 # Each target makes the environment that it needs, in .venvs/, from nothing but Python 3.11 or newer and make.
 #
 #   make demo     train, evaluate and use a small classifier of handwritten digits from the command line
+#   make demo-cluster   the same over a parameter server and two workers, as processes of this machine
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make nightly  the suite with many more random examples, and the long tests
@@ -32,7 +33,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo test lint docs bench nightly clean
+.PHONY: help demo demo-cluster test lint docs bench nightly clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -51,6 +52,9 @@ help:
 
 demo: $(DEMO)/ready
 	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo.sh
+
+demo-cluster: $(DEMO)/ready
+	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo_cluster.sh
 
 test: $(TEST)/ready
 	$(TEST)/bin/python -m pytest $(ARGS)

@@ -96,6 +96,17 @@ def _line(answer: Any) -> str:
     )
 
 
+@command.command("target")
+@click.argument("task")
+@click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def target(task: str, cluster_file: str | None, debug: bool) -> None:
+    """Print the target of a session whose master is TASK, such as /job:worker/task:1."""
+    from flowengine.cluster.local import target_of
+
+    click.echo(target_of(_spec(cluster_file), task))
+
+
 @command.command("drain")
 @click.argument("task")
 @click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")

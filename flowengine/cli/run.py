@@ -104,6 +104,12 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option(
     "--resume", is_flag=True, help="Go on from the latest checkpoint, if there is one, without --init."
 )
+@click.option(
+    "--at",
+    metavar="TARGET",
+    envvar="FLOWENGINE_TARGET",
+    help="Run at a cluster's task: flow://HOST:PORT, or what FLOWENGINE_TARGET says.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--image-size", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255.")
@@ -129,6 +135,7 @@ def command(
     checkpoint: str | None,
     save_every: int | None,
     resume: bool,
+    at: str | None,
     as_json: bool,
     image_size: tuple[int, int] | None,
     image_scale: float | None,
@@ -180,6 +187,7 @@ def command(
         timeout_seconds=timeout,
         training=training,
         config=config_of(device_counts, places, soft, log=log_device_placement),
+        at=at or "",
     )
     report = run_job(job, ctx.obj["interrupt"])
     _show(report, job, output, as_json)

@@ -32,6 +32,8 @@ class Job:
     timeout_seconds: float | None
     training: Training | None = None
     config: Config | None = None
+    #: The target of the session; "" for this process.
+    at: str = ""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ async def _run_steps(job: Job, report: Report) -> None:
     from flowengine.session import Session
 
     options = RunOptions(timeout_seconds=job.timeout_seconds)
-    async with Session(job.graph, config=job.config) as session:
+    async with Session(job.graph, config=job.config, target=job.at) as session:
 
         async def initialize(nodes: Sequence[str]) -> None:
             for node in nodes:

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import trio
 
@@ -52,8 +53,7 @@ class LocalCluster:
 
     def target(self, job: str, task: int = 0) -> str:
         """The target of a session whose master is this task."""
-        address = self.spec.address(task_name(job, task))
-        return f"flow://{address}?cluster={self.spec.name}&key_file={self.spec.key_file}"
+        return target_of(self.spec, task_name(job, task))
 
     def environment(self) -> dict[str, str]:
         """Variables that tell a program where the cluster is: file, key, and the first task as target."""
@@ -120,6 +120,14 @@ def _environment() -> dict[str, str]:
     return environment
 
 
+def target_of(spec: ClusterSpec, task: str) -> str:
+    """The target of a session whose master is this task; NotFoundError if there is none."""
+    query = {"cluster": spec.name}
+    if spec.key_file:
+        query["key_file"] = spec.key_file
+    return f"flow://{spec.address(task)}?{urlencode(query, safe='/')}"
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of the loopback interface that nobody uses now."""
     sockets = [socket.socket() for _ in range(count)]
@@ -161,4 +169,4 @@ async def local_cluster(
                 await cluster.end()
 
 
-__all__ = ["CLUSTER_VARIABLE", "TARGET_VARIABLE", "LocalCluster", "free_ports", "local_cluster"]
+__all__ = ["CLUSTER_VARIABLE", "TARGET_VARIABLE", "LocalCluster", "free_ports", "local_cluster", "target_of"]
