@@ -233,7 +233,12 @@ class GraphWriter:
             # A handle made under these control edges exists in this frame and branch.
             variable = self._variable_here(block, index)
             if form == "read":
-                read = ops.Identity(variable) if is_ref else ops.ReadVariableOp(variable, dtype=kind[0])
+                # An Identity of a reference shares the variable's buffer, and so what is written later.
+                read = (
+                    ops.DeepCopy(ops.Identity(variable))
+                    if is_ref
+                    else ops.ReadVariableOp(variable, dtype=kind[0])
+                )
                 block.add(read, kind)
                 block.last_effect = read.node_name
             elif is_ref:
