@@ -25,9 +25,10 @@ async def test_a_step_starts_with_the_variables_it_has_seen() -> None:
         await session.run("init")
         for expected in (1, 2, 3, 4, 5, 6):
             assert (await session.run("more:0")).tolist() == [expected] * 2
-        plans = [prepared.plan.interpreted for prepared in session._plans.values()]
-        resources = session.resources
-        assert all(not p.handles.start(p.root, p.sources, resources)[1] == p.sources for p in plans)
+        found: list[Any] = [prepared.plan for prepared in session._plans.values()]
+        for plan in (each.interpreted for each in found):
+            _, sources = plan.handles.start(plan.root, plan.sources, session.resources)
+            assert sources != plan.sources
 
 
 async def test_a_removed_variable_is_made_anew() -> None:

@@ -37,17 +37,17 @@ def state_of(session: fe.Session) -> dict[str, Any]:
     return {v.name: bits(v.read()) if v.is_initialized else None for v in held}
 
 
-async def play(case: GraphCase, *, compiled: bool) -> list[list[Any]]:
+async def play(case: GraphCase, *, compiled: bool) -> list[Any]:
     async with fe.Session(case.graph, config=fe.Config(compile_hot_plans=compiled)) as session:
         await session.run([], targets=case.setup)
-        results = []
+        results: list[Any] = []
         for fetches, feeds in case.runs:
             try:
                 got = list(await session.run(list(fetches), feeds, targets=case.targets))
             except fe.errors.OpError as error:
                 got = [type(error).__name__]
             results.append([v if isinstance(v, str) else bits(v) for v in got])
-            results.append([state_of(session)])
+            results.append(state_of(session))
         return results
 
 
@@ -69,7 +69,8 @@ def ordered_updates(count: int) -> fe.Graph:
     g = fe.Graph()
     ops = g.ops
     queue = ops.FIFOQueueV2(component_types=["float32"], shapes=[[4]], capacity=2, name="queue")
-    inits, last = [], None
+    inits = []
+    last: Any = None
     for index in range(count):
         variable = ops.VariableV2(dtype="float32", shape=[4], name=f"v{index}")
         inits.append(ops.Assign(variable, np.zeros(4, np.float32)))
@@ -258,6 +259,7 @@ async def test_a_hot_plan_is_compiled_and_much_larger_feeds_are_interpreted_agai
         for _ in range(4):
             await session.run(y, {x: np.ones(4)})
         plan = next(iter(session._plans.values())).plan
+        assert isinstance(plan, tiers.TieredPlan)
         assert plan.compiled is not None
         metadata = fe.RunMetadata()
         await session.run(y, {x: np.ones(1_000_000)}, run_metadata=metadata)
@@ -273,6 +275,7 @@ async def test_a_session_that_does_not_compile_never_does(monkeypatch: pytest.Mo
         async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiles)) as session:
             await session.run(y, {x: [1.0, 2.0]})
             plan = next(iter(session._plans.values())).plan
+            assert isinstance(plan, tiers.TieredPlan)
             assert (plan.compiled is not None) is compiles
 
 
@@ -282,9 +285,9 @@ async def test_a_step_that_is_counted_says_what_it_held() -> None:
     y = x
     for _ in range(10):
         y = graph.ops.Tanh(y)
+    metadata = fe.RunMetadata()
     async with fe.Session(graph, config=fe.Config(count_allocations=True)) as session:
         for _ in range(6):
-            metadata = fe.RunMetadata()
             await session.run(y, {x: np.ones(1000, np.float32)}, run_metadata=metadata)
             assert metadata.allocations == 10
             assert metadata.peak_bytes == 8000
