@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.kernels import example_walk
 from flowengine.kernels.example_features import (
     Dense,
     batch_of_sparse,
@@ -190,11 +193,69 @@ def parse_single_example(
     Raises InvalidArgumentError as ParseExample does.
     """
     data = _scalar(serialized)
+    walked = _walked(
+        data, dense_defaults, sparse_keys, sparse_types, _static(dense_keys, Tdense, dense_shapes)
+    )
+    if walked is not None:
+        return _outputs(walked)
     dense = _dense([decoded_key(key) for key in dense_keys], Tdense, dense_shapes, dense_defaults)
     features = parsed(_messages().Example(), data, "").features.feature
     keys = [decoded_key(key) for key in sparse_keys]
     triples = [_single_sparse(features, key, t) for key, t in zip(keys, sparse_types, strict=True)]
     return _outputs([t[i] for i in range(3) for t in triples] + [_single_dense(features, s) for s in dense])
+
+
+@functools.lru_cache(maxsize=256)
+def _static(
+    keys: tuple[bytes, ...], types: tuple[DType, ...], shapes: tuple[TensorShape, ...]
+) -> list[tuple[bytes, DType, tuple[int, ...], int]] | None:
+    """Key, type, shape and number of values of dense features; None where some length varies."""
+    if not all(shape.is_fully_defined for shape in shapes):
+        return None
+    sizes = [tuple(size or 0 for size in shape.as_list()) for shape in shapes]
+    return [(k, t, s, math.prod(s)) for k, t, s in zip(keys, types, sizes, strict=True)]
+
+
+def _walked(
+    data: bytes,
+    defaults: Sequence[Value],
+    sparse_keys: Sequence[bytes],
+    sparse_types: Sequence[DType],
+    dense: list[tuple[bytes, DType, tuple[int, ...], int]] | None,
+) -> list[Any] | None:
+    """What ParseSingleExample gives for the usual example, None for others and for whatever is an error."""
+    if dense is None:
+        return None
+    outputs: list[Any] = []
+    try:
+        found = example_walk.places(data)
+        rows = []
+        for key, dtype in zip(sparse_keys, sparse_types, strict=True):
+            place = found.get(key)
+            values = None if place is None else example_walk.values(data, place, dtype)
+            rows.append(example_walk.array(() if values is None else values, dtype))
+        outputs += [np.arange(len(row)).reshape(-1, 1) for row in rows]
+        outputs += rows
+        outputs += [np.array([len(row)], np.int64) for row in rows]
+        for (key, dtype, shape, count), default in zip(dense, defaults, strict=True):
+            place = found.get(key)
+            values = None if place is None else example_walk.values(data, place, dtype)
+            missing = getattr(default, "size", 1) == 0
+            if not missing and getattr(default, "shape", ()) != shape:
+                return None
+            if values is None:
+                if missing:
+                    return None
+                outputs.append(default if isinstance(default, bytes) else default.copy())
+            elif len(values) != count:
+                return None
+            elif shape:
+                outputs.append(example_walk.array(values, dtype).reshape(shape))
+            else:
+                outputs.append(values[0] if dtype is dtypes.string else dtype.as_numpy_dtype.type(values[0]))
+    except Irregular:
+        return None
+    return outputs
 
 
 def _scalar(serialized: Value) -> bytes:
