@@ -5,12 +5,14 @@ The greatest logit of a row is subtracted first, so that nothing overflows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.parallel import slices, spread
 from flowengine.kernels.ufuncs import float_kernel, shape_text
 
 #: Label values that an error message shows.
@@ -35,27 +37,48 @@ def _shifted(xp: Any, logits: Array) -> Any:
 def softmax(xp: Any, logits: Array) -> Any:
     """exp(x) over its sum along the last axis; (..., C)."""
     _check_rank(logits)
-    if logits.size <= _BLOCK or logits.ndim != 2:
+    if logits.size <= _BLOCK or type(logits) is not np.ndarray:
         weights = _shifted(xp, logits)
         xp.exp(weights, weights)
         return xp.divide(weights, xp.add.reduce(weights, -1, None, None, True), weights)
-    result = xp.empty(logits.shape, logits.dtype)
-    step = max(1, _BLOCK // logits.shape[1])
-    for start in range(0, logits.shape[0], step):
-        rows, part = logits[start : start + step], result[start : start + step]
-        xp.subtract(rows, xp.maximum.reduce(rows, -1, None, None, True), part)
-        xp.exp(part, part)
-        xp.divide(part, xp.add.reduce(part, -1, None, None, True), part)
+    result = np.empty(logits.shape, logits.dtype)
+    sources, targets = (a.reshape(-1, logits.shape[-1]) for a in (logits, result))
+
+    def work(part: slice) -> None:
+        rows, target = sources[part], targets[part]
+        np.subtract(rows, np.maximum.reduce(rows, -1, keepdims=True), target)
+        np.exp(target, target)
+        np.divide(target, np.add.reduce(target, -1, keepdims=True), target)
+
+    _by_rows(work, sources)
     return result
+
+
+def _by_rows(work: Callable[[slice], None], rows: Array) -> None:
+    """Do it to blocks of rows, on every core."""
+    parts = slices(rows.shape[0], max(1, _BLOCK // rows.shape[1]))
+    spread(lambda number: work(parts[number]), len(parts))
 
 
 @float_kernel("LogSoftmax", fresh=True)
 def log_softmax(xp: Any, logits: Array) -> Any:
     """x less the logarithm of the sum of exp(x) along the last axis; (..., C)."""
     _check_rank(logits)
-    shifted = _shifted(xp, logits)
-    total = xp.add.reduce(xp.exp(shifted), -1, None, None, True)
-    return xp.subtract(shifted, xp.log(total, total), shifted)
+    if logits.size <= _BLOCK or type(logits) is not np.ndarray:
+        shifted = _shifted(xp, logits)
+        total = xp.add.reduce(xp.exp(shifted), -1, None, None, True)
+        return xp.subtract(shifted, xp.log(total, total), shifted)
+    result = np.empty(logits.shape, logits.dtype)
+    sources, targets = (a.reshape(-1, logits.shape[-1]) for a in (logits, result))
+
+    def work(part: slice) -> None:
+        rows, target = sources[part], targets[part]
+        np.subtract(rows, np.maximum.reduce(rows, -1, keepdims=True), target)
+        total = np.add.reduce(np.exp(target), -1, keepdims=True)
+        np.subtract(target, np.log(total, total), target)
+
+    _by_rows(work, sources)
+    return result
 
 
 @float_kernel("SoftmaxCrossEntropyWithLogits", fresh=True)

@@ -16,8 +16,11 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.resource_variables import check_dtype, existing
+from flowengine.kernels.segment_sums import SPARSE_KINDS, sum_rows
 from flowengine.resources.variable import Variable
 
+#: Elements of a row from which sums by a sparse product are quicker than `ufunc.at`.
+_WIDTH_MIN = 4
 #: Below this many elements `ufunc.at` (50 to 100 ns an element) is quicker than sorting.
 _AT_ELEMENTS_MAX = 2048
 
@@ -66,7 +69,7 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
     """
     if rows.size == 0 or target.size == 0:
         return
-    if _all_different(rows):
+    if _all_different(rows, len(target)):
         target[rows] = ufunc(target[rows], updates)
         return
     if updates.ndim == 0:
@@ -78,8 +81,16 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
     if updates.size <= _AT_ELEMENTS_MAX:
         ufunc.at(target, rows, updates)
         return
-    # Runs of equal rows become one update each. Sums and products of a run are then formed before they
-    # meet the target, which rounds differently from one by one, but in a fixed order.
+    # Updates of one row are combined before they meet the target, which rounds differently from one by one,
+    # but in a fixed order.
+    if ufunc in (np.add, np.subtract) and updates.dtype.char in SPARSE_KINDS:
+        if updates.size < _WIDTH_MIN * rows.size:
+            ufunc.at(target, rows, updates)
+            return
+        unique, places = _different(rows, len(target))
+        sums = sum_rows(places, np.ascontiguousarray(updates).reshape(rows.size, -1), unique.size)
+        target[unique] = ufunc(target[unique], sums.reshape(unique.size, *target.shape[1:]))
+        return
     order = np.argsort(rows, kind="stable")
     in_order = rows[order]
     starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
@@ -89,7 +100,21 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
     target[unique] = ufunc(target[unique], reduced)
 
 
-def _all_different(rows: Array) -> bool:
+def _different(rows: Array, limit: int) -> tuple[Array, Array]:
+    """The different rows, ascending, and which of them each row is."""
+    if limit > 4 * rows.size:
+        unique, places = np.unique(rows, return_inverse=True)
+        return unique, places
+    numbers = np.zeros(limit, np.int64)
+    numbers[rows] = 1
+    unique = np.flatnonzero(numbers)
+    numbers[unique] = np.arange(unique.size)
+    return unique, numbers[rows]
+
+
+def _all_different(rows: Array, limit: int) -> bool:
+    if rows.size > limit:
+        return False
     if rows.size < 64:
         values = rows.tolist()
         return len(set(values)) == len(values)
@@ -114,7 +139,7 @@ def _store(target: Array, rows: Array, updates: Array) -> None:
     """
     if rows.size == 0 or target.size == 0:
         return
-    if not _all_different(rows):
+    if not _all_different(rows, len(target)):
         backwards = rows[::-1]
         _, last = np.unique(backwards, return_index=True)
         keep = rows.size - 1 - last

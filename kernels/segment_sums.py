@@ -16,7 +16,8 @@ from flowengine.core.arrays import Array
 
 #: Below this many elements the set-up of the sparse product (20 us, and SciPy's import) does not pay.
 _SPARSE_ELEMENTS: Final = 16384
-_SPARSE_KINDS: Final = frozenset("fcd") | frozenset("FDilqLQI")
+#: Types that SciPy's sparse matrices multiply.
+SPARSE_KINDS: Final = frozenset("fcd") | frozenset("FDilqLQI")
 
 
 def add_rows(out: Array, positions: Array, rows: Array) -> None:
@@ -34,7 +35,7 @@ def add_rows(out: Array, positions: Array, rows: Array) -> None:
         out[...] = wide.astype(out.dtype)
         return
     width = rows.size // len(positions)
-    if rows.size < _SPARSE_ELEMENTS or width < 4 or out.dtype.char not in _SPARSE_KINDS:
+    if rows.size < _SPARSE_ELEMENTS or width < 4 or out.dtype.char not in SPARSE_KINDS:
         np.add.at(out, positions, rows)
         return
     flat = out.reshape(len(out), width)

@@ -11,6 +11,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array_args import as_array, brackets, check_indices, integers
+from flowengine.kernels.parallel import slices, spread
 from flowengine.kernels.registry import kernel
 
 
@@ -53,9 +54,6 @@ def transpose(xp: Any, x: Value, perm: Array) -> Array:
     view = array.transpose(axes)
     if rank <= 2 or array.size < 4096 or axes[:-2] == tuple(range(rank - 2)):
         return view
-    if axes[-1] == rank - 1:
-        dense: Array = xp.ascontiguousarray(view)
-        return dense
     shape = view.shape
     if array.flags.c_contiguous:
         # Axes that stay neighbours are one: (N, H, W, C) to (N, C, H, W) moves (H W) and C.
@@ -63,8 +61,22 @@ def transpose(xp: Any, x: Value, perm: Array) -> Array:
         dims = array.shape
         view = array.reshape([math.prod(dims[i] for i in group) for group in merged]).transpose(order)
     out: Array = xp.empty(shape, array.dtype)
-    _copy_blocks(view, out.reshape(view.shape))
+    target = out.reshape(view.shape)
+    copy = _copy_rows if axes[-1] == rank - 1 else _copy_blocks
+    if out.size < _SPREAD_MIN or type(out) is not np.ndarray:
+        copy(view, target)
+    else:
+        # Along the longest axis but the last, one that may be long enough for every core.
+        axis = max(range(view.ndim - 1), key=view.shape.__getitem__)
+        parts = slices(view.shape[axis], -(-view.shape[axis] // _PARTS))
+        lead = (slice(None),) * axis
+        spread(lambda number: copy(view[(*lead, parts[number])], target[(*lead, parts[number])]), len(parts))
     return out
+
+
+def _copy_rows(view: Array, out: Array) -> None:
+    """Copy a view whose last axis is dense in memory."""
+    out[...] = view
 
 
 @lru_cache(maxsize=1024)
@@ -80,6 +92,9 @@ def _merged_axes(axes: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], ...], tu
     return tuple(tuple(run) for run in ordered), tuple(ordered.index(run) for run in runs)
 
 
+#: Elements from which a copy is spread over the cores, and in how many parts.
+_SPREAD_MIN = 1 << 18
+_PARTS = 8
 #: Columns copied at a time where the copy reads across rows: 256 lines of 64 bytes fit the first-level
 #: cache, so that each is read once. (8,3136,256) float32 takes 8 ms instead of 15.
 _BLOCK = 256
