@@ -73,9 +73,10 @@ class LocalCluster:
             command, stdin=subprocess.DEVNULL, env=_environment()
         )
 
-    def kill(self, task: str) -> None:
+    async def kill(self, task: str) -> None:
         """End a task's process at once, as a crash would."""
         self.processes[task].kill()
+        await self.processes[task].wait()
 
     async def wait_ready(self) -> None:
         """Wait until every task answers. UnavailableError naming one that has ended, or takes too long."""

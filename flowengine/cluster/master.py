@@ -121,6 +121,8 @@ class Master:
         self._forgotten: dict[str, list[int]] = {}
         #: {task: (incarnation, devices)} of those that have said so in their present life.
         self._devices: dict[str, tuple[int, list[Offer]]] = {}
+        #: Of these, the tasks whose connection was lost since.
+        self._lost: set[str] = set()
         self._to_tell = trio.Event()
         self._steps_running = 0
         self._idle = trio.lowlevel.ParkingLot()
@@ -161,7 +163,7 @@ class Master:
 
     def task_lost(self, task: str) -> None:
         """Ask a task for its devices again before anything more is placed there."""
-        self._devices.pop(task, None)
+        self._lost.add(task)
 
     def _forget(self, plan: MasterPlan) -> None:
         for part in plan.parts:
@@ -212,7 +214,7 @@ class Master:
 
     def _is_stale(self, plan: MasterPlan) -> bool:
         return any(
-            task not in self._devices or self._devices[task][0] != incarnation
+            task in self._lost or self._devices[task][0] != incarnation
             for task, incarnation in plan.tasks.items()
         )
 
@@ -357,9 +359,10 @@ class Master:
     async def devices(self) -> dict[str, tuple[int, list[Offer]]]:
         """{task: (incarnation, devices)} of the whole cluster.
 
-        Raises UnavailableError naming the first task that does not answer.
+        A task that was there before and is gone counts with what it had: requests that do not need it go
+        on. Raises UnavailableError naming the first task that has never answered.
         """
-        missing = [task for task in self._links.addresses if task not in self._devices]
+        missing = [task for task in self._links.addresses if task not in self._devices or task in self._lost]
         await together(partial(self._ask_devices, task) for task in missing)
         return self._devices
 
@@ -367,10 +370,16 @@ class Master:
         if task == self.identity.task:
             self._devices[task] = (self.identity.incarnation, _offers(self._worker.describe_devices()))
             return
-        peer = await self._links.peer(task)
-        self._count(m.LIST_DEVICES)
-        reply = await peer.call(m.LIST_DEVICES)
+        try:
+            peer = await self._links.peer(task)
+            self._count(m.LIST_DEVICES)
+            reply = await peer.call(m.LIST_DEVICES)
+        except OpError:
+            if task in self._devices:
+                return
+            raise
         self._devices[task] = (peer.identity.incarnation, _offers(reply.result))
+        self._lost.discard(task)
 
     async def reset(self, containers: list[str]) -> None:
         """Clear containers on every task; all of them if none is named."""
