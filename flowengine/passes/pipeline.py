@@ -15,6 +15,7 @@ from flowengine.passes.late_reads import read_late
 from flowengine.passes.partition import Partitioned, partition
 from flowengine.passes.prune import prune
 from flowengine.passes.schedule_recv import schedule_receives
+from flowengine.passes.unused import drop_unused_gradients
 
 Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
 
@@ -22,6 +23,7 @@ Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
 _PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     # Everything after this is linear in what a step runs, not in what the user's graph holds.
     ("prune", prune, lambda context: True),
+    ("drop_unused_gradients", drop_unused_gradients, lambda context: True),
     # Before CSE, which then finds more that is equal: constants that were computed in different ways.
     ("fold_constants", fold_constants, lambda context: context.fold_constants),
     ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
