@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 
 import trio
 
+import flowengine
 from flowengine.cluster.console import open_console
 from flowengine.cluster.server import KEY_FILE_VARIABLE
 from flowengine.cluster.spec import ClusterSpec, task_name
@@ -50,6 +51,7 @@ class LocalCluster:
     file: Path
     processes: dict[str, trio.Process]
     _options: Sequence[str]
+    _cwd: str | None = None
 
     def target(self, job: str, task: int = 0) -> str:
         """The target of a session whose master is this task."""
@@ -70,7 +72,7 @@ class LocalCluster:
         command = [sys.executable, "-m", "flowengine", "worker", "--cluster", str(self.file)]
         command += ["--job", job, "--task", number, *self._options]
         self.processes[task] = await trio.lowlevel.open_process(
-            command, stdin=subprocess.DEVNULL, env=_environment()
+            command, stdin=subprocess.DEVNULL, env=_environment(), cwd=self._cwd
         )
 
     async def kill(self, task: str) -> None:
@@ -115,9 +117,10 @@ class LocalCluster:
 
 
 def _environment() -> dict[str, str]:
-    environment = dict(os.environ)
-    # A task must not wait for another's cores: each process computes with its own threads.
-    environment.pop(TARGET_VARIABLE, None)
+    """What tasks are told: what this process knows, but not of another cluster, and where this package is."""
+    environment = {name: text for name, text in os.environ.items() if name != TARGET_VARIABLE}
+    root = str(Path(flowengine.__file__).parents[1])
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
     return environment
 
 
@@ -143,11 +146,12 @@ def free_ports(count: int) -> list[int]:
 
 @asynccontextmanager
 async def local_cluster(
-    jobs: Mapping[str, int], *, options: Sequence[str] = (), name: str = "local"
+    jobs: Mapping[str, int], *, options: Sequence[str] = (), name: str = "local", cwd: str | None = None
 ) -> AsyncIterator[LocalCluster]:
     """Start {job: number of tasks} as processes of this machine; they end with the block.
 
     options    more arguments of `flowengine worker`
+    cwd        the folder that they run in, which relative names of files in graphs are taken from
     Raises UnavailableError if a task does not come up.
     """
     with tempfile.TemporaryDirectory(prefix="flowengine-cluster-") as folder:
@@ -159,7 +163,7 @@ async def local_cluster(
         spec = ClusterSpec.of(addresses, name=name, key_file=str(key_file))
         file = Path(folder) / "cluster.toml"
         file.write_text(ClusterSpec(spec.jobs, name, key_file.name).to_toml(), encoding="utf-8")
-        cluster = LocalCluster(spec, file, {}, options)
+        cluster = LocalCluster(spec, file, {}, options, cwd)
         try:
             for task in spec:
                 await cluster.start(task)

@@ -9,7 +9,9 @@ import argparse
 import collections
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import trio
@@ -84,10 +86,13 @@ async def play_all(
     """Play cases over so many processes of this machine."""
     results = []
     options = ["--log-level", "error"]
-    async with (
-        local_cluster({"worker": tasks}, options=options) as cluster,
-        open_console(cluster.spec) as console,
-    ):
+    async with AsyncExitStack() as stack:
+        # Some graphs write files with relative names.
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="replay-"))
+        cluster = await stack.enter_async_context(
+            local_cluster({"worker": tasks}, options=options, cwd=scratch)
+        )
+        console = await stack.enter_async_context(open_console(cluster.spec))
         player = TaskPlayer(cluster, console, seed=seed)
         for address in addresses:
             results.append(await player.play(address))
