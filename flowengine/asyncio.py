@@ -17,6 +17,7 @@ from typing import Any
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.ir.graph import Graph
+from flowengine.passes.costs import CostModel
 from flowengine.portal import Portal
 from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session
@@ -91,6 +92,11 @@ class Session:
         in a trio program.
         """
         return await self._call(partial(function, self._session, *args, **keywords))
+
+    @property
+    def costs(self) -> CostModel:
+        """See `flowengine.Session.costs`."""
+        return self._session.costs
 
     def extend(self, graph: Graph) -> None:
         """See `flowengine.Session.extend`."""

@@ -19,6 +19,7 @@ from typing import Any
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.ir.graph import Graph
+from flowengine.passes.costs import CostModel
 from flowengine.portal import Call, Portal
 from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session
@@ -84,6 +85,11 @@ class Session:
         trio program.
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
+
+    @property
+    def costs(self) -> CostModel:
+        """See `flowengine.Session.costs`."""
+        return self._session.costs
 
     def extend(self, graph: Graph) -> None:
         """See `flowengine.Session.extend`."""

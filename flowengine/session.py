@@ -32,6 +32,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
+from flowengine.passes.costs import CostModel
 from flowengine.passes.pipeline import cut, prepare
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble
@@ -323,6 +324,12 @@ class Session:
         return self._functions
 
     # -- the rest -----------------------------------------------------------------------------------
+
+    @property
+    def costs(self) -> CostModel:
+        """What was measured of the graph's nodes; empty where the session does not place them itself."""
+        placer = self._placer
+        return placer.placer.costs if isinstance(placer, SessionPlacer) else CostModel()
 
     @property
     def is_local(self) -> bool:
