@@ -21,8 +21,9 @@ from flowengine.kernels import optimizers
 from flowengine.kernels.registry import REGISTRY, Kernel
 from flowengine.kernels.ufuncs import shape_text
 
-#: Elements changed at a time: with five arrays of float32 about a core's second cache.
-_BLOCK: Final = 1 << 16
+#: Elements changed at a time: with five arrays of float32 they stay in a core's second cache, and the
+#: intermediate ones below the size from which the allocator asks the operating system for each anew.
+_BLOCK: Final = 1 << 15
 
 Rule = Callable[..., None]
 
