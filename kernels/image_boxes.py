@@ -123,9 +123,7 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         raise InvalidArgumentError(
             f"scores has incompatible shape {shape_text(scores)} with boxes {shape_text(boxes)}"
         )
-    corners = boxes.astype(np.float32, copy=False)
-    low = np.minimum(corners[:, :2], corners[:, 2:])
-    high = np.maximum(corners[:, :2], corners[:, 2:])
+    edges = _edges(boxes.astype(np.float32, copy=False))
     order = np.argsort(-scores.astype(np.float32), kind="stable")
     order = order[scores[order] > threshold]
     chosen = np.empty(0, np.int64)
@@ -135,29 +133,45 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
             break
         block = order[start : start + _BOXES_AT_A_TIME]
         if chosen.size:
-            close = _overlap(low[chosen], high[chosen], low[block], high[block]) >= np.float32(iou)
+            close = _overlap(edges[:, chosen], edges[:, block]) >= np.float32(iou)
             block = block[~close.any(axis=0)]
-        close = _overlap(low[block], high[block], low[block], high[block]) >= np.float32(iou)
+        near = edges[:, block]
+        close = _overlap(near, near) >= np.float32(iou)
         close &= _LATER[: block.size, : block.size]
         free = np.ones(block.size, bool)
         # Most boxes are close to none that comes later.
-        for place in close.any(axis=1).nonzero()[0].tolist():
+        for place in np.flatnonzero(close.any(axis=1)).tolist():
             if free[place]:
                 free &= ~close[place]
         chosen = np.concatenate([chosen, block[free]])
     return chosen[:wanted].astype(np.int32)
 
 
-def _overlap(low: Array, high: Array, lows: Array, highs: Array) -> Array:
+def _edges(corners: Array) -> Array:
+    """Boxes (n, 4) with corners in any order as rows: top, left, bottom, right, area; (5, n)."""
+    edges = np.empty((5, len(corners)), np.float32)
+    np.minimum(corners[:, :2], corners[:, 2:], out=edges[:2].T)
+    np.maximum(corners[:, :2], corners[:, 2:], out=edges[2:4].T)
+    np.multiply(edges[2] - edges[0], edges[3] - edges[1], out=edges[4])
+    return edges
+
+
+def _overlap(some: Array, others: Array) -> Array:
     """Intersection over union of each of m boxes with each of n, (m, n); 0 where one has no area."""
-    area = ((high[:, 0] - low[:, 0]) * (high[:, 1] - low[:, 1]))[:, None]
-    areas = (highs[:, 0] - lows[:, 0]) * (highs[:, 1] - lows[:, 1])
-    shared = np.float32(1)
-    for side in (0, 1):
-        upper = np.minimum(high[:, None, side], highs[:, side])
-        shared = shared * np.maximum(upper - np.maximum(low[:, None, side], lows[:, side]), np.float32(0))
-    ratio: Array = shared / (area + areas - shared)
-    return np.where((areas <= 0) | (area <= 0), np.float32(0), ratio)
+    ratio: Array = np.minimum.outer(some[2], others[2])
+    ratio -= np.maximum.outer(some[0], others[0])
+    np.maximum(ratio, np.float32(0), out=ratio)
+    across = np.minimum.outer(some[3], others[3])
+    across -= np.maximum.outer(some[1], others[1])
+    ratio *= np.maximum(across, np.float32(0), out=across)
+    union = np.add.outer(some[4], others[4], out=across)
+    union -= ratio
+    ratio /= union
+    if not (some[4] > 0).all():
+        ratio[some[4] <= 0] = 0
+    if not (others[4] > 0).all():
+        ratio[:, others[4] <= 0] = 0
+    return ratio
 
 
 @kernel("NonMaxSuppression", fresh=True)

@@ -195,15 +195,21 @@ def test_suppression_is_greedy(count: int, limit: int, ratio: float, seed: int) 
     scores = random.permutation(count).astype(np.float32)
     with np.errstate(all="ignore"):
         kept = image_boxes.non_max_suppression(boxes, scores, np.int32(limit), iou_threshold=ratio)
-        low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+        edges = image_boxes._edges(boxes)
         expected: list[int] = []
         for box in np.argsort(-scores):
             if len(expected) == limit:
                 break
-            near = image_boxes._overlap(low[[box]], high[[box]], low[expected], high[expected])
+            near = image_boxes._overlap(edges[:, [box]], edges[:, expected])
             if not (near >= np.float32(ratio)).any():
                 expected.append(int(box))
     assert kept.tolist() == expected
+
+
+def test_overlap_is_intersection_over_union() -> None:
+    boxes = np.array([[0, 0, 2, 2], [3, 1, 1, 0], [5, 5, 6, 6], [1, 1, 1, 3]], np.float32)
+    ratios = image_boxes._overlap(image_boxes._edges(boxes), image_boxes._edges(boxes[:2]))
+    np.testing.assert_allclose(ratios, [[1, 1 / 5], [1 / 5, 1], [0, 0], [0, 0]], rtol=1e-6)
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 50), elements=st.floats(-1e25, 1e25)))
