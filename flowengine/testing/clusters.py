@@ -22,8 +22,8 @@ from flowengine.cluster.local import LocalCluster, local_cluster
 from flowengine.cluster.spec import device_prefix
 from flowengine.core.hashing import fingerprint64
 from flowengine.passes.colocate import colocate
-from flowengine.testing.recorded import find_cases, open_case
-from flowengine.testing.replay import Outcome, Result, judge, play
+from flowengine.testing.recorded import find_cases
+from flowengine.testing.replay import Outcome, Result, judge, play, prepared_case
 
 
 def scatter(graph: fe.Graph, devices: Sequence[str], seed: int) -> fe.Graph:
@@ -63,17 +63,19 @@ class TaskPlayer:
 
     async def play(self, address: str, *, timeout_seconds: float = 20.0) -> Result:
         """Play one case, on tasks that hold nothing of another one."""
-        case = open_case(address)
         for task in self._tasks:
             await self._console.reset(task, [], everywhere=False)
-        outcomes = [Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs]
-        try:
-            with trio.move_on_after(timeout_seconds):
-                await play(case, outcomes, self.session)
-        except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            return Result(case.id, case.suite, sorted(case.ops), "error", text, address=address)
-        return replace(judge(case, outcomes), address=address)
+        with prepared_case(address) as case:
+            outcomes = [
+                Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs
+            ]
+            try:
+                with trio.move_on_after(timeout_seconds):
+                    await play(case, outcomes, self.session)
+            except Exception as error:
+                text = f"{type(error).__name__}: {error}"
+                return Result(case.id, case.suite, sorted(case.ops), "error", text, address=address)
+            return replace(judge(case, outcomes), address=address)
 
 
 async def play_all(

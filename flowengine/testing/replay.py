@@ -188,8 +188,9 @@ def _missing_op(message: str) -> str | None:
     return match.group(1) if match else None
 
 
-def replay_case(address: str, *, timeout_seconds: float = 10.0, scattered: Scattered | None = None) -> Result:
-    """Play one case and judge it. Changes the working directory while a case needs files."""
+@contextlib.contextmanager
+def prepared_case(address: str) -> Iterator[RecordedCase]:
+    """A case with the files that it needs where it expects them. Changes the working directory meanwhile."""
     case = open_case(address)
     with contextlib.ExitStack() as stack:
         if case.recorded_root:
@@ -201,6 +202,12 @@ def replay_case(address: str, *, timeout_seconds: float = 10.0, scattered: Scatt
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="replay-"))
             _copy_writable(address, os.path.join(scratch, "case"))
             stack.enter_context(contextlib.chdir(os.path.join(scratch, "case")))
+        yield case
+
+
+def replay_case(address: str, *, timeout_seconds: float = 10.0, scattered: Scattered | None = None) -> Result:
+    """Play one case and judge it. Changes the working directory while a case needs files."""
+    with prepared_case(address) as case:
         outcomes = [Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs]
         try:
             trio.run(_play_within, case, outcomes, timeout_seconds, scattered)
