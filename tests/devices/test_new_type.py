@@ -1,0 +1,147 @@
+"""A device type of its own array type, as a GPU would be: added here, used by a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.core.arrays import Value, to_array
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.device import DeviceRegistry
+from flowengine.devices.load import DEVICES
+from flowengine.kernels.load import registry
+from flowengine.kernels.registry import KernelRegistry
+
+
+class Far:
+    """An array in far memory: NumPy does not know it, and it counts who looks inside."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = np.asarray(data)
+
+    nbytes = property(lambda self: self.data.nbytes)
+    shape = property(lambda self: self.data.shape)
+    ndim = property(lambda self: self.data.ndim)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("somebody took a far array for a near one")
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+
+class FarModule:
+    """The array module of that memory."""
+
+    @staticmethod
+    def apply(function: Any, *arrays: Far) -> Far:
+        assert all(isinstance(array, Far) for array in arrays), "a kernel got a near array"
+        return Far(function(*(array.data for array in arrays)))
+
+
+class FarDevice:
+    """Keeps `flowengine.devices.device.Device`."""
+
+    def __init__(self, name: str, memory_limit: int | None = None) -> None:
+        self.name = name
+        self.type = "FAR"
+        self.incarnation = 7
+        self.xp: Any = FarModule
+        self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
+        self.shares_host_memory = False
+        self.copies = {"in": 0, "out": 0}
+
+    def copy_in(self, value: Value) -> Value:
+        if isinstance(value, np.ndarray | np.generic):
+            self.copies["in"] += 1
+            return Far(value)
+        return value
+
+    def copy_out(self, value: Value) -> Value:
+        if isinstance(value, Far):
+            self.copies["out"] += 1
+            return value.data
+        return value
+
+    def owner_of(self, value: Value) -> tuple[Any, int] | None:
+        return (value, value.nbytes) if isinstance(value, Far) else None
+
+    def synchronize(self) -> None:
+        """Nothing is launched ahead."""
+
+
+def far_kernels() -> KernelRegistry:
+    kernels = KernelRegistry(parent=registry())
+
+    @kernels.kernel("Mul", "Add", device="FAR")
+    def binary(xp: Any, a: Far, b: Far, *, node: Any) -> Far:
+        made: Far = xp.apply(np.multiply if node.op == "Mul" else np.add, a, b)
+        return made
+
+    @kernels.kernel("Identity", device="FAR")
+    def identity(x: Far) -> Far:
+        assert isinstance(x, Far)
+        return x
+
+    @kernels.kernel("Sum", device="FAR", host=["reduction_indices"])
+    def total(xp: Any, x: Far, axes: Any, *, keep_dims: bool) -> Far:
+        axis = tuple(to_array(axes).reshape(-1).tolist())  # host memory, or this would fail
+        made: Far = xp.apply(lambda array: array.sum(axis=axis, keepdims=keep_dims), x)
+        return made
+
+    return kernels
+
+
+@pytest.fixture
+def devices() -> DeviceRegistry:
+    registry = DeviceRegistry(parent=DEVICES)
+    registry.register("FAR", FarDevice, lambda: 1)
+    return registry
+
+
+def opened(graph: fe.Graph, devices: DeviceRegistry, **config: Any) -> fe.Session:
+    return fe.Session(graph, config=fe.Config(**config), kernels=far_kernels(), devices=devices)
+
+
+async def test_a_session_runs_nodes_there_and_back(devices: DeviceRegistry) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2, 3], name="x")
+    with g.device("/device:FAR:0"):
+        scaled = g.ops.Mul(x, g.constant(np.float32(3)), name="scaled")
+        axes = g.constant([1], "int32")
+        total = g.ops.Sum(scaled, axes, name="total")
+    with g.device("/cpu:0"):
+        y = g.ops.Exp(g.ops.Neg(total), name="y")
+    value = np.arange(6, dtype=np.float32).reshape(2, 3)
+    async with opened(g, devices) as session:
+        for _ in range(12):  # past the point where plans become hot
+            got_y, got_total = await session.run([y, total], {x: value})
+        np.testing.assert_array_equal(got_total, (value * 3).sum(axis=1))
+        np.testing.assert_allclose(got_y, np.exp(-got_total))
+        far: Any = session.devices.matching("/device:FAR:0")[0]
+        assert far.copies["out"] == 24, "one copy for the Exp and one for the fetch, each step"
+
+
+async def test_its_memory_is_counted_and_limited(devices: DeviceRegistry) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [1000], name="x")
+    with g.device("/device:FAR:0"):
+        y = g.ops.Add(g.ops.Mul(x, x, name="square"), x, name="y")
+    async with opened(g, devices, device_memory_limits={"FAR": 6000}) as session:
+        with pytest.raises(fe.errors.ResourceExhaustedError, match="'square' holds 4,000") as raised:
+            await session.run(y, {x: np.ones(1000, np.float32)})
+        assert raised.value.node_name == "y"
+        assert raised.value.device is not None
+        assert raised.value.device.endswith("FAR:0")
+    async with opened(g, devices, count_allocations=True) as session:
+        metadata = fe.RunMetadata()
+        await session.run(y, {x: np.ones(1000, np.float32)}, run_metadata=metadata)
+        assert list(metadata.devices.values()) == [8000]
+
+
+async def test_its_name_is_unknown_to_a_session_without_it() -> None:
+    with pytest.raises(fe.errors.InvalidArgumentError, match="FAR"):
+        fe.Session(fe.Graph(), config=fe.Config(device_count={"FAR": 1}))
