@@ -7,7 +7,9 @@ ways: the Saver without and with waiting for the disk, and the graph's own nodes
 
 Expected: a save is a copy into the page cache and a checksum, a restore the way back. What is not synced is
 slowed down by the kernel's writing back of earlier saves, which hits either engine: trust the best of the
-turns before the medians. A restore here sets variables to what was read, without another copy.
+turns before the medians. A restore here sets variables to what was read, without another copy, in memory that
+is new every time; TensorFlow's allocator keeps what the last restore has freed. So restoring is also measured
+in a process that has just begun, which is what happens when a run is resumed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -30,6 +33,7 @@ from tests.benchmarks.engines import Engine
 
 #: 8 large matrices and 100 small ones: floats of each.
 SIZES: Final = (12_500_000,) * 8 + (250_000,) * 100
+GIGABYTES: Final = 4 * sum(SIZES) / 1e9
 KINDS: Final = ("no sync", "sync", "ops")
 
 
@@ -52,38 +56,54 @@ def main() -> None:
     )
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--cores", type=int)
+    parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--folder", help="where to save; by default where temporary files are")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder) as name, ExitStack() as stack:
+    scripts = [(sys.executable, "checkpoint_flowengine.py")]
+    if asked.tensorflow:
+        scripts.append((asked.tensorflow, "checkpoint_tensorflow.py"))
+    with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         write_model(Path(name))
-        ours = stack.enter_context(Engine(sys.executable, "checkpoint_flowengine.py", asked.cores))
-        theirs = None
-        if asked.tensorflow:
-            theirs = stack.enter_context(Engine(asked.tensorflow, "checkpoint_tensorflow.py", asked.cores))
-        print(f"{4 * sum(SIZES) / 1e6:.0f} MB, GB/s: median (best)" + (f"; {theirs.name}" if theirs else ""))
-        compare(name, ours, theirs, asked.turns)
+        with ExitStack() as stack:
+            engines = [stack.enter_context(Engine(*each, asked.cores)) for each in scripts]
+            print(f"{GIGABYTES * 1e3:.0f} MB, GB/s: median (best); {' and '.join(e.name for e in engines)}")
+            compare(name, engines, asked.turns, asked.kind or KINDS)
+        resume(name, scripts, asked.turns, asked.cores)
 
 
-def compare(folder: str, ours: Engine, theirs: Engine | None, turns: int) -> None:
+def compare(folder: str, engines: list[Engine], turns: int, kinds: Sequence[str]) -> None:
     """Let the engines take turns and print their rates; the first turn of each is not counted."""
     found: dict[tuple[str, str], list[float]] = {}
+    asks = [("theirs", engine) for engine in engines[1:]] + [(kind, engines[0]) for kind in kinds]
     for turn in range(turns + 1):
-        for kind in ("theirs", *KINDS) if theirs is not None else KINDS:
-            engine = theirs if kind == "theirs" and theirs is not None else ours
+        for kind, engine in asks:
             answer = engine.ask(what="turn", folder=folder, kind=kind)
             if turn:
                 for what, seconds in answer.items():
                     found.setdefault((kind, what), []).append(seconds)
-    size = 4 * sum(SIZES) / 1e9
     for (kind, what), seconds in found.items():
-        line = f"{kind:8} {what:8} {size / statistics.median(seconds):6.2f} ({size / min(seconds):5.2f})"
-        if theirs is not None and kind != "theirs":
-            other = found["theirs", what]
-            ratios = [b / a for a, b in zip(seconds, other, strict=True)]
-            line += (
-                f"   ratio {statistics.median(ratios):.2f} (best over best {min(other) / min(seconds):.2f})"
-            )
-        print(line, flush=True)
+        show(f"{kind:8} {what:8}", seconds, None if kind == "theirs" else found.get(("theirs", what)))
+
+
+def resume(folder: str, scripts: list[tuple[str, str]], turns: int, cores: int | None) -> None:
+    """Restoring what the engines have just saved, in a new process every time: what resuming a run takes."""
+    found: list[list[float]] = [[] for _ in scripts]
+    for _ in range(turns):
+        for script, seconds in zip(scripts, found, strict=True):
+            with Engine(*script, cores) as engine:
+                seconds.append(engine.ask(what="resume", folder=folder)["resume"])
+    if len(found) > 1:
+        show("theirs   resume  ", found[1], None)
+    show("ours     resume  ", found[0], found[1] if len(found) > 1 else None)
+
+
+def show(label: str, seconds: list[float], other: list[float] | None) -> None:
+    """The rates, and their ratio to TensorFlow's."""
+    line = f"{label} {GIGABYTES / statistics.median(seconds):6.2f} ({GIGABYTES / min(seconds):5.2f})"
+    if other is not None:
+        ratios = [b / a for a, b in zip(seconds, other, strict=True)]
+        line += f"   ratio {statistics.median(ratios):.2f} (best over best {min(other) / min(seconds):.2f})"
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

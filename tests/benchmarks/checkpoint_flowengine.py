@@ -53,6 +53,13 @@ async def serve() -> None:
                 await session.run((), targets=["init"])
                 sessions[key] = session, fe.train.Saver.from_meta_graph(meta)
             answer = await turn(*sessions[key], folder, kind)
+        elif asked["what"] == "resume":
+            meta = read(os.path.join(asked["folder"], "model.meta"))
+            session = fe.Session(fe.Graph.from_graph_def(meta))
+            saver = fe.train.Saver.from_meta_graph(meta)
+            started = time.perf_counter()
+            await saver.restore(session, os.path.join(asked["folder"], "ours"))
+            answer = {"resume": time.perf_counter() - started}
         print(json.dumps(answer), file=out, flush=True)
 
 

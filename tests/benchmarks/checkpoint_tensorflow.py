@@ -39,6 +39,12 @@ def main() -> None:
             saved = time.perf_counter()
             saver.restore(session, prefix)
             answer = {"save": saved - started, "restore": time.perf_counter() - saved}
+        elif asked["what"] == "resume":
+            saver = tf.train.import_meta_graph(os.path.join(asked["folder"], "model.meta"))
+            session = tf.Session()
+            started = time.perf_counter()
+            saver.restore(session, os.path.join(asked["folder"], "theirs"))
+            answer = {"resume": time.perf_counter() - started}
         print(json.dumps(answer), file=out, flush=True)
 
 
