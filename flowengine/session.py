@@ -232,13 +232,14 @@ class Session:
         """A step on the way to a placement from measured costs, and what is learnt from it."""
         plan = measuring.begin()
         succeeded = False
+        started = perf_counter()
         try:
             step = _Prepared(plan, prepared.feeds, prepared.fetches, prepared.assemble)
             result = await self._step(step, values, options, run_metadata)
             succeeded = True
             return result
         finally:
-            measuring.end(plan, succeeded=succeeded)
+            measuring.end(plan, succeeded=succeeded, seconds=perf_counter() - started)
             if measuring.done:
                 prepared.plan = measuring.plan
 

@@ -47,7 +47,8 @@ class PlaceRequest:
     wishes     {node name: the node to be with} beside what the graph says
     shapes     {node name: shape} of what is fed to placeholders, where that is known better than they say
     present    {node name: device} of a placement to compare with
-    trial      index of a device to put everything on that may be there, to measure it
+    trial      index of a device to put everything on that may be there
+    because    why, for the reasons; without it, to learn how fast it is
     links      how long transfers take
     costs      measured costs, used where there are any
     seed       of the search's random moves
@@ -63,6 +64,7 @@ class PlaceRequest:
     shapes: Mapping[str, TensorShape] = field(default_factory=dict)
     present: Mapping[str, str] | None = None
     trial: int | None = None
+    because: str = ""
     links: Links = field(default_factory=UsualLinks)
     costs: CostModel | None = None
     seed: int = 0
@@ -159,7 +161,7 @@ def place(
             why,
             device_of.get(name, "another device"),
         )
-    reasons = Reasons(graph, groups, feasible, offers, request.pinned, found, group_of)
+    reasons = Reasons(graph, groups, feasible, offers, request.pinned, found, group_of, request.because)
     unplaced = frozenset(
         name for index, name in enumerate(groups.names) if groups.find(index) in feasible.impossible
     )

@@ -27,6 +27,7 @@ class Reasons(Mapping[str, str]):
         pinned: Mapping[str, str],
         found: Found,
         group_of: Sequence[int],
+        because: str = "",
     ) -> None:
         self._graph = graph
         self._groups = groups
@@ -35,6 +36,7 @@ class Reasons(Mapping[str, str]):
         self._pinned = pinned
         self._found = found
         self._group_of = group_of
+        self._because = because or "the device is tried out, to learn how fast it is"
         self._bonds: dict[str, Bond] | None = None
         self._leaders: dict[int, int] = {}
         for index, group in enumerate(group_of):
@@ -85,7 +87,7 @@ class Reasons(Mapping[str, str]):
             return "the only device"
         found, group = self._found, self._group_of[index]
         if found.origin == "trial":
-            return "the device is tried out, to learn how fast it is"
+            return self._because
         if found.origin == "packed":
             return "where there is memory for it"
         if group in found.moved:

@@ -73,6 +73,7 @@ class Placer:
         shapes: Mapping[str, TensorShape] | None = None,
         present: Mapping[str, str] | None = None,
         trial: int | None = None,
+        because: str = "",
     ) -> Placement:
         """A device for each node of a step's pruned graph.
 
@@ -80,6 +81,7 @@ class Placer:
         shapes  {placeholder: shape of what is fed}
         present {node: device} of a placement to compare with
         trial   index of a device to try everything on that may be there
+        because the reason that is then given
 
         Errors as `place`, for what the step runs; what else is in the session's graph may be impossible.
         """
@@ -97,6 +99,7 @@ class Placer:
                 shapes=shapes or {},
                 present=present,
                 trial=trial,
+                because=because,
                 links=self._links,
                 costs=self.costs,
             ),

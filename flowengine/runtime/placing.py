@@ -40,6 +40,9 @@ class SessionPlacer:
         """`whole` gives the session's graph, which may grow between steps."""
         soft = settings.allow_soft_placement
         self._whole = whole
+        self._devices = devices
+        #: Requests whose steps are faster on one device.
+        self._together: set[tuple[object, ...]] = set()
         self.placer = GraphPlacer(
             offers_of(devices),
             kernels,
@@ -62,11 +65,40 @@ class SessionPlacer:
         trial: int | None = None,
     ) -> Placement:
         """A device for each node, with reasons. `trial`: try a device with all that may be there."""
+        if trial is None and _request(context) in self._together:
+            return self._on_default(graph, context)
         return self.placer.place(graph, self._whole(), supplied=context.feeds, present=present, trial=trial)
+
+    def together(
+        self, graph: Graph, context: PassContext, placement: Mapping[str, str]
+    ) -> Mapping[str, str] | None:
+        """The step on one device as far as may be, if the placement spreads it over one host's memory."""
+        used = [self._devices[name] for name in dict.fromkeys(placement.values())]
+        if len(used) < 2 or not all(device.shares_host_memory for device in used):
+            return None
+        found = self._on_default(graph, context).device_of
+        return None if found == placement else found
+
+    def keep_together(self, context: PassContext) -> None:
+        """Place the step of a request on one device from now on: it was measured to be faster so."""
+        self._together.add(_request(context))
+
+    def _on_default(self, graph: Graph, context: PassContext) -> Placement:
+        return self.placer.place(
+            graph,
+            self._whole(),
+            supplied=context.feeds,
+            trial=list(self._devices).index(self._devices.default),
+            because="measured: the step ends sooner on one device of the host",
+        )
 
     def explain(self, graph: Graph, context: PassContext) -> str:
         """The device of each node and why it is there."""
         return report(graph, self.place(graph, context))
+
+
+def _request(context: PassContext) -> tuple[object, ...]:
+    return context.feeds, context.fetches, context.targets
 
 
 def offers_of(devices: DeviceSet) -> list[Offer]:

@@ -267,7 +267,14 @@ async def test_steps_at_the_same_time_and_steps_that_fail_do_not_count() -> None
 class FakePlacer:
     """Stands in for a session's placer: gives what a test says, in turn."""
 
-    def __init__(self, placements: Sequence[tuple[str, float, float]], untried: Sequence[int | None]) -> None:
+    def __init__(
+        self,
+        placements: Sequence[tuple[str, float, float]],
+        untried: Sequence[int | None],
+        together: str | None = None,
+    ) -> None:
+        self._together = together
+        self.kept_together = False
         self._placements = iter(placements)
         self._untried: Iterator[int | None] = iter(untried)
         self.costs = CostModel()
@@ -276,6 +283,14 @@ class FakePlacer:
 
     def untried(self, graph: Graph) -> int | None:
         return next(self._untried)
+
+    def together(
+        self, graph: Graph, context: PassContext, placement: Mapping[str, str]
+    ) -> Mapping[str, str] | None:
+        return None if self._together is None else {"n": self._together}
+
+    def keep_together(self, context: PassContext) -> None:
+        self.kept_together = True
 
     def place(
         self,
@@ -324,6 +339,38 @@ def test_a_kind_of_device_that_nothing_ran_on_is_tried_once() -> None:
     steps(measuring, 12)
     assert placer.trials == [1, None, None]
     assert measuring.plan == ("B", False)
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(0.9, True), (0.99, False), (2.0, False)])
+def test_what_shares_a_host_is_run_together_if_the_clock_says_so(seconds: float, kept: bool) -> None:
+    placer = FakePlacer([("B", 50.0, 100.0), ("B", 50.0, 50.0)], [None, None], together="one")
+    measuring = measuring_with(placer)
+    while not measuring.done:
+        plan = measuring.begin()
+        measuring.end(plan, succeeded=True, seconds=seconds if plan[0] == "one" else 1.0)
+    assert measuring.plan == ("one" if kept else "B", False)
+    assert placer.kept_together == kept
+
+
+async def test_small_nodes_on_one_host_end_on_one_device() -> None:
+    """In the simulation two lanes of small nodes gain by a second CPU; on one event loop they do not."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [4], name="x")
+    lanes = []
+    for _ in range(2):
+        y = x
+        for _ in range(150):
+            y = g.ops.Neg(y)
+        lanes.append(y)
+    g.ops.AddV2(*lanes, name="y")
+    config = fe.Config(device_count={"CPU": 2}, compile_hot_plans=False, merge_common_subexpressions=False)
+    async with fe.Session(g, config=config) as session:
+        assert "CPU:1" in session.explain("y:0", ["x:0"], placement=True)
+        for _ in range(16):
+            assert (await session.run("y:0", {"x:0": [1.0] * 4})).tolist() == [2.0] * 4
+        report = session.explain("y:0", ["x:0"], placement=True)
+    if "CPU:1" not in report:  # unless this machine was busy with something else just then
+        assert "measured: the step ends sooner on one device of the host" in report
 
 
 def test_measuring_ends() -> None:
