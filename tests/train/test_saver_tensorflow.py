@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flowengine as fe
@@ -139,3 +140,42 @@ async def test_a_run_that_changes_hands_has_the_losses_of_one_that_does_not(tmp_
     losses = [*first, *second, *third]
     assert losses == uninterrupted
     assert losses[-1] < losses[0] / 2
+
+
+def built_here() -> fe.Graph:
+    """A loss that falls by a quarter a step; variables of either kind."""
+    graph = fe.Graph(producer=27)
+    step = graph.ops.VariableV2(shape=[], dtype="int64", name="global_step")
+    w = graph.ops.VariableV2(shape=[2], dtype="float32", name="w")
+    h = graph.ops.VarHandleOp(shape=[], dtype="float32", shared_name="h", name="h")
+    inits = [
+        graph.ops.Assign(step, np.int64(0)),
+        graph.ops.Assign(w, np.array([1, 2], np.float32)),
+        graph.ops.AssignVariableOp(h, np.float32(4)),
+    ]
+    graph.group(*inits, name="init")
+    loss = graph.ops.Sum(graph.ops.Mul(w, graph.ops.ReadVariableOp(h, dtype="float32")), [0], name="loss")
+    with graph.control_dependencies([loss]):
+        updates = [
+            graph.ops.AssignAdd(step, np.int64(1)),
+            graph.ops.Assign(w, graph.ops.Mul(graph.ops.Identity(w), np.float32(0.75))),
+            graph.ops.AssignAddVariableOp(h, np.float32(0.5)),
+        ]
+    graph.group(*updates, name="train")
+    return graph
+
+
+async def test_a_graph_that_was_built_here_goes_on_there(tmp_path: Path) -> None:
+    graph = built_here()
+    saver = fe.train.Saver()
+    saver.add_to(graph)
+    losses = []
+    async with fe.Session(graph) as session:
+        await session.run((), targets=["init"])
+        for number in range(6):
+            if number == 3:
+                await saver.save(session, tmp_path / "model.ckpt", global_step="global_step")
+            losses.append(float(await session.run("loss:0", targets=["train"])))
+    theirs = json.loads(in_tensorflow("train_in_tensorflow.py", tmp_path, "3").splitlines()[-1])
+    assert theirs == losses[3:]
+    assert fe.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-6")
