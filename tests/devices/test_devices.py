@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,12 +59,16 @@ def test_a_ledger_counts_memory_until_its_last_reference_goes() -> None:
     device = CpuDevice(f"{LOCAL_TASK}/device:CPU:0")
     array = np.zeros(1000, np.uint8)
     view = array[100:].reshape(30, 30)
-    for value in (array, view):
+
+    def hold(value: np.ndarray[Any, Any]) -> None:
         owned = device.owner_of(value)
         assert owned is not None
         device.ledger.hold(*owned, "a")
+
+    hold(array)
+    hold(view)
     assert device.ledger.statistics().bytes_in_use == 1000
-    del array, owned, value
+    del array
     gc.collect()
     assert device.ledger.live == 1000, "a view keeps its memory"
     del view

@@ -182,7 +182,9 @@ def test_a_frame_without_a_loop_condition_stays_together() -> None:
     start = g.placeholder("int32", [], name="x")
     enter = g.ops.Enter(start, frame_name="f")
     merge = g.ops.Merge([enter, enter])
-    switch = g.ops.Switch(merge.output, g.ops.Less(merge.output, g.ops.Enter(start, frame_name="f"), name="b"))
+    switch = g.ops.Switch(
+        merge.output, g.ops.Less(merge.output, g.ops.Enter(start, frame_name="f"), name="b")
+    )
     g.set_back_edge(merge.output, 1, g.ops.NextIteration(switch.output_true))
     out = g.ops.Exit(switch.output_false)
     parts = cut(g, lambda name: B if name == "b" else A, [out.name], ["x"])
