@@ -147,6 +147,11 @@ def clip_by_value(xp: Any, t: Array, low: Array, high: Array) -> Any:
     return xp.minimum(xp.maximum(t, low), high)
 
 
+#: So many summands are added by one reduction, if they have no more elements than this in all.
+_MANY: Final = 8
+_SIDE_BY_SIDE: Final = 1 << 16
+
+
 @kernel("AddN", "AccumulateNV2", fresh=True)
 def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
     """The sum of tensors of one shape; InvalidArgumentError where the shapes differ."""
@@ -166,6 +171,14 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
             )
     if len(inputs) == 1:
         return first.copy()
+    if (
+        len(inputs) >= _MANY
+        and shape
+        and first.size * len(inputs) <= _SIDE_BY_SIDE
+        and first.dtype.kind in "fiu"
+    ):
+        # Put side by side, they are one call instead of one each.
+        return xp.add.reduce(xp.concatenate(inputs).reshape(len(inputs), *shape), 0, first.dtype)
     total = xp.add(first, inputs[1])
     if shape == ():
         for value in inputs[2:]:
