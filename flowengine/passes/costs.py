@@ -93,6 +93,34 @@ class CostModel:
                     measured.append((known[0], device, known[1], time))
         return calibrate(offers, measured)
 
+    def unknown(self, offers: Sequence[Offer], ops: Mapping[str, str]) -> list[int]:
+        """The devices whose speed cannot be told from what was measured; none while nothing was.
+
+        ops   {node name: its op}
+
+        A device is known if it has run an op that another known one has run, too. The first known
+        one is that on which most nodes were measured.
+        """
+        ran: list[set[str]] = [set() for _ in offers]
+        counts = [0] * len(offers)
+        positions = {str(offer.name): index for index, offer in enumerate(offers)}
+        for name, cost in self.nodes.items():
+            for device in cost.samples:
+                index = positions.get(device)
+                if index is not None and name in ops:
+                    ran[index].add(ops[name])
+                    counts[index] += 1
+        if not any(counts):
+            return []
+        known = {counts.index(max(counts))}
+        shared = set(ran[next(iter(known))])
+        while True:
+            more = {i for i, found in enumerate(ran) if i not in known and found & shared}
+            if not more:
+                return [i for i in range(len(offers)) if i not in known]
+            known |= more
+            shared.update(*(ran[i] for i in more))
+
     def microseconds(self, node: str, offers: Sequence[Offer], speeds: Sequence[float]) -> list[float] | None:
         """What a measured node costs in a step on each device; None for one that was not measured."""
         cost = self.nodes.get(node)

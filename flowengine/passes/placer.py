@@ -110,19 +110,13 @@ class Placer:
         return placement
 
     def untried(self, graph: Graph) -> int | None:
-        """The index of a device of whose kind none has measured anything of the graph, while others have.
+        """The index of a device of whose kind no speed can be told yet from what was measured, if any was.
 
         Devices of one type in one process are of one kind, if they are offered with one speed.
         """
-        measured: set[str] = set()
-        for node in graph:
-            cost = self.costs.nodes.get(node.name)
-            if cost is not None:
-                measured.update(cost.samples)
-        kinds = {_kind(offer) for offer in self.offers if str(offer.name) in measured}
-        if not kinds:
-            return None
-        return next((i for i, offer in enumerate(self.offers) if _kind(offer) not in kinds), None)
+        unknown = self.costs.unknown(self.offers, {node.name: node.op for node in graph})
+        kinds = {_kind(offer) for index, offer in enumerate(self.offers) if index not in unknown}
+        return next((index for index in unknown if _kind(self.offers[index]) not in kinds), None)
 
     # -- the whole graph ----------------------------------------------------------------------------
 

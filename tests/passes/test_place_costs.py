@@ -118,6 +118,23 @@ def test_what_ran_on_one_device_only_says_nothing_of_its_speed() -> None:
     assert found.microseconds("MatMul", 10.0) == pytest.approx([50.0, 25.0])
 
 
+def test_a_device_that_shares_no_op_is_unknown() -> None:
+    offers = cpu_offers(4)
+    first, second, third, _ = names(offers)
+    ops = {"a": "MatMul", "b": "Exp", "c": "Exp", "d": "Neg", "e": "Exp"}
+    model = CostModel()
+    assert model.unknown(offers, ops) == []
+    for node in ("a", "b", "e"):
+        model.record(node, first, 10.0)
+    assert model.unknown(offers, ops) == [1, 2, 3]
+    model.record("d", second, 10.0)
+    assert model.unknown(offers, ops) == [1, 2, 3]
+    model.record("c", third, 10.0)
+    assert model.unknown(offers, ops) == [1, 3]
+    model.record("d", third, 10.0)
+    assert model.unknown(offers, ops) == [3]
+
+
 def test_a_model_goes_through_json() -> None:
     model = CostModel()
     device = names(cpu_offers(1))[0]

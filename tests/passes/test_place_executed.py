@@ -162,16 +162,16 @@ class Simulated:
 
 
 def settled(step: Simulated, real: Problem, truth: Truth) -> tuple[float, float]:
-    """What the first step and a later one really take: devices that nothing ran on are tried once."""
+    """What the first step and a later one really take: a device of unknown speed is tried once."""
     model = CostModel()
     first = search(step.problem())
     assert first is not None
     step.measure(model, real, first.places, truth)
-    for device in range(real.devices):
-        if device not in first.places:
-            tried = search(step.problem(model), trial=device)
-            assert tried is not None
-            step.measure(model, real, tried.places, truth)
+    ops = {node.name: node.op for node in step.graph}
+    for device in model.unknown(step.offers, ops):
+        tried = search(step.problem(model), trial=device)
+        assert tried is not None
+        step.measure(model, real, tried.places, truth)
     last = search(step.problem(model))
     assert last is not None
     return simulate(real, first.places).makespan, simulate(real, last.places).makespan
@@ -290,12 +290,10 @@ class Executed:
         return first * self.truth.speeds[names[0]] / fastest, self.take(Rule(self.graph, self.offers, None))
 
     def chosen(self) -> list[float]:
-        """The first step, and one placed by measured costs when every device has run something."""
+        """The first step, and one placed by measured costs when the speed of every device is known."""
         taken = [self.take(Chosen(self.graph, self.offers, self.costs, None))]
-        seen = {device for cost in self.costs.nodes.values() for device in cost.samples}
-        for index, offer in enumerate(self.offers):
-            if str(offer.name) not in seen:
-                self.take(Chosen(self.graph, self.offers, self.costs, index))
+        for device in self.costs.unknown(self.offers, {node.name: node.op for node in self.graph}):
+            self.take(Chosen(self.graph, self.offers, self.costs, device))
         return [*taken, self.take(Chosen(self.graph, self.offers, self.costs, None))]
 
 
