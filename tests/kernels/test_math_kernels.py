@@ -209,7 +209,8 @@ def test_suppression_is_greedy(count: int, limit: int, ratio: float, seed: int) 
 def test_overlap_is_intersection_over_union() -> None:
     boxes = np.array([[0, 0, 2, 2], [3, 1, 1, 0], [5, 5, 6, 6], [1, 1, 1, 3]], np.float32)
     ratios = image_boxes._overlap(image_boxes._edges(boxes), image_boxes._edges(boxes[:2]))
-    np.testing.assert_allclose(ratios, [[1, 1 / 5], [1 / 5, 1], [0, 0], [0, 0]], rtol=1e-6)
+    expected = np.array([[1, 1 / 5], [1 / 5, 1], [0, 0], [0, 0]])
+    np.testing.assert_allclose(ratios, expected, rtol=1e-6)
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 50), elements=st.floats(-1e25, 1e25)))
