@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import flowengine as fe
 from flowengine.checkpoint import BundleReader
 from flowengine.checkpoint.state import latest_checkpoint
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.ir.proto import MetaGraphDef, VariableDef
+from flowengine.train.pipelines import local_variables_of
 
 Output = pytest.CaptureFixture[str]
 
@@ -88,3 +91,37 @@ def test_a_damaged_checkpoint_is_told(theirs: Path, capsys: Output) -> None:
     assert "DataLossError" in told
     (theirs / "checkpoint").write_text("?")
     assert main(command) == failure.UNREADABLE_GRAPH
+
+
+def test_queue_runners_run_beside_the_steps_until_the_input_ends(tmp_path: Path, capsys: Output) -> None:
+    graph = fe.Graph()
+    numbers = fe.train.range_input_producer(graph, 5, num_epochs=2, shuffle=False)
+    total = graph.ops.VariableV2(shape=[], dtype="int32", name="total")
+    step = graph.ops.VariableV2(shape=[], dtype="int64", name="steps_done")
+    graph.group(graph.ops.Assign(total, np.int32(0)), graph.ops.Assign(step, np.int64(0)), name="my_init")
+    added = graph.ops.AssignAdd(total, numbers.dequeue()[0], name="sum")
+    with graph.control_dependencies([added]):
+        graph.ops.AssignAdd(step, np.int64(1), name="my_train")
+    meta = MetaGraphDef(graph_def=graph.to_graph_def())
+    nodes = {"train_op": ["my_train"], "init_op": ["my_init"], "global_step": ["steps_done:0"]}
+    for key, names in nodes.items():
+        meta.collection_def[key].node_list.value.extend(names)
+    for runner in fe.train.queue_runners_of(graph):
+        meta.collection_def["queue_runners"].bytes_list.value.append(runner.to_proto().SerializeToString())
+    for each in local_variables_of(graph):
+        local = VariableDef(
+            variable_name=each.snapshot, initializer_name=each.initializer, snapshot_name=each.snapshot
+        )
+        meta.collection_def["local_variables"].bytes_list.value.append(local.SerializeToString())
+    for name in ("total", "steps_done"):
+        saved = VariableDef(variable_name=f"{name}:0", initializer_name="my_init")
+        meta.collection_def["variables"].bytes_list.value.append(saved.SerializeToString())
+    path = tmp_path / "model.meta"
+    path.write_bytes(meta.SerializeToString())
+    command = ["run", "--meta", str(path), "--checkpoint", str(tmp_path / "run"), "--resume", "--json"]
+    for rounds in (1, 2):
+        assert main([*command, "--steps", "100", "--fetch", "sum"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["steps"] == 10
+        assert document["values"]["sum:0"]["value"] == 20 * rounds
+        assert document["checkpoint"]["saved"] == str(tmp_path / "run" / f"model.ckpt-{10 * rounds}")

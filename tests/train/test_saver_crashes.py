@@ -124,7 +124,7 @@ trio.run(main)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("moments", "sync"),
-    [(4, "sync"), pytest.param(50, "sync", marks=pytest.mark.nightly), (4, "no sync")],
+    [(3, "sync"), pytest.param(50, "sync", marks=pytest.mark.nightly), (2, "no sync")],
 )
 def test_a_run_that_is_killed_goes_on(moments: int, sync: str, root: Path, tmp_path: Path) -> None:
     """SIGKILL at a random moment: the next process begins with what the last one had saved, or was saving."""
