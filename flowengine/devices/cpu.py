@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Value
+from flowengine.core.buffers import Lease
 from flowengine.devices.allocation import Ledger
 
 
@@ -37,6 +38,8 @@ class CpuDevice:
         owner = value
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
+        if isinstance(owner.base, Lease):
+            return owner.base, owner.base.nbytes
         return (owner, owner.nbytes) if owner.flags.owndata else None
 
     def synchronize(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.filters import Packed
@@ -125,17 +126,17 @@ class _Product:
         self.input, self.filters, self.output = x, w, output
 
     def forward(self, x: Array, w: Array) -> Array:
-        out: Array = np.empty((self._rows, self._columns), np.float32)
+        out: Array = empty((self._rows, self._columns), np.float32)
         a, b = x.reshape(self._rows, self._depth), w.reshape(self._depth, self._columns)
         return multiply(self._library, a, b, out).reshape(self.output)
 
     def input_gradient(self, w: Array, gradient: Array) -> Array:
-        out: Array = np.empty((self._rows, self._depth), np.float32)
+        out: Array = empty((self._rows, self._depth), np.float32)
         a, b = gradient.reshape(self._rows, self._columns), w.reshape(self._depth, self._columns)
         return multiply(self._library, a, b, out, False, True).reshape(self.input)
 
     def filter_gradient(self, x: Array, gradient: Array) -> Array:
-        out: Array = np.empty((self._depth, self._columns), np.float32)
+        out: Array = empty((self._depth, self._columns), np.float32)
         a, b = x.reshape(self._rows, self._depth), gradient.reshape(self._rows, self._columns)
         return multiply(self._library, a, b, out, True, False).reshape(self.filters)
 
@@ -326,7 +327,7 @@ class Forward:
     def __call__(self, x: Array, w: Array, *bias: Array) -> Array:
         if self._product is not None:
             return self._product.forward(x, w)
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         packed = self._packed.find(w) if self._packed is not None else None
         if packed is None:
             self._program(address(x), address(w), *map(address, bias), address(out))
@@ -371,7 +372,7 @@ class InputGradient:
     def __call__(self, w: Array, gradient: Array) -> Array:
         if self._product is not None:
             return self._product.input_gradient(w, gradient)
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(gradient), address(w), address(out))
         return out
 
@@ -413,7 +414,7 @@ class FilterGradient:
     def __call__(self, x: Array, gradient: Array) -> Array:
         if self._product is not None:
             return self._product.filter_gradient(x, gradient)
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(x), address(gradient), address(out))
         return out
 

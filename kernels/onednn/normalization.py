@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import QUERY_WORKSPACE, Description, attributes, dense, image
@@ -91,7 +92,7 @@ class BatchNorm:
 
     def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
         """y; in training the statistics are written to mean and variance."""
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(
             address(x), address(out), address(scale), address(offset), address(mean), address(variance)
         )
@@ -144,7 +145,7 @@ class BatchNormGradient:
     def __call__(
         self, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array
     ) -> tuple[Array, Array, Array]:
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         scale_out: Array = np.empty(self.channels, np.float32)
         offset_out: Array = np.empty(self.channels, np.float32)
         given = (gradient, x, out, scale, mean, variance, scale_out, offset_out)
@@ -234,7 +235,7 @@ class ResponseNorm:
         )
 
     def __call__(self, x: Array) -> Array:
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(x), address(out))
         return out
 
@@ -308,7 +309,7 @@ class ResponseNormGradient:
         program.step(what, arguments)
 
     def __call__(self, gradient: Array, x: Array) -> Array:
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(x), address(gradient), address(out))
         return out
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.library import LibraryError, address
@@ -152,7 +153,7 @@ class Forward:
         )
 
     def __call__(self, x: Array) -> Array:
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(x), address(out))
         return out
 
@@ -174,7 +175,7 @@ class MaxGradient:
         )
 
     def __call__(self, x: Array, gradient: Array) -> Array:
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(x), address(gradient), address(out))
         return out
 
@@ -192,7 +193,7 @@ class MeanGradient:
         )
 
     def __call__(self, gradient: Array) -> Array:
-        out: Array = np.empty(self.shape, np.float32)
+        out: Array = empty(self.shape, np.float32)
         self._program(address(gradient), address(out))
         return out
 

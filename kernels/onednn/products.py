@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
 from flowengine.core.errors import InternalError
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.library import Library, LibraryError, address, library
@@ -94,7 +95,7 @@ def mat_mul(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         found = library()
         if found is None:
             return otherwise(a, b)
-        out: Array = np.empty((rows, columns), _float32)
+        out: Array = empty((rows, columns), _float32)
         return multiply(found, a, b, out, left, right)
 
     return compute
@@ -142,7 +143,7 @@ class BatchProduct:
         )
 
     def __call__(self, x: Array, y: Array) -> Array:
-        out: Array = np.empty(self.shape, _float32)
+        out: Array = empty(self.shape, _float32)
         self._program(address(x), address(y), address(out))
         return out
 
