@@ -358,3 +358,26 @@ async def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None
     async with await trained(1) as session:
         await fe.train.Saver().save(session, tmp_path / "m")
     assert files_in(tmp_path) == sorted([*strangers, "checkpoint", "m.index", "m.data-00000-of-00001"])
+
+
+async def test_variables_on_several_devices(tmp_path: Path) -> None:
+    def spread() -> fe.Graph:
+        graph = fe.Graph()
+        for number in range(2):
+            with graph.device(f"/cpu:{number}"):
+                w = graph.ops.VariableV2(shape=[3], dtype="float32", name=f"w{number}")
+                graph.ops.Assign(w, np.full(3, number, np.float32), name=f"init{number}")
+                graph.ops.AssignAdd(w, np.ones(3, np.float32), name=f"train{number}")
+        return graph
+
+    saver = fe.train.Saver()
+    config = fe.Config(device_count={"CPU": 2})
+    async with fe.Session(spread(), config=config) as session:
+        await session.run((), targets=["init0", "init1"])
+        await session.run((), targets=["train0", "train1"])
+        prefix = await saver.save(session, tmp_path / "m", at_boundary=True)
+    async with fe.Session(spread(), config=config) as session:
+        await saver.restore(session, prefix)
+        w0, w1 = await session.run(["w0:0", "w1:0"])
+        assert w0.tolist() == [1, 1, 1]
+        assert w1.tolist() == [2, 2, 2]
