@@ -49,6 +49,7 @@ class PlaceRequest:
     present    {node name: device} of a placement to compare with
     trial      index of a device to put everything on that may be there
     because    why, for the reasons; without it, to learn how fast it is
+    disregarded  nodes whose cost is to count as next to nothing
     links      how long transfers take
     costs      measured costs, used where there are any
     seed       of the search's random moves
@@ -65,6 +66,7 @@ class PlaceRequest:
     present: Mapping[str, str] | None = None
     trial: int | None = None
     because: str = ""
+    disregarded: Collection[str] = ()
     links: Links = field(default_factory=UsualLinks)
     costs: CostModel | None = None
     seed: int = 0
@@ -147,6 +149,7 @@ def place(
         costs=request.costs,
         supplied=request.supplied,
         shapes=request.shapes,
+        disregarded=request.disregarded,
     )
     found = search(problem, seed=request.seed, effort=request.effort, trial=request.trial)
     if found is None:

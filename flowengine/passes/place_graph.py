@@ -19,6 +19,8 @@ from flowengine.passes.offers import Links, Offer
 from flowengine.passes.partition import COPIED_BYTES_MAX
 from flowengine.passes.place_problem import Edge, Problem, link_tables
 
+#: Microseconds of a node that is disregarded: not zero, so that time goes on.
+NEXT_TO_NOTHING: Final = 0.01
 _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 #: Ops that make a variable, with the attribute that says its type.
 _VARIABLES: Final = {"Variable": "dtype", "VariableV2": "dtype", "VarHandleOp": "dtype"}
@@ -35,6 +37,7 @@ def problem_of(
     costs: CostModel | None = None,
     supplied: Collection[OutputPort] = (),
     shapes: Mapping[str, TensorShape] | None = None,
+    disregarded: Collection[str] = (),
 ) -> Problem:
     """The placement problem of a graph: one operation a node, back edges of loops cut.
 
@@ -42,6 +45,7 @@ def problem_of(
     masks      for each group a bit mask of the devices that it may be on
     supplied   fed ports: no edge comes from them
     shapes     {placeholder: the shape of what is fed}
+    disregarded  nodes that are to count as next to nothing
 
     What is in a loop costs as often as it is thought, or was seen, to run; so do its transfers.
     """
@@ -56,7 +60,11 @@ def problem_of(
         rounds.append(known[node.name].iterations if node.name in known else times)
     calibration = model.calibration(offers, estimates)
     work: list[Sequence[float]] = []
+    nothing = (NEXT_TO_NOTHING,) * len(offers)
     for node in graph:
+        if node.name in disregarded:
+            work.append(nothing)
+            continue
         measured = model.microseconds(node.name, offers, calibration.speeds)
         work.append(measured or calibration.microseconds(*estimates[node.name]))
     latency, per_byte = link_tables(offers, links)

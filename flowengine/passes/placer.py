@@ -1,9 +1,9 @@
 """Placer: what a session keeps between placements of its graph.
 
 State stays where it is: a variable's device must not depend on which step comes first. So when a graph
-is first seen, all of it is placed once, quickly, and what is stateful gets its home; each step is then
-placed for itself, with the homes given. Steps are measured a few times, and placed again from what was
-measured if that promises enough.
+is first seen, all of it is placed once, quickly, as if initialisers and savers cost nothing, and what is
+stateful gets its home; each step is then placed for itself, with the homes given. Steps are measured a few
+times, and placed again from what was measured if that promises enough.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.traverse import sources, topological_order
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.costs import CostModel
 from flowengine.passes.feasible import requested
@@ -27,6 +28,28 @@ logger: Final = logging.getLogger("flowengine.placement")
 
 #: A step is placed again if that is thought to shorten it by this share.
 REPLACING_WORTH: Final = 0.1
+#: Of the usual work of a search, for homes: the graph as a whole is no step, so its best is not worth more.
+_HOMES_EFFORT: Final = 0.2
+#: What sets, keeps or reports state, as initialisers, savers and summaries do: not what steps are made of.
+_RARE: Final = frozenset(
+    {
+        "Assign",
+        "AssignVariableOp",
+        "Save",
+        "SaveSlices",
+        "SaveV2",
+        "ShardedFilename",
+        "Restore",
+        "RestoreSlice",
+        "RestoreV2",
+        "MergeV2Checkpoints",
+        "IsVariableInitialized",
+        "VarIsInitializedOp",
+        "HistogramSummary",
+        "ScalarSummary",
+        "MergeSummary",
+    }
+)
 
 
 class Placer:
@@ -141,7 +164,8 @@ class Placer:
                         lenient=True,
                         links=self._links,
                         costs=self.costs,
-                        effort=0.0,
+                        disregarded=runs_rarely(whole),
+                        effort=_HOMES_EFFORT,
                     ),
                 )
             except OpError as error:
@@ -173,6 +197,20 @@ class Placer:
         for node in graph:
             if node.is_stateful and node.op_def is not None and node.name not in placement.unplaced:
                 self.homes.setdefault(node.name, placement.device_of[node.name])
+
+
+def runs_rarely(graph: Graph) -> frozenset[str]:
+    """The nodes that only serve to set, keep or report state."""
+    consumers: dict[str, list[str]] = {}
+    for node in graph:
+        for source in dict.fromkeys(sources(node)):
+            consumers.setdefault(source, []).append(node.name)
+    rare: set[str] = set()
+    for name in reversed(topological_order(graph.nodes)):
+        behind = consumers.get(name)
+        if graph.nodes[name].op in _RARE or (behind and all(each in rare for each in behind)):
+            rare.add(name)
+    return frozenset(rare)
 
 
 def _rule(pattern: str, device: str) -> tuple[DeviceName, str | None]:
