@@ -50,6 +50,8 @@ class Scan:
         self._rows, at, stop = self._entries(ends)
         key_length, self._key_at = self._sized(at, _FIRST)
         self._key_length = key_length
+        #: The first eight bytes of each key, zeros after its end.
+        self._heads = self._words[self._key_at] & _byte_masks()[0].take(np.minimum(key_length, 8))
         value_at = self._key_at + key_length
         _require(value_at < stop)
         length, at = self._sized(value_at, _SECOND)
@@ -73,7 +75,7 @@ class Scan:
         if self._even and self._is_column(chosen):
             chosen = slice(int(chosen[0]), int(chosen[0]) + self.count)
         kinds = self._kind[chosen]
-        if not (kinds == _TAGS[dtype]).all():
+        if not _all(kinds == _TAGS[dtype]):
             if isinstance(chosen, slice):
                 chosen = np.arange(chosen.start, chosen.stop)
             chosen = chosen[kinds != 0]
@@ -114,7 +116,7 @@ class Scan:
         found = []
         for _ in range(STEPS_MAX):
             going = at < ends
-            if not going.all():
+            if not _all(going):
                 rows, at, ends = rows[going], at[going], ends[going]
             if not len(rows):
                 break
@@ -166,13 +168,17 @@ class Scan:
 
     def _find(self, key: bytes) -> Array:
         """The entries that have this key."""
-        found = np.flatnonzero(self._key_length == len(key))
-        for begin in range(0, len(key), 8):
+        head = np.uint64(int.from_bytes(key[:8], "little"))
+        found = np.flatnonzero(self._heads == head)
+        same = self._key_length[found] == len(key)
+        if not _all(same):
+            found = found[same]
+        for begin in range(8, len(key), 8):
             part = key[begin : begin + 8]
             wanted = np.uint64(int.from_bytes(part, "little"))
             mask = np.uint64((1 << 8 * len(part)) - 1)
             same = (self._words[self._key_at[found] + begin] & mask) == wanted
-            if not same.all():
+            if not _all(same):
                 found = found[same]
         return found
 
@@ -196,7 +202,7 @@ class Scan:
         rows = np.arange(len(at))
         for _ in range(STEPS_MAX):
             going = at < stop
-            if not going.all():
+            if not _all(going):
                 rows, at, stop = rows[going], at[going], stop[going]
             if not len(rows):
                 break
@@ -236,8 +242,23 @@ class Scan:
         every = np.ndarray((len(self._octets) - 3,), "<f4", self._data, strides=(1,))
         return every[_ranges(at, sizes, 4)].astype(np.float32, copy=False), sizes
 
+    def _short_numbers(self, at: Array, lengths: Array) -> Array | None:
+        """The numbers of lists of one number of up to eight bytes, None where some list has several."""
+        masks, tops = _byte_masks()
+        words = self._words[at] & masks.take(lengths)
+        if not _all((~words & np.uint64(0x8080808080808080) & masks.take(lengths)) == tops.take(lengths)):
+            return None
+        value = words & np.uint64(0x7F)
+        for place in range(1, int(lengths.max())):
+            value |= ((words >> np.uint64(8 * place)) & np.uint64(0x7F)) << np.uint64(7 * place)
+        return value.view(np.int64)
+
     def _numbers(self, at: Array, stop: Array) -> tuple[Array, Array]:
         lengths = stop - at
+        if len(at) and int(lengths.max()) <= 8 and int(lengths.min()) > 0:
+            single = self._short_numbers(at, lengths)
+            if single is not None:
+                return single, np.ones(len(at), np.int64)
         octets = self._octets[_ranges(at, lengths, 1)]
         last = octets < 0x80
         if last.all():
@@ -267,8 +288,21 @@ def _short_numbers() -> tuple[Array, Array]:
     return values.astype(np.int32), np.where(low < 0x80, 1, 2).astype(np.int32)
 
 
+@functools.cache
+def _byte_masks() -> tuple[Array, Array]:
+    """For 0 to 8 bytes of a word: the mask of them, and the highest bit of the last (uint64 [9])."""
+    masks = [(1 << 8 * count) - 1 for count in range(9)]
+    tops = [0, *(0x80 << 8 * (count - 1) for count in range(1, 9))]
+    return np.array(masks, np.uint64), np.array(tops, np.uint64)
+
+
+def _all(condition: Array) -> bool:
+    """As `condition.all()`, in a third of the time for what is small."""
+    return np.count_nonzero(condition) == len(condition)
+
+
 def _require(condition: Array) -> None:
-    if not condition.all():
+    if np.count_nonzero(condition) != len(condition):
         raise Irregular
 
 
