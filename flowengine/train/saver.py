@@ -302,6 +302,8 @@ class Saver:
                     "whose nodes run there"
                 )
             return None
+        if self._nodes is not None and not all(each.shares_host_memory for each in session.devices):
+            return None  # a variable may be in memory that only steps reach
         graph = session.graph
         known = self._resolved
         if known is None or known[0] is not graph or known[1] != graph.version:
