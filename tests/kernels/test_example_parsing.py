@@ -15,6 +15,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.example_pb2 import Example
 from flowengine.kernels import example_walk, examples
+from flowengine.kernels.example_features import Dense
 from flowengine.kernels.example_scan import Irregular, Scan
 
 TYPES = (dtypes.int64, dtypes.float32, dtypes.string)
@@ -23,7 +24,7 @@ KEYS = ("a", "key of eleven", "é", "12345678")
 INTEGERS = st.one_of(st.integers(0, 127), st.integers(-(2**63), 2**63 - 1))
 FLOATS = st.floats(width=32, allow_nan=False)
 STRINGS = st.one_of(st.binary(max_size=9), st.binary(min_size=120, max_size=200))
-LISTS = st.one_of(
+LISTS: st.SearchStrategy[Any] = st.one_of(
     st.tuples(st.just("int64_list"), st.lists(INTEGERS, max_size=4)),
     st.tuples(st.just("float_list"), st.lists(FLOATS, max_size=4)),
     st.tuples(st.just("bytes_list"), st.lists(STRINGS, max_size=4)),
@@ -155,9 +156,7 @@ def test_any_examples_together(found: list[Any], sparse: list[Any], dense: list[
 def test_usual_examples_are_parsed_together(found: list[Any]) -> None:
     texts = [serialized(each) for each in found]
     types = tuple(dtype for _, dtype in USUAL_SPARSE)
-    specs = [
-        examples.Dense(key, dtype, TensorShape(shape), default) for key, dtype, shape, default in USUAL_DENSE
-    ]
+    specs = [Dense(key, dtype, TensorShape(shape), default) for key, dtype, shape, default in USUAL_DENSE]
     together = examples._parsed_together(texts, [key for key, _ in USUAL_SPARSE], types, specs)
     assert together is not None
     same(tuple(together), thoroughly(batch, texts, USUAL_SPARSE, USUAL_DENSE))
@@ -189,7 +188,8 @@ def test_damaged_examples_are_never_guessed_at(found: Any, data: st.DataObject) 
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
     bad = bytes(text[: data.draw(st.integers(0, len(text)))])
     good = serialized({"a": ("int64_list", [1]), "12345678": ("float_list", [1.0, 2.0])})
-    for function, args in ((single, bad), (batch, [good] * 9 + [bad])):
+    calls: list[Any] = [(single, bad), (batch, [good] * 9 + [bad])]
+    for function, args in calls:
         quick = function(args, USUAL_SPARSE, USUAL_DENSE)
         slow = thoroughly(function, args, USUAL_SPARSE, USUAL_DENSE)
         if isinstance(slow, str) and "Could not parse" in slow and not isinstance(quick, str):
