@@ -14,8 +14,8 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName
 
 #: Microseconds to hand a tensor to another device of the same process that shares its memory: a Send and
-#: a Recv as items of their own, and the consumer made ready in another partition.
-SHARED_MEMORY_LATENCY: Final = 15.0
+#: a Recv as items of their own, and another partition's task woken: measured in a chain that alternates.
+SHARED_MEMORY_LATENCY: Final = 25.0
 #: The same between host and accelerator: a copy is launched and an event awaited.
 BUS_LATENCY: Final = 30.0
 BUS_BYTES_A_MICROSECOND: Final = 10_000.0

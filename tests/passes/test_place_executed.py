@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 import trio
@@ -27,6 +28,7 @@ from flowengine.passes.costs import CostModel
 from flowengine.passes.feasible import Feasible
 from flowengine.passes.offers import EvenLinks, Offer, cpu_offers
 from flowengine.passes.pipeline import prepare
+from flowengine.passes.place import PlaceRequest, place
 from flowengine.passes.place_graph import problem_of
 from flowengine.passes.place_lists import all_on, round_robin
 from flowengine.passes.place_problem import Problem
@@ -330,6 +332,28 @@ def test_executed_placements_are_never_worse_than_a_rule(
         worst = max(worst, later / rule)
         assert later <= 1.05 * rule, f"{case.id}: {later:.0f} us, a rule takes {rule:.0f}"
     record_property("worst ratio to the better rule", worst)
+
+
+@pytest.mark.slow
+@pytest.mark.conformance
+def test_a_graph_of_36000_nodes_on_8_devices_is_placed_within_ten_seconds(
+    shared: Path, record_property: Reporter
+) -> None:
+    graph = fe.Graph.from_graph_def((shared / "zoo" / "big" / "lanes_36074_nodes.pb").read_bytes())
+    started = process_time()
+    placement = place(
+        graph,
+        cpu_offers(8),
+        kernels=KERNELS,
+        request=PlaceRequest(supplied=(port_of(graph, "x:0"),)),
+    )
+    taken = process_time() - started
+    record_property("seconds", taken)
+    record_property("nodes", len(graph))
+    assert len(placement.device_of) == len(graph) == 36074
+    assert taken < 10
+    assert placement.makespan < 0.8 * min(placement.baselines.values())
+    assert len(set(placement.device_of.values())) == 8
 
 
 def test_measured_costs_mend_a_bad_estimate() -> None:
