@@ -30,8 +30,8 @@ def geometric_mean(results: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def markdown(results: Sequence[dict[str, Any]], engines: Sequence[str]) -> str:
-    """A table: what was timed, the medians, their ratio, the limit, and whether it is kept."""
-    rows = ["| work | " + " | ".join(engines) + " | ratio | limit | kept |"]
+    """A table: what was timed, the medians, their ratio, what is asked of it, and whether it is kept."""
+    rows = ["| work | " + " | ".join(engines) + " | ratio | asked | kept |"]
     rows.append("|---|" + "---:|" * (len(engines) + 2) + "---|")
     for result in results:
         if "error" in result:
@@ -46,7 +46,8 @@ def markdown(results: Sequence[dict[str, Any]], engines: Sequence[str]) -> str:
 
 
 def _row(result: dict[str, Any], columns: int) -> str:
-    seconds, limit = result["step"], result["limit"]
+    seconds = result["step"]
+    limit = result["limit"] if result["budget"] is None else result["budget"]
     ratio = seconds[0] / seconds[1] if len(seconds) > 1 else None
     cells = [""] * len(seconds) if result.get("is_mean") else [_time(value) for value in seconds]
     cells += [""] * (columns - len(cells))

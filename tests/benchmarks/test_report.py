@@ -35,7 +35,7 @@ def test_a_table_has_a_row_for_each_result() -> None:
         ["ours", "theirs"],
     )
     lines = text.splitlines()
-    assert lines[0] == "| work | ours | theirs | ratio | limit | kept |"
+    assert lines[0] == "| work | ours | theirs | ratio | asked | kept |"
     assert lines[2] == "| kept | 10.0 us | 20.0 us | 0.50 | 1.00 | yes |"
     assert lines[3] == "| broken | 3.00 s | 2.00 s | 1.50 | 1.00 | **no** |"
     assert lines[4] == "| free | 3.00 ms | 2.00 ms | 1.50 |  |  |"
