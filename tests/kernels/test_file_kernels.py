@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trio
 
 import flowengine as fe
 from flowengine.core import dtypes
@@ -98,3 +99,30 @@ async def test_a_reader_in_a_session(tmp_path: Path) -> None:
         await session.run("put")
         with pytest.raises(PermissionDeniedError, match="file_access"):
             await session.run("read:0")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a thing of Unix")
+@pytest.mark.parametrize("op", ["TextLineReaderV2", "TFRecordReaderV2", "WholeFileReaderV2", "ReadFile"])
+async def test_a_file_that_keeps_one_waiting_holds_nothing_up(op: str, tmp_path: Path) -> None:
+    """While a disk takes its time, here a pipe that nobody writes to, other steps run, and the wait can be
+    cancelled."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    graph = fe.Graph()
+    if op == "ReadFile":
+        fetch = graph.ops.ReadFile(str(path))
+    else:
+        queue = fe.train.string_input_producer(graph, [str(path)])
+        fetch = graph.ops.ReaderReadV2(getattr(graph.ops, op)(), queue.handle).value
+    other = graph.ops.Add(graph.constant(1), 1)
+    async with fe.Session(graph) as session, fe.train.QueueRunners(session):
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.run, fetch)
+                for _ in range(20):
+                    assert await session.run(other) == 2
+                    await trio.lowlevel.checkpoint()
+                scope.cancel()
+        assert scope.cancelled_caught
+        # The thread that waits for the pipe is let go.
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
