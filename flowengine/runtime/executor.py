@@ -41,6 +41,9 @@ ITEMS_PER_CLOCK: Final = 16
 #: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
 #: times as much if it is not.
 HEAVY_MICROSECONDS: Final = 100.0
+#: A region of one partition that takes less is not worth it either, though others could run meanwhile.
+HEAVY_REGION_SECONDS: Final = 250e-6
+_NEVER_RAN: Final = float("inf")
 #: A kernel that would be alone, with nothing else to do meanwhile, goes to a thread only for the sake of the
 #: host, whose turn comes after a slice anyway.
 ALONE_MICROSECONDS: Final = 800.0
@@ -478,6 +481,14 @@ class Executor:
             return
         started = perf_counter()
         try:
+        if (
+            self._exchange is not None
+            and item.is_pure
+            and self._use_threads
+            and HEAVY_REGION_SECONDS < region.fastest_seconds < _NEVER_RAN
+        ):
+            self._start_region(item, iteration, args)
+            return
             outputs = region.call(args, self._context)
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
@@ -495,6 +506,17 @@ class Executor:
 
     def _resume_region(self, item: Item, iteration: IterationState, running: _Running) -> None:
         """Go on with a region's loop until it is done or the slice is spent.
+    def _start_region(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """A region of one of several partitions on a worker thread: the others go on meanwhile."""
+        if self._nursery is None:
+            self._needs_nursery.append((item, iteration, args))
+            self._slice_spent = True
+            return
+        job = Job(item.region.call, (args, self._context), {}, self._heavy_done, current_inbox())
+        self.heavy_items += 1
+        self._jobs[job] = (item, iteration, ())
+        POOL.submit(job)
+
 
         The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take; it
         says which mask that was, for each loop of a region has its own. While it paused, a worker thread
@@ -646,7 +668,10 @@ class Executor:
         if found is None:
             return  # the step gave it up
         item, iteration, held = found
-        item.learn(job.estimate, job.seconds * 1e6)
+        if item.kind == Kind.REGION:
+            item.region.fastest_seconds = min(job.seconds, 1.1 * item.region.fastest_seconds)
+        else:
+            item.learn(job.estimate, job.seconds * 1e6)
         for variable in held:
             variable.release()
         if self._abandoned:
@@ -658,6 +683,8 @@ class Executor:
                     raise job.error
                 raise self._failure(job.error, item, iteration, job.arguments) from job.error
             # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
+                if item.kind == Kind.REGION:
+                    raise self._region_failure(job.error, item, iteration) from job.error
             job.arguments = ()
             result, job.result = job.result, None
             if self._meter is not None:
@@ -692,6 +719,9 @@ class Executor:
     def _start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         if item.kind != Kind.ASYNC:
             self._start_heavy(item, iteration, args)
+        if item.kind == Kind.REGION:
+            self._start_region(item, iteration, args)
+            return
             return
         assert self._nursery is not None
         self._async_running += 1

@@ -83,6 +83,7 @@ class Item:
         "is_constant_enter",
         "is_immediate",
         "is_product",
+        "is_pure",
         "kind",
         "local",
         "merge_edges",
@@ -130,6 +131,8 @@ class Item:
         self.region: Any = None
         #: Whether its kernel is a BLAS call, which uses several cores by itself.
         self.is_product = False
+        #: Of a REGION: whether its members touch nothing but their inputs, so that a thread may run it.
+        self.is_pure = False
         #: Whether it has run on a worker thread: such a node stays out of regions.
         self.was_heavy = False
         self.pace = 1.0

@@ -30,6 +30,7 @@ from flowengine.ir.frames import (
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.codegen import compile_region
+from flowengine.passes.program import Program
 from flowengine.runtime.handles import Handles
 from flowengine.runtime.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
 
@@ -290,6 +291,7 @@ class _Planner:
             item.kind = Kind.REGION
             item.region = compile_region(node.attrs["program"], self.registry, self.xp)
             item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
+            item.is_pure = not item.mutates and self._is_pure(node.attrs["program"])
         elif self.functions is not None and self.functions.calls(node):
             item.kind = Kind.CALL
             item.call = self.functions.bind(node)
@@ -298,6 +300,17 @@ class _Planner:
             if op in _SEND_OPS or op in _RECEIVE_OPS:
                 item.kind = Kind.SEND if op in _SEND_OPS else Kind.RECEIVE
                 item.runs_dead = True
+
+    def _is_pure(self, program: Program) -> bool:
+        """Whether the members of a region touch nothing but their inputs."""
+        for unit in program.units:
+            op_def = None if unit.node is None else unit.node.op_def
+            if op_def is None or op_def.is_stateful:
+                return False
+            kernels = self.registry.candidates(op_def.name, self.device_type)
+            if any(kernel.takes_context for kernel in kernels):
+                return False
+        return True
 
     def _bind(self, item: Item) -> None:
         node = item.node
