@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import exp, log
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def workload(layer: Layer, direction: str) -> Workload:
     feeds = {}
     init = []
 
-    def variable(name: str, *shape: int) -> fe.Tensor:
+    def variable(name: str, *shape: int) -> Any:
         made = ops.VariableV2(shape=shape, dtype="float32", name=name)
         given = graph.placeholder("float32", shape, name=f"{name}_given")
         feeds[f"{name}_given:0"] = random.random(shape, np.float32) - 0.5
