@@ -84,6 +84,7 @@ class Executor:
         "_deadline",
         "_ending",
         "_exchange",
+        "_generation",
         "_interrupt",
         "_jobs",
         "_keywords",
@@ -116,6 +117,7 @@ class Executor:
         exchange: Exchange | None = None,
     ) -> None:
         self.plan = plan
+        self._generation = context.resources.generation
         root, self._sources = plan.handles.start(plan.root, plan.sources, context.resources)
         self.state = ExecutorState(root)
         self.device = context.device
@@ -170,7 +172,7 @@ class Executor:
                 await self._wind_up()
         if self.error is not None:
             raise self.error
-        self.plan.handles.keep(self.plan.root, self.plan.sources, self._context)
+        self.plan.handles.keep(self.plan.root, self.plan.sources, self._context, self._generation)
 
     async def _run_on(self) -> None:
         """Everything after the first slice, in which the step may yield, wait and spawn."""
@@ -479,8 +481,6 @@ class Executor:
             running = _Running(region.call(args, self._context), variables)
             self._resume_region(item, iteration, running)
             return
-        started = perf_counter()
-        try:
         if (
             self._exchange is not None
             and item.is_pure
@@ -489,6 +489,8 @@ class Executor:
         ):
             self._start_region(item, iteration, args)
             return
+        started = perf_counter()
+        try:
             outputs = region.call(args, self._context)
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
@@ -504,8 +506,6 @@ class Executor:
                 region.fastest_seconds *= 1.5
         self._complete(item, iteration, outputs)
 
-    def _resume_region(self, item: Item, iteration: IterationState, running: _Running) -> None:
-        """Go on with a region's loop until it is done or the slice is spent.
     def _start_region(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """A region of one of several partitions on a worker thread: the others go on meanwhile."""
         if self._nursery is None:
@@ -517,6 +517,8 @@ class Executor:
         self._jobs[job] = (item, iteration, ())
         POOL.submit(job)
 
+    def _resume_region(self, item: Item, iteration: IterationState, running: _Running) -> None:
+        """Go on with a region's loop until it is done or the slice is spent.
 
         The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take; it
         says which mask that was, for each loop of a region has its own. While it paused, a worker thread
@@ -681,10 +683,10 @@ class Executor:
             if job.error is not None:
                 if not isinstance(job.error, Exception):
                     raise job.error
-                raise self._failure(job.error, item, iteration, job.arguments) from job.error
-            # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
                 if item.kind == Kind.REGION:
                     raise self._region_failure(job.error, item, iteration) from job.error
+                raise self._failure(job.error, item, iteration, job.arguments) from job.error
+            # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
             job.arguments = ()
             result, job.result = job.result, None
             if self._meter is not None:
@@ -717,11 +719,11 @@ class Executor:
             self._start(item, iteration, args)
 
     def _start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        if item.kind != Kind.ASYNC:
-            self._start_heavy(item, iteration, args)
         if item.kind == Kind.REGION:
             self._start_region(item, iteration, args)
             return
+        if item.kind != Kind.ASYNC:
+            self._start_heavy(item, iteration, args)
             return
         assert self._nursery is not None
         self._async_running += 1

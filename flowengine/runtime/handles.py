@@ -39,10 +39,15 @@ class Handles:
             return self._root, self._sources
         return root, sources
 
-    def keep(self, root: StaticFrame, sources: list[Item], context: KernelContext) -> None:
-        """Remember what the look-ups give; a step in which all of them ran has just ended well."""
+    def keep(self, root: StaticFrame, sources: list[Item], context: KernelContext, generation: int) -> None:
+        """Remember what the look-ups give; a step in which all of them ran has just ended well.
+
+        generation   of the resources when the step began: what it removed itself is not looked up again
+        """
         resources = context.resources
-        if not self._items or (self._resources is resources and self._generation == resources.generation):
+        if not self._items or generation != resources.generation:
+            return
+        if self._resources is resources and self._generation == generation:
             return
         known = StaticFrame(root.path, root.parent)
         known.items, known.enters, known.parallel_iterations = (

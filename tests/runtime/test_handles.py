@@ -9,6 +9,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.resources.container import ResourceManager
+from flowengine.resources.variable import Variable
 
 
 def counter() -> fe.Graph:
@@ -56,6 +57,7 @@ async def test_a_resource_handle_follows_what_was_destroyed() -> None:
             for _ in range(6):
                 assert await session.run("read:0") == value
             await session.run("destroy")
+            assert not session.resources.held(Variable)
             with pytest.raises(fe.errors.OpError):
                 await session.run("read:0")
 
