@@ -151,15 +151,17 @@ def main() -> None:
 def compare(form: str, folder: Path, engines: list[Engine], turns: int) -> None:
     """Let the engines take turns and print their rates; the first turn of each is not counted."""
     rates: list[list[float]] = [[] for _ in engines]
+    costs: list[list[float]] = [[] for _ in engines]
     for turn in range(turns + 1):
-        for engine, found in zip(engines, rates, strict=True):
+        for engine, found, spent in zip(engines, rates, costs, strict=True):
             answer = engine.ask(what="drain", folder=str(folder))
             assert answer["records"] == FORMS[form], answer
             if turn:
                 found.append(answer["records"] / answer["seconds"])
+                spent.append(1e6 * answer["processor"] / answer["records"])
     line = f"{form:8}" + "".join(
-        f"  {e.name}: {statistics.median(r):9.0f}/s (best {max(r):9.0f})"
-        for e, r in zip(engines, rates, strict=True)
+        f"  {e.name}: {statistics.median(r):9.0f}/s (best {max(r):9.0f}; {min(c):.1f} us of processors each)"
+        for e, r, c in zip(engines, rates, costs, strict=True)
     )
     if len(engines) == 2:
         ratios = [a / b for a, b in zip(*rates, strict=True)]
