@@ -53,12 +53,12 @@ NAMED = (
     "word2vec_sampled_adagrad",
     "tp_charrnn_lstm",
     "lstm_lm_full",
-    "cond_in_while_grad",
+    "saver_checkpoint",
+    pytest.param("cond_in_while_grad", marks=pytest.mark.nightly),
     pytest.param("seq2seq_attention_train", marks=pytest.mark.nightly),
 )
 #: What the usual tests simulate; the others by night.
 SIMULATED = (
-    "alexnet_train",
     "cond_in_while_grad",
     "functions_control_flow_v2",
     "lstm_lm_full",
@@ -66,7 +66,6 @@ SIMULATED = (
     "mobilenet_seg_infer",
     "saver_checkpoint",
     "tp_speech_commands",
-    "tp_t2onnx_lstm",
     "word2vec_nce_sgd",
 )
 #: Too large for a minute.
