@@ -21,11 +21,14 @@ class Handle:
     __slots__ = ("_free", "value")
 
     def __init__(self, value: int, free: Any) -> None:
-        self.value = value
         self._free = free
+        self.value = value
 
     def __del__(self) -> None:
-        self._free(self.value)
+        # Ctrl-C may have come before there was anything to free.
+        value = getattr(self, "value", None)
+        if value is not None:
+            self._free(value)
 
 
 def dims(values: Sequence[int]) -> Any:
