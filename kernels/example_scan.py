@@ -27,8 +27,9 @@ STEPS_MAX: Final = 256
 #: Bytes that may be read beyond the last one.
 _SLACK: Final = 16
 
-#: The values of a feature in all examples, one after another; how many each example has; which have it.
-Column: TypeAlias = tuple[Array, Array, Array]
+#: The values of a feature in all examples, one after another; how many each example has; which have it,
+#: None for all.
+Column: TypeAlias = tuple[Array, Array, Array | None]
 
 
 class Irregular(Exception):
@@ -92,7 +93,7 @@ class Scan:
             at = self._packed(at, stop)
             values, sizes = self._floats(at, stop) if dtype is dtypes.float32 else self._numbers(at, stop)
         if len(rows) == self.count:
-            return values, sizes, np.ones(self.count, np.bool_)
+            return values, sizes, None
         counts, present = np.zeros(self.count, np.int64), np.zeros(self.count, np.bool_)
         counts[rows] = sizes
         present[rows] = True
@@ -197,6 +198,10 @@ class Scan:
         return begin
 
     def _strings(self, at: Array, stop: Array) -> tuple[Array, Array]:
+        if len(at) and _all(at < stop):
+            length, begin = self._sized(at, _FIRST)
+            if _all(begin + length == stop):
+                return self._slices(begin, stop), np.ones(len(at), np.int64)
         sizes = np.zeros(len(at), np.int64)
         found = []
         rows = np.arange(len(at))
@@ -214,18 +219,19 @@ class Scan:
             at = following
         else:
             raise Irregular
-        data = self._data
-        if len(found) == 1:
-            begins, ends = found[0][1], found[0][2]
-        elif found:
+        if found:
             joined = [np.concatenate(column) for column in zip(*found, strict=True)]
             order = joined[0].argsort(kind="stable")
             begins, ends = joined[1][order], joined[2][order]
         else:
             begins = ends = np.zeros(0, np.int64)
+        return self._slices(begins, ends), sizes
+
+    def _slices(self, begins: Array, ends: Array) -> Array:
+        data = self._data
         values = np.empty(len(begins), object)
         values[:] = [data[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
-        return values, sizes
+        return values
 
     def _floats(self, at: Array, stop: Array) -> tuple[Array, Array]:
         bytes_each = stop - at

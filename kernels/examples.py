@@ -138,15 +138,16 @@ def _sparse_column(values: Array, counts: Array) -> tuple[Array, Array, Array]:
     return indices, values, np.array([len(counts), int(counts.max())], np.int64)
 
 
-def _dense_column(spec: Dense, values: Array, counts: Array, present: Array) -> Array:
+def _dense_column(spec: Dense, values: Array, counts: Array, present: Array | None) -> Array:
     """The values of a feature that every example has or has a default for; Irregular for an error."""
-    rows, all_there = len(counts), bool(present.all())
+    rows = len(counts)
     if not spec.varies:
-        if not ((counts == spec.stride) | ~present).all():
-            raise Irregular
-        if all_there:
+        right = counts == spec.stride
+        if present is None:
+            if np.count_nonzero(right) != rows:
+                raise Irregular
             return values.reshape(rows, *spec.sizes)
-        if not spec.default.size and spec.stride:
+        if not (right | ~present).all() or (not spec.default.size and spec.stride):
             raise Irregular
         out = np.empty((rows, spec.stride), spec.dtype.as_numpy_dtype)
         out[~present] = spec.default.reshape(-1)
