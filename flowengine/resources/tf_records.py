@@ -22,7 +22,7 @@ from flowengine.resources.records import Block, Source, exactly, shown
 #: Bytes of one record.
 RECORD_MAX: Final = 2**31
 #: Large enough for checking to go at the speed of memory, small enough for the next to be ready in time.
-PIECE: Final = 256 * 1024
+PIECE: Final = 512 * 1024
 
 _LENGTH: Final = struct.Struct("<Q")
 _HEADER: Final = struct.Struct("<QI")
