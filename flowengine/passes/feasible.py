@@ -7,6 +7,7 @@ then its type, then job and task.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -18,6 +19,8 @@ from flowengine.ir.graph import Graph, Node
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.colocate import Groups, absent_anchors, follow_preferences
 from flowengine.passes.offers import Offer
+
+logger: Final = logging.getLogger("flowengine.placement")
 
 #: What the runtime does itself, on any device, without a kernel.
 _ANYWHERE: Final = (
@@ -76,8 +79,8 @@ class Feasible:
         self._by_demand: dict[DeviceName, int] = {}
         #: {node index: mask of the device types with a kernel}, where that is not everywhere
         self._kernel_masks: dict[int, int] = {}
-        self._positions = {str(offer.name): index for index, offer in enumerate(offers)}
-        self._collect(pinned or {})
+        self._collect()
+        self._pin(pinned or {})
         follow_preferences(groups, self.masks)
 
     def allowed(self, index: int) -> int:
@@ -86,7 +89,7 @@ class Feasible:
 
     # -- masks --------------------------------------------------------------------------------------
 
-    def _collect(self, pinned: Mapping[str, str]) -> None:
+    def _collect(self) -> None:
         groups, masks = self.groups, self.masks
         constrained: dict[int, list[str]] = {}
         for index, node in enumerate(self.graph):
@@ -97,9 +100,6 @@ class Feasible:
             masks[representative] = masks.get(representative, self._everywhere) & mask
             if node.name in self.demands:
                 constrained.setdefault(representative, []).append(node.name)
-            place = pinned.get(node.name)
-            if place is not None and place in self._positions:
-                masks[representative] &= 1 << self._positions[place]
         for representative, name in absent_anchors(groups):
             if name in self.demands:
                 constrained.setdefault(representative, []).append(name)
@@ -109,6 +109,23 @@ class Feasible:
                 self._refuse(representative, constrained.pop(representative, ()))
         for representative, names in constrained.items():
             self._constrain(representative, names)
+
+    def _pin(self, pinned: Mapping[str, str]) -> None:
+        """Keep groups where their state is, if what they are and ask for now still allows it.
+
+        Where a graph that has grown joins what had homes apart, the first of them counts.
+        """
+        bits = {str(offer.name): 1 << index for index, offer in enumerate(self.offers)}
+        for name, place in pinned.items():
+            index = self.groups.index.get(name)
+            if index is None or place not in bits:
+                continue
+            representative = self.groups.find(index)
+            mask = self.masks[representative] & bits[place]
+            if mask:
+                self.masks[representative] = mask
+            else:
+                logger.info("'%s' had its state on %s, where it can no longer be", name, place)
 
     def _with_kernel(self, node: Node) -> int:
         if node.op in _ANYWHERE or node.op_def is None:

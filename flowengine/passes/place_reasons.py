@@ -47,7 +47,7 @@ class Reasons(Mapping[str, str]):
         index = groups.index[name]
         if name in self._feasible.relaxed:
             return f"asked for {self._feasible.demands[name]}: {self._feasible.relaxed[name]}; soft placement"
-        if name in self._pinned:
+        if self._pinned.get(name) == str(self._offers[self._found.places[self._group_of[index]]].name):
             return "its state is there"
         demand = self._feasible.demands.get(name)
         if demand is not None:

@@ -181,3 +181,19 @@ def test_what_fits_nowhere_names_the_largest() -> None:
     ):
         placed(g, devices)
     assert placed(g, offers("/cpu:0", "/cpu:1")).device_of
+
+
+def test_state_stays_at_home_unless_what_it_belongs_to_has_moved() -> None:
+    g = Graph()
+    for name in ("v", "w"):
+        g.ops.VarHandleOp(shape=[2], dtype="float32", name=name)
+    homes = {"v": str(cpu_offers(3)[2].name), "w": str(cpu_offers(3)[1].name)}
+    placement = placed(g, cpu_offers(3), pinned=homes)
+    assert (tail(placement, "v"), tail(placement, "w")) == ("CPU:2", "CPU:1")
+    assert placement.reasons["v"] == "its state is there"
+    v, w = g.tensor("v:0"), g.tensor("w:0")
+    g.ops.ResourceApplyMomentum(v, w, 0.1, [1.0, 1.0], 0.9, name="train")
+    placement = placed(g, cpu_offers(3), pinned=homes)
+    assert tail(placement, "v") == tail(placement, "w") == tail(placement, "train") == "CPU:2"
+    placement = placed(g, cpu_offers(3), pinned=homes, demands={"train": DeviceName.parse("/cpu:0")})
+    assert tail(placement, "v") == "CPU:0"
