@@ -51,8 +51,8 @@ from flowengine.passes.units import (
     unit_of_node,
 )
 
-#: Members of a region at most: 800 small kernels take 0.2 ms, and a step can be cancelled between regions.
-MEMBERS_MAX: Final = 800
+#: Members of a region at most: 1,200 small kernels take 0.3 ms, and a step can be cancelled between regions.
+MEMBERS_MAX: Final = 1200
 #: What the members of a region may take together, for the same reason.
 REGION_MICROSECONDS: Final = 1000.0
 #: Fewer kernel calls than this are not worth a region.
