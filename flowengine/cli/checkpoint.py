@@ -42,12 +42,14 @@ _ONLY: Final = click.option(
 )
 
 
-@click.group("checkpoint", help=HELP)
-def command() -> None:
-    """The verbs below."""
+@click.group("checkpoint", help=HELP, invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
-@command.command("ls")
+@command.command("ls", short_help="List tensors, or the checkpoints in a directory.")
 @click.argument("path", metavar="CHECKPOINT")
 @_JSON
 @_DEBUG
@@ -111,7 +113,7 @@ def _line(facts: TensorFacts) -> str:
     return f"{printable(facts.name)}  {facts.dtype} {facts.shape}{size}{slices}"
 
 
-@command.command("show")
+@command.command("show", short_help="Print values, or check that all are sound.")
 @click.argument("path", metavar="CHECKPOINT")
 @click.argument("patterns", metavar="[NAME]...", nargs=-1)
 @_JSON
@@ -137,7 +139,7 @@ def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -
         click.echo(f"{printable(prefix)}: {len(document)} tensors, {total}, every checksum matches")
 
 
-@command.command("diff")
+@command.command("diff", short_help="Tell how two checkpoints differ.")
 @click.argument("one", metavar="CHECKPOINT")
 @click.argument("other", metavar="CHECKPOINT")
 @_ONLY
@@ -173,7 +175,7 @@ def diff(
         ctx.exit(STEP_ERROR)
 
 
-@command.command("export")
+@command.command("export", short_help="Write tensors into .npz or .safetensors.")
 @click.argument("path", metavar="CHECKPOINT")
 @click.argument("target", metavar="FILE")
 @_ONLY

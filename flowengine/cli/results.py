@@ -127,7 +127,7 @@ def storable(value: Any, path: str) -> Any:
     if array.dtype == object:
         if any(not isinstance(item, bytes) or item.endswith(b"\0") for item in array.flat):
             raise CommandError(
-                f"{path}: a string that ends in a zero byte cannot be kept there: use .json",
+                f"{path}: a string that ends in a zero byte cannot be kept in this kind of file",
                 STEP_ERROR,
             )
         return array.astype(np.bytes_)
