@@ -3,9 +3,9 @@
     devices = MockDevices(kernels, cost=lambda node, device: 120.0)
     async with devices.session(graph, count=4, placer=placer) as session: ...
 
-Each device runs one kernel at a time, in the order in which they become ready, and every kernel computes what
-it computes after it has slept for its cost. A tensor for another device is under way for as long as the
-links say. Under `trio.testing.MockClock(autojump_threshold=0)` an hour passes in a moment, so a placement
+Each device runs one kernel at a time, of those that are ready the one constructed first, and every kernel
+computes what it computes after it has slept for its cost. A tensor for another device is under way for as
+long as the links say. Under `trio.testing.MockClock(autojump_threshold=0)` an hour passes in a moment, so a placement
 can be executed on devices of any speed. What a test pays is about 0.1 ms a kernel.
 """
 
@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Any
 from unittest import mock
 
 import trio
+import trio.testing
 
 from flowengine.core.arrays import Value
 from flowengine.core.config import Config
@@ -49,7 +51,8 @@ class MockDevices(KernelRegistry):
         self._source = kernels
         self._cost = cost
         self._links = links if links is not None else EvenLinks()
-        self._locks: dict[str, trio.Lock] = {}
+        self._queues: dict[str, _Queue] = {}
+        self._order: dict[str, int] = {}
         self._nursery: trio.Nursery | None = None
         self._group: _PatientGroup | None = None
         #: Tensors that are under way.
@@ -63,6 +66,8 @@ class MockDevices(KernelRegistry):
         base = config if config is not None else Config(compile_hot_plans=False, worker_threads=False)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            self._order = {name: index for index, name in enumerate(graph.nodes)}
+            self._queues.clear()
             with (
                 mock.patch.object(partitions, "Group", self._new_group),
                 mock.patch("flowengine.session.LocalRendezvous", self._new_rendezvous),
@@ -105,15 +110,23 @@ class MockDevices(KernelRegistry):
         async def run(*values: Any, ctx: Any, **keywords: Any) -> Any:
             if kernel.takes_context:
                 keywords["ctx"] = ctx
-            cost = self._cost(node, ctx.device)
-            async with self._locks.setdefault(ctx.device, trio.Lock()):
-                await trio.sleep(cost * 1e-6)
-                found = self.spent.setdefault((node.name, ctx.device), [0.0, 0])
-                found[0] += cost
-                found[1] += 1
-                return kernel.function(*values, **keywords)
+            await self._queue(ctx.device).run(
+                self._order.get(node.name, len(self._order)), self._cost(node, ctx.device) * 1e-6
+            )
+            found = self.spent.setdefault((node.name, ctx.device), [0.0, 0])
+            found[0] += self._cost(node, ctx.device)
+            found[1] += 1
+            return kernel.function(*values, **keywords)
 
         return run
+
+    def _queue(self, device: str) -> _Queue:
+        queue = self._queues.get(device)
+        if queue is None:
+            assert self._nursery is not None
+            queue = self._queues[device] = _Queue()
+            self._nursery.start_soon(queue.serve)
+        return queue
 
     # -- transfers ----------------------------------------------------------------------------------
 
@@ -133,6 +146,35 @@ class MockDevices(KernelRegistry):
         self.in_flight += 1
         assert self._nursery is not None
         self._nursery.start_soon(arrive)
+
+
+class _Queue:
+    """What waits for a device, and the task that lets one after another have it."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, float, trio.Event]] = []
+        self._count = 0
+        self._wanted = trio.Event()
+
+    async def run(self, order: int, seconds: float) -> None:
+        """Have the device for so long."""
+        done = trio.Event()
+        self._count += 1
+        heappush(self._waiting, (order, self._count, seconds, done))
+        self._wanted.set()
+        await done.wait()
+
+    async def serve(self) -> None:
+        while True:
+            # What the last kernel has made ready may come before what has waited since.
+            await trio.testing.wait_all_tasks_blocked()
+            if not self._waiting:
+                self._wanted = trio.Event()
+                await self._wanted.wait()
+                continue
+            _, _, seconds, done = heappop(self._waiting)
+            await trio.sleep(seconds)
+            done.set()
 
 
 class _PatientGroup(Group):

@@ -7,6 +7,7 @@ rules are the measure: everything on one device, whichever is best, and groups o
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -326,8 +327,9 @@ def test_executed_placements_are_never_worse_than_a_rule(
         if case.meta.get("timing") is None:
             continue  # it waits for steps beside it
         executed = Executed(case, devices, seed)
-        rule = min(executed.rules())
-        later = executed.chosen()[-1]
+        with contextlib.chdir(shared / "zoo" / "open" / case.id.rsplit("/", 1)[-1]):
+            rule = min(executed.rules())
+            later = executed.chosen()[-1]
         worst = max(worst, later / rule)
         assert later <= 1.05 * rule, f"{case.id}: {later:.0f} us, a rule takes {rule:.0f}"
     record_property("worst ratio to the better rule", worst)
