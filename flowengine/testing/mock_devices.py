@@ -5,8 +5,8 @@
 
 Each device runs one kernel at a time, of those that are ready the one constructed first, and every kernel
 computes what it computes after it has slept for its cost. A tensor for another device is under way for as
-long as the links say. Under `trio.testing.MockClock(autojump_threshold=0)` an hour passes in a moment, so a placement
-can be executed on devices of any speed. What a test pays is about 0.1 ms a kernel.
+long as the links say. Under `trio.testing.MockClock(autojump_threshold=0)` an hour passes in a moment, so
+a placement can be executed on devices of any speed. What a test pays is about 0.1 ms a kernel.
 """
 
 from __future__ import annotations
