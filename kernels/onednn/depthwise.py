@@ -8,11 +8,11 @@ from typing import Any, Final
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.convolution import (
-    Sliding,
     filter_gradient_kernel,
     forward,
     input_gradient_kernel,
 )
+from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.program import dense_array
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 
