@@ -14,6 +14,7 @@ import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.resources.variable import Variable
 from flowengine.runtime import executor, tiers
+from flowengine.runtime.tiers import TieredPlan
 from flowengine.testing.control import conditional, while_loop
 
 
@@ -358,6 +359,7 @@ async def test_a_loop_that_grows_heavy_goes_back_to_worker_threads(monkeypatch: 
         for _ in range(4):
             await session.run("while/Exit_1:0", {"size:0": np.int32(2)})
         plan = next(iter(session._plans.values())).plan
+        assert isinstance(plan, TieredPlan)
         assert "while True:" in "".join(plan.sources())
         monkeypatch.setattr(executor, "SLOW_ITERATION_SECONDS", 0.001)
         for _ in range(4):
