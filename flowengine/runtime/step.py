@@ -34,11 +34,14 @@ class StepRunner:
         self.settings = settings
         self.device = device
         self._device_name = device.name
-        #: What the contexts of all steps have in common.
+        #: What the contexts of all partitions have in common.
         self.common: dict[str, Any] = {
             "file_access": settings.file_access,
             "sync_checkpoints": settings.sync_checkpoints,
         }
+        self._file_access = settings.file_access
+        self._syncs = settings.sync_checkpoints
+        self._counts = settings.counts_allocations
         self.running: set[Executor] = set()
         self.ended: list[Callable[[], None]] = []
         self._yielded_at = 0.0
@@ -69,10 +72,11 @@ class StepRunner:
             step_container=container,
             device=self._device_name,
             step_id=next(_step_ids),
-            **self.common,
+            file_access=self._file_access,
+            sync_checkpoints=self._syncs,
         )
         meter = None
-        if self.settings.counts_allocations:
+        if self._counts:
             meter = MemoryMeter(self.new_ledger(), self.device, plan.graph.producer)
             self.device.ledger.reset_peak()
         executor = Executor(plan, context, use_threads=self.settings.worker_threads, meter=meter)
