@@ -3,7 +3,7 @@
     {"what": "version"}                     "TensorFlow 2.21.0"
     {"what": "load", "folder": ...}         {"load": seconds to read the graph, "first": of the first step}
     {"what": "time", "repeats": 100}        [seconds of each step]
-    {"what": "value"}                       the mean of what a step fetches first
+    {"what": "value"}                       what a step fetches first as one number
 
 They take turns: while one computes, the other waits for its next line, so that what disturbs the machine
 disturbs both. An engine may be held to a number of cores: its libraries then start that many threads.
