@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import Any, BinaryIO
+from itertools import islice
+from typing import Any, BinaryIO, Final
 
 import trio
 
@@ -18,23 +19,29 @@ from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.resources.queue import Queue
 from flowengine.resources.records import Block, Format
 
+#: Read at a time: each time costs two switches between threads, which take long on a busy machine.
+BLOCKS: Final = 4
+
 #: Opens a file for reading, or raises one of our errors. Called on a thread.
 Opener = Callable[[bytes], BinaryIO]
 
 
 class Reading:
-    """A block of a file on its way, read on a thread; with `beside=False`, here and at once.
+    """Blocks of a file on their way, read on a thread; with `beside=False`, here and at once.
 
-    block   what was read, None at the end
-    error   what came instead
+    records   what was read
+    ended     whether that was all
+    error     what came then
     """
 
-    __slots__ = ("_blocks", "_done", "block", "error")
+    __slots__ = ("_blocks", "_count", "_done", "ended", "error", "records")
 
-    def __init__(self, blocks: Iterator[Block], *, beside: bool = True) -> None:
-        self.block: Block | None = None
+    def __init__(self, blocks: Iterator[Block], count: int = BLOCKS, *, beside: bool = True) -> None:
+        self.records: Block = []
+        self.ended = False
         self.error: Exception | None = None
         self._blocks = blocks
+        self._count = count
         self._done = trio.Event()
         if not beside:
             self._read()
@@ -50,7 +57,10 @@ class Reading:
 
     def _read(self) -> None:
         try:
-            self.block = next(self._blocks, None)
+            for block in islice(self._blocks, self._count):
+                self.records = self.records + block if self.records else block
+                self._count -= 1
+            self.ended = self._count > 0
         except Exception as error:
             self.error = error
 
@@ -188,22 +198,21 @@ class Reader:
             return
         reading = self._reading
         if reading is None:
-            self._reading = reading = Reading(self._blocks, beside=self.format is not None)
+            count = 1 if self.has_state else BLOCKS
+            self._reading = reading = Reading(self._blocks, count, beside=self.format is not None)
         await reading.wait()
         if reading is not self._reading:
             return  # it was reset meanwhile
         self._reading = None
+        if reading.records:
+            self._ready = self._ready[self._given :] + reading.records if self._ready else reading.records
+            self._given = 0
         if reading.error is not None:
             self._error = reading.error
-        elif reading.block is None:
+        elif reading.ended or self.has_state:  # a file of these kinds is one record
             self._ended = True
         else:
-            self._ready = self._ready[self._given :] + reading.block if self._ready else reading.block
-            self._given = 0
-            if self.has_state:
-                self._ended = True  # a file of these kinds is one record
-            else:
-                self._reading = Reading(self._blocks)
+            self._reading = Reading(self._blocks)
 
     def reset(self) -> None:
         """As new: counts at zero, no file begun."""
