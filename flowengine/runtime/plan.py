@@ -442,7 +442,8 @@ class _Planner:
         return False
 
     def _connect_merge(self, item: Item, slot: int, port: OutputPort) -> None:
-        from_enter = self.graph[port.node].op in ENTER_OPS
+        # What is fed need not be in the graph any more.
+        from_enter = port not in self.feeds and self.graph[port.node].op in ENTER_OPS
         port = self._resolve(port)
         feed = self.feeds.get(port)
         if feed is not None:

@@ -151,6 +151,23 @@ async def test_what_will_never_be_sent_is_not_waited_for() -> None:
             assert await session.run(out, {x: False}, targets=["near"]) == 3
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+async def test_a_merge_may_be_fed(devices: int) -> None:
+    g = fe.Graph()
+    x, p = g.placeholder("float32", [], name="x"), g.placeholder("bool", [], name="p")
+    off, on_ = g.ops.Switch(x, p)
+    merged = g.ops.Merge([off, g.ops.Neg(on_, name="far")]).output
+    first = g.ops.Merge([x, merged]).output
+
+    def place(graph: Graph, context: PassContext) -> Mapping[str, str]:
+        return {n.name: f"{LOCAL_TASK}/device:CPU:{int(n.name == 'far' and devices > 1)}" for n in graph}
+
+    config = fe.Config(device_count={"CPU": devices})
+    async with fe.Session(g, config=config, placer=place) as session:
+        for _ in range(10):
+            assert await session.run([first, merged], {x: 1.0, p: True}) == [1.0, -1.0]
+
+
 async def test_explain_shows_each_device_and_what_crosses() -> None:
     g = fe.Graph()
     x = g.placeholder("float32", [], name="x")
