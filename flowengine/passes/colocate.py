@@ -11,7 +11,8 @@ A node stays with another if
 - it takes the handle of a second-version TensorArray, which is a plain string.
 
 Nodes that share a resource by name only, that hand on a variant, or that a loop comes around to in each
-iteration, *prefer* to be together: they are joined when that contradicts no other demand. Time is nearly linear in nodes and edges.
+iteration, *prefer* to be together: they are joined when that contradicts no other demand. Time is nearly
+linear in nodes and edges.
 """
 
 from __future__ import annotations

@@ -55,9 +55,7 @@ def recurrences(graph: Graph) -> Iterator[Sequence[str]]:
                         yield found
 
 
-def _enter(
-    name: str, index: dict[str, int], low: dict[str, int], path: list[str], on_path: set[str]
-) -> None:
+def _enter(name: str, index: dict[str, int], low: dict[str, int], path: list[str], on_path: set[str]) -> None:
     index[name] = low[name] = len(index)
     path.append(name)
     on_path.add(name)
