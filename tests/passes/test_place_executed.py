@@ -71,7 +71,7 @@ SIMULATED = (
 #: Too large for a minute.
 LARGE = ("googlenet_train", "tp_ssdlite_mobilenet_v2_coco")
 #: Restore their variables from files first.
-READS_FILES = ("savedmodel_keras_lstm", "tp_half_plus_two")
+READS_FILES = ("savedmodel_keras_lstm", "tp_half_plus_two", "tp_serving_counter")
 
 Reporter = Callable[[str, object], None]
 
