@@ -47,9 +47,7 @@ def _serve(connection: Connection, timeout_seconds: float, scattered: Scattered 
     with tempfile.TemporaryDirectory(prefix="replay-") as scratch, contextlib.chdir(scratch):
         while (address := connection.recv()) is not None:
             try:
-                connection.send(
-                    replay_case(address, timeout_seconds=timeout_seconds, scattered=scattered)
-                )
+                connection.send(replay_case(address, timeout_seconds=timeout_seconds, scattered=scattered))
             except Exception as error:
                 connection.send(_unplayed(address, f"could not be replayed: {type(error).__name__}: {error}"))
 

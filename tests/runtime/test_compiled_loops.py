@@ -102,7 +102,8 @@ async def test_the_loops_of_a_gradient_become_python() -> None:
     x = np.array([0.5, -2.0], np.float32)
     for n in (0, 1, 5):
         (got,) = await both(g, ["out:0"], {"n:0": np.int32(n), "x:0": x})
-        value, product = x, np.float32(1)
+        value: Any = x
+        product: Any = np.float32(1)
         for _ in range(n):
             value, product = np.tanh(value), product * value
         assert np.allclose(got, value * product)

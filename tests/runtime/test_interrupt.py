@@ -15,6 +15,7 @@ import flowengine as fe
 from flowengine.testing.control import while_loop
 
 MOMENTS = 200
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
 def build():
     g = fe.Graph()
