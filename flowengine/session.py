@@ -337,6 +337,11 @@ class Session:
         """Whether steps run in this process, on `resources`, rather than at a target."""
         return self._remote is None
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called: no step runs any more, and none can begin."""
+        return self._closed
+
     def at_step_boundary(self, counts: Callable[[Graph], bool]) -> bool:
         """Whether no step is under way whose nodes, as a graph, count."""
         plans = [executor.plan for executor in self._runner.running]

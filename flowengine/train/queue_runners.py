@@ -204,6 +204,7 @@ class _Running:
         def step(name: str | None) -> Callable[[], Awaitable[Any]] | None:
             return None if name is None else session.make_callable([], targets=[name])
 
+        self._session = session
         self._ends = runner.queue_closed_exception_types
         self._fill = [session.make_callable([], targets=[name]) for name in runner.enqueue_ops]
         self._close = step(runner.close_op)
@@ -226,6 +227,10 @@ class _Running:
                 # It may have been closed in other ways: then that is what was wanted.
                 with contextlib.suppress(OpError):
                     await self._close()
+        except OpError:
+            if not self._session.is_closed:
+                raise
+            coordinator.request_stop()  # whoever closed the session knows why its steps ended
         finally:
             self._active -= 1
 
