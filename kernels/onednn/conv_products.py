@@ -51,24 +51,23 @@ class Product:
         w: tuple[int, ...],
         output: tuple[int, ...],
     ) -> None:
-        self._library = found
         self._rows, self._depth, self._columns = sizes
         self.input, self.filters, self.output = x, w, output
 
     def forward(self, x: Array, w: Array) -> Array:
         out: Array = empty((self._rows, self._columns), np.float32)
         a, b = x.reshape(self._rows, self._depth), w.reshape(self._depth, self._columns)
-        return multiply(self._library, a, b, out).reshape(self.output)
+        return multiply(a, b, out).reshape(self.output)
 
     def input_gradient(self, w: Array, gradient: Array) -> Array:
         out: Array = empty((self._rows, self._depth), np.float32)
         a, b = gradient.reshape(self._rows, self._columns), w.reshape(self._depth, self._columns)
-        return multiply(self._library, a, b, out, False, True).reshape(self.input)
+        return multiply(a, b, out, False, True).reshape(self.input)
 
     def filter_gradient(self, x: Array, gradient: Array) -> Array:
         out: Array = empty((self._depth, self._columns), np.float32)
         a, b = x.reshape(self._rows, self._depth), gradient.reshape(self._rows, self._columns)
-        return multiply(self._library, a, b, out, True, False).reshape(self.filters)
+        return multiply(a, b, out, True, False).reshape(self.filters)
 
 
 def as_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> Product | None:

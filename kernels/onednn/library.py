@@ -113,11 +113,6 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "softmax_forward_primitive_desc_create": (*(Out, Pointer, _INT, _INT, Pointer, Pointer, _INT, Pointer),),
     "concat_primitive_desc_create": (Out, Pointer, Pointer, _INT, _INT, Out, Pointer),
     "matmul_primitive_desc_create": (Out, Pointer, Pointer, Pointer, Pointer, Pointer, Pointer),
-    "sgemm": (
-        *(ctypes.c_char, ctypes.c_char, *(ctypes.c_int64,) * 3),
-        *(_FLOAT, Pointer, ctypes.c_int64, Pointer, ctypes.c_int64),
-        *(_FLOAT, Pointer, ctypes.c_int64),
-    ),
 }
 
 
@@ -173,7 +168,6 @@ class Library:
         #: Bare functions, for the calls that a step makes.
         self.execute = self._functions.dnnl_primitive_execute
         self.set_handle = self._functions.dnnl_memory_set_data_handle
-        self.sgemm = self._functions.dnnl_sgemm
 
     def _check(self) -> tuple[tuple[int, int, int], str]:
         tell = getattr(self._functions, "dnnl_version", None)

@@ -12,6 +12,8 @@ FLOAT32: Final = 3
 #: The format by which a primitive chooses its own.
 _ANY: Final = 1
 _SCRATCHPAD_USER: Final = 1
+#: The slow reference, and what calls the routine behind `dnnl_sgemm`, which writes beyond its work space.
+_UNWANTED: Final = ("ref", "gemm")
 _IMPLEMENTATION: Final = 8
 
 
@@ -80,12 +82,12 @@ class Description:
     __slots__ = ("_handle", "library")
 
     def __init__(self, library: Library, kind: str, *arguments: Any) -> None:
-        """LibraryError where the library has no implementation of it, or only its slow reference."""
+        """LibraryError where the library has no implementation of it, or only an unwanted one."""
         self.library = library
         made = library.new(f"{kind}_primitive_desc_create", *arguments)
         self._handle = Handle(made, library._functions.dnnl_primitive_desc_destroy)
-        if kind != "reorder" and self.implementation().startswith("ref"):
-            raise LibraryError("only the reference implementation fits")
+        if kind != "reorder" and self.implementation().startswith(_UNWANTED):
+            raise LibraryError("only the reference implementation, or the one by products, fits")
 
     @property
     def value(self) -> int:

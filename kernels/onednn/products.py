@@ -1,4 +1,4 @@
-"""Products of matrices: single ones without any preparation, batches by a primitive.
+"""Products of matrices, single ones and batches.
 
 NumPy keeps the small ones, which its BLAS does on one core. Larger ones it would spread over threads of its
 own, which wait busily: beside OpenMP's they can stall each other for milliseconds, so oneDNN takes them.
@@ -14,12 +14,10 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
-from flowengine.core.errors import InternalError
 from flowengine.ir.graph import Node
-from flowengine.kernels.onednn.library import Library, LibraryError, address, library
+from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
 from flowengine.kernels.onednn.program import (
-    ALONE_MICROSECONDS,
     DST,
     SRC,
     WEIGHTS,
@@ -34,7 +32,6 @@ from flowengine.kernels.onednn.serving import FLOAT32, serves
 SMALL: Final = 300_000
 #: How many one core does in a microsecond.
 _PRODUCTS: Final = 60_000.0
-_ALONE: Final = ALONE_MICROSECONDS * _PRODUCTS
 #: Batches of less, or of matrices with fewer rows or columns, gain nothing; a product of two vectors does.
 _BATCH_SMALL: Final = 2_500_000
 _SHORT: Final = 8
@@ -44,35 +41,59 @@ _UNSEEN: Final = 4_096
 _float32: Final = np.dtype(np.float32)
 
 
-def _side(matrix: Array, transposed: bool) -> tuple[Array, bytes, int]:
-    """(matrix, "T" or "N", row length) as the library takes a matrix read transposed or not."""
+def _side(matrix: Array, transposed: bool) -> tuple[Array, bool]:
+    """A C-contiguous matrix, and whether it is read transposed."""
     if not matrix.flags.c_contiguous:
         if matrix.flags.f_contiguous:
-            matrix, transposed = matrix.T, not transposed
-        else:
-            matrix = np.ascontiguousarray(matrix)
-    return matrix, b"T" if transposed else b"N", max(matrix.shape[1], 1)
+            return matrix.T, not transposed
+        matrix = np.ascontiguousarray(matrix)
+    return matrix, transposed
 
 
-def multiply(
-    found: Library, a: Array, b: Array, out: Array, transpose_a: bool = False, transpose_b: bool = False
-) -> Array:
-    """out = a b for float32 matrices, each read transposed on demand; out is C-contiguous."""
-    a, how_a, row_a = _side(a, transpose_a)
-    b, how_b, row_b = _side(b, transpose_b)
-    rows, columns = out.shape
-    inner = a.size // rows
-    alone = rows * columns * inner < _ALONE
-    threads = found.alone() if alone else 0
-    try:
-        status = found.sgemm(
-            *(how_a, how_b, rows, columns, inner, 1.0),
-            *(address(a), row_a, address(b), row_b, 0.0, address(out), columns),
+class MatrixProduct:
+    """(M, K) by (K, N), either side stored transposed.
+
+    By a primitive: `dnnl_sgemm`, which needs none, was seen to write beyond its own work space (3.x, AVX-512,
+    200 x 200 x 200 on one thread), and what it destroys is the host's heap.
+    """
+
+    def __init__(self, rows: int, inner: int, columns: int, left: bool, right: bool, *, alone: bool) -> None:
+        found = required()
+        one = strided(found, (rows, inner), (1, rows) if left else (inner, 1))
+        other = strided(found, (inner, columns), (1, inner) if right else (columns, 1))
+        result = strided(found, (rows, columns), (columns, 1))
+        attrs = attributes(found)
+        what = Description(
+            *(found, "matmul", found.engine),
+            *(one.value, other.value, None, result.value, attrs.value),
         )
-    finally:
-        found.together(threads)
-    if status:
-        raise InternalError(f"oneDNN could not multiply {rows}x{inner} by {inner}x{columns}: status {status}")
+        self._program = program = Program(found, alone)
+        program.step(
+            what,
+            {SRC: program.outside(one), WEIGHTS: program.outside(other), DST: program.outside(result)},
+        )
+
+    def __call__(self, a: Array, b: Array, out: Array) -> None:
+        self._program(address(a), address(b), address(out))
+
+
+def _matrix_work(rows: int, inner: int, columns: int, left: bool, right: bool) -> float:
+    return rows * inner * columns / _PRODUCTS
+
+
+matrix_product: Final = prepared(MatrixProduct, _matrix_work)
+
+
+def multiply(a: Array, b: Array, out: Array, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    """out = a b for float32 matrices, each read transposed on demand; out is C-contiguous."""
+    a, left = _side(a, transpose_a)
+    b, right = _side(b, transpose_b)
+    rows, columns = out.shape
+    layer = matrix_product(rows, a.size // rows, columns, left, right)
+    if layer is None:
+        np.matmul(a.T if left else a, b.T if right else b, out=out)
+    else:
+        layer(a, b, out)
     return out
 
 
@@ -92,11 +113,10 @@ def mat_mul(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         depth, columns = b.shape[::-1] if right else b.shape
         if inner != depth or rows * inner * columns <= SMALL:
             return otherwise(a, b)
-        found = library()
-        if found is None:
+        if library() is None:
             return otherwise(a, b)
         out: Array = empty((rows, columns), _float32)
-        return multiply(found, a, b, out, left, right)
+        return multiply(a, b, out, left, right)
 
     return compute
 
