@@ -610,7 +610,7 @@ class Executor:
         size = _bytes_of(args)
         self._run_general(item, iteration, args)
         ended = perf_counter()
-        item.learn(estimate, (ended - started) * 1e6)
+        item.learn(estimate, (ended - started) * 1e6, item.pace)
         if ended > self._deadline:
             self._slice_spent = True
         if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
@@ -657,7 +657,7 @@ class Executor:
             self._heavy_done,
             current_inbox(),
         )
-        job.estimate = self._estimate(item, args)
+        job.estimate, job.pace = self._estimate(item, args), item.pace
         self.heavy_items += 1
         item.was_heavy = True
         self._jobs[job] = (item, iteration, held)
@@ -673,7 +673,7 @@ class Executor:
         if item.kind == Kind.REGION:
             item.region.fastest_seconds = min(job.seconds, 1.1 * item.region.fastest_seconds)
         else:
-            item.learn(job.estimate, job.seconds * 1e6)
+            item.learn(job.estimate, job.seconds * 1e6, job.pace)
         for variable in held:
             variable.release()
         if self._abandoned:

@@ -160,15 +160,16 @@ class Item:
         #: Of an Enter: the frame that it enters.
         self.target_frame: StaticFrame | None = None
 
-    def learn(self, estimate: float, took: float) -> None:
-        """Correct the pace by a kernel that took so many microseconds.
+    def learn(self, estimate: float, took: float, pace: float) -> None:
+        """Correct the pace by a kernel that took so many microseconds, estimated at a pace that may since
+        have been corrected by others of its kind.
 
         The least is believed, which says what the kernel itself takes on a machine that does other things
         as well; but not for ever.
         """
         self.microseconds = took
         if estimate > _WORTH_LEARNING:
-            ratio = min(self.pace * took / estimate, _PACE_MAX)
+            ratio = min(pace * took / estimate, _PACE_MAX)
             self.pace = ratio if self.pace == 1.0 else min(ratio, self.pace * 1.1)
 
     def __repr__(self) -> str:

@@ -43,6 +43,7 @@ class Job:
         "function",
         "inbox",
         "keywords",
+        "pace",
         "result",
         "seconds",
     )
@@ -63,8 +64,9 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.seconds = 0.0
-        #: How many microseconds it was thought to take.
+        #: How many microseconds it was thought to take, and at what pace of its item.
         self.estimate = 0.0
+        self.pace = 1.0
 
 
 class Inbox:

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 
 import flowengine as fe
 from flowengine.core.arrays import to_array
-from flowengine.ir.graph import OutputPort
+from flowengine.ir.graph import Node, OutputPort
 from flowengine.resources.variable import Variable
 from flowengine.runtime import tiers
+from flowengine.runtime.items import Item, StaticFrame
 from flowengine.testing.strategies import GraphCase, graphs
 
 
@@ -294,3 +295,11 @@ async def test_a_step_that_is_counted_says_what_it_held() -> None:
     async with fe.Session(graph) as session:
         await session.run(y, {x: np.ones(1000, np.float32)}, run_metadata=metadata)
         assert metadata.allocations is None
+
+
+def test_jobs_that_ran_at_one_time_correct_the_pace_once() -> None:
+    """Several iterations of a loop may have a kernel in flight, all estimated at the pace of the first."""
+    item = Item(Node("a", "MatMul"), 0, StaticFrame((), None))
+    for _ in range(5):
+        item.learn(1000.0, 400.0, 1.0)
+    assert item.pace == pytest.approx(0.4)
