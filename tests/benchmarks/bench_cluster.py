@@ -150,13 +150,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], default=list(NAMES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--tensorflow", default=os.environ.get("FLOWENGINE_BENCH_TF1_PYTHON", ""))
     parser.add_argument("--ps", type=int, default=4)
     parser.add_argument("--workers", default="1,2,4")
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     names = arguments.names or list(NAMES)
+    unknown = sorted(set(names) - NAMES.keys())
+    if unknown:
+        parser.error(f"there is no workload {', '.join(unknown)}; there are {', '.join(NAMES)}")
     commands = {"FlowEngine": [sys.executable, str(HERE / "cluster_peer.py")]}
     if arguments.tensorflow:
         commands["TensorFlow"] = [arguments.tensorflow, str(HERE / "cluster_tensorflow.py")]

@@ -33,11 +33,13 @@ def same_bits(got: Any, want: Any) -> bool:
     return bool(np.array_equal(a, b))
 
 
-async def play(case: GraphCase, devices: int, seed: int, tier: str) -> list[list[Any]]:
+async def play(case: GraphCase, devices: int, seed: int, tier: str, late: bool = True) -> list[list[Any]]:
     before = tiers.HOT_RUNS
     tiers.HOT_RUNS = 0 if tier == "compiled" else before
     try:
-        config = fe.Config(device_count={"CPU": devices}, compile_hot_plans=tier == "compiled")
+        config = fe.Config(
+            device_count={"CPU": devices}, compile_hot_plans=tier == "compiled", schedule_receives=late
+        )
         placer = RandomPlacer(case.graph, devices, seed)
         async with fe.Session(case.graph, config=config, placer=placer) as session:
             with trio.fail_after(20):
@@ -60,12 +62,13 @@ def check(case: GraphCase, got: Sequence[Sequence[Any]]) -> None:
 
 
 @TIERS
-@given(case=graphs(), devices=st.sampled_from((2, 4)), seed=st.integers(0, 1 << 30))
+@given(case=graphs(), devices=st.sampled_from((2, 4)), seed=st.integers(0, 1 << 30), late=st.booleans())
 def test_random_placements_give_what_the_reference_gives(
-    tier: str, case: GraphCase, devices: int, seed: int
+    tier: str, case: GraphCase, devices: int, seed: int, late: bool
 ) -> None:
-    note(f"{devices} devices, seed {seed}")
-    check(case, trio.run(play, case, devices, seed, tier))
+    """With Recvs early or late: the values are the same, and every step ends."""
+    note(f"{devices} devices, seed {seed}, Recvs {'late' if late else 'early'}")
+    check(case, trio.run(play, case, devices, seed, tier, late))
 
 
 @TIERS
