@@ -16,8 +16,6 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
 
-import trio
-
 from flowengine.build.graph import Graph as BuildGraph
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Config, RunMetadata, RunOptions
@@ -41,9 +39,9 @@ from flowengine.runtime.measuring import Measure, Measuring
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.placing import Placer, SessionPlacer
 from flowengine.runtime.plan import kernel_summary
-from flowengine.runtime.requests import Requests
+from flowengine.runtime.requests import Requests, request_key
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
+from flowengine.runtime.tiers import TieredPlan
 from flowengine.runtime.values import FeedSpec, FetchSpec
 from flowengine.transport.rendezvous import LocalRendezvous
 
@@ -160,7 +158,7 @@ class Session:
                 fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
             )
         feed_dict = feed_dict or {}
-        key = _key_of(fetches, feed_dict, targets)
+        key = request_key(fetches, feed_dict, targets)
         prepared = self._plans.get(key) if key is not None else None
         if prepared is None or self._version != self.graph.version:
             prepared = self._prepare(fetches, list(feed_dict), targets)
@@ -208,13 +206,13 @@ class Session:
                 started = perf_counter()
                 results = await self._runner.run(plan, feeds, timeout, run_metadata)
                 if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
-                    self._compile(tiers)
+                    self._runner.compile(tiers)
             else:
                 results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata)
         elif isinstance(tiers, PartitionedPlan):
             results, hot = await self._partitions.run(tiers, feeds, timeout, run_metadata)
             for part in hot:
-                self._compile(part)
+                self._runner.compile(part)
         else:
             return await self._measured_step(prepared, tiers, values, options, run_metadata)
         del feeds
@@ -242,18 +240,6 @@ class Session:
             measuring.end(plan, succeeded=succeeded, seconds=perf_counter() - started)
             if measuring.done:
                 prepared.plan = measuring.plan
-
-    def _compile(self, plan: TieredPlan) -> None:
-        """Compile a hot plan: a small one at once, a large one beside the event loop."""
-        if plan.nodes <= INLINE_NODES or not self._settings.worker_threads:
-            plan.compile()
-            return
-        plan.begin_compiling()
-
-        async def compile_beside() -> None:
-            await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
-
-        trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
 
     # -- planning -----------------------------------------------------------------------------------
 
@@ -320,7 +306,7 @@ class Session:
             registry = self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
             library = FunctionLibrary(self.graph.library, registry, self.graph.producer)
             context = self._requests.context(None, self._settings, self._kernels)
-            compiler = self._compile if self._compiles else None
+            compiler = self._runner.compile if self._compiles else None
             self._functions = FunctionTable(library, self._kernels, context, compiler)
         return self._functions
 
@@ -422,18 +408,6 @@ class Session:
         self._partitions.close()
         if self._owns_resources:
             self.resources.close()
-
-
-def _key_of(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
-    """What a plan is filed under; None for a structure that cannot be a key."""
-    if isinstance(fetches, list):
-        fetches = ("list", *fetches)
-    try:
-        key = (fetches, tuple(feed_dict), tuple(targets))
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 __all__ = ["Session"]

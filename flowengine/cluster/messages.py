@@ -120,7 +120,7 @@ class Prepare(Message):
 
 @dataclass(frozen=True)
 class Run(Message):
-    """Run a prepared request on the feeds beside it. Answer: a `Done` with the fetched values."""
+    """Run a prepared request on the feeds beside it. Answer: {task: what was asked for}, values beside."""
 
     session: int
     prepared: int

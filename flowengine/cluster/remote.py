@@ -31,7 +31,7 @@ from flowengine.core.errors import (
     UnauthenticatedError,
 )
 from flowengine.ir.graph import Graph
-from flowengine.runtime.requests import Request, Requests
+from flowengine.runtime.requests import Request, Requests, request_key
 from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
 
@@ -117,7 +117,7 @@ class RemoteSession:
             self._requests = Requests(self._graph)
             self._read.clear()
             self._version = self._graph.version
-        key = _key_of(fetches, feed_dict, targets)
+        key = request_key(fetches, feed_dict, targets)
         request = self._read.get(key) if key is not None else None
         if request is None:
             request = self._requests.read(fetches, list(feed_dict), targets)
@@ -258,17 +258,6 @@ def _first_of(error: BaseException) -> Exception:
         error = error.exceptions[0]
     assert isinstance(error, Exception)
     return error
-
-
-def _key_of(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
-    if isinstance(fetches, list):
-        fetches = ("list", *fetches)
-    try:
-        key = (fetches, tuple(feed_dict), tuple(targets))
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:

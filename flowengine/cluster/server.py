@@ -82,7 +82,6 @@ class Server:
     key         the cluster's key; if None, the cluster's key file or the environment says it
     config      settings of what runs here: devices, memory, file access
     scheme      how addresses are reached: "tcp", "tls" (with `security`), "inproc" (within a process)
-    state       a resource manager that outlives the server, else one of its own
 
     Use it with `async with`. When it ends, its steps end with CancelledError and its state is freed.
     """

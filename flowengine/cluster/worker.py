@@ -35,7 +35,6 @@ from flowengine.resources.container import ResourceManager
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
 from flowengine.transport.exchange import Exchange, StepRendezvous
 from flowengine.transport.rendezvous import LocalRendezvous
 
@@ -153,9 +152,9 @@ class Worker:
         graph = partitions[0].graph
         functions = None
         if graph.library is not None:
-            functions = FunctionTable(
-                FunctionLibrary(graph.library, op_registry(), graph.producer), self._kernels, context
-            )
+            library = FunctionLibrary(graph.library, op_registry(), graph.producer)
+            compiler = self._runner.compile if self._settings.compiles_plans else None
+            functions = FunctionTable(library, self._kernels, context, compiler)
         return PartitionedPlan(Partitioned(partitions, ()), context, self.devices, self._kernels, functions)
 
     def deregister(self, master: Master, handles: Sequence[int]) -> None:
@@ -216,7 +215,7 @@ class Worker:
                 self._idle.unpark_all()
         self.steps_run += 1
         for plan in hot:
-            self._compile(plan)
+            self._runner.compile(plan)
         return Done(metadata=_table(metadata)), [results[index] for index in registered.fetches]
 
     async def wait_idle(self) -> None:
@@ -229,17 +228,6 @@ class Worker:
         for first, last in from_ranges(ranges):
             for number in range(first, last + 1):
                 self.exchange.end_step(number)
-
-    def _compile(self, plan: TieredPlan) -> None:
-        if plan.nodes <= INLINE_NODES or not self._settings.worker_threads:
-            plan.compile()
-            return
-        plan.begin_compiling()
-
-        async def compile_beside() -> None:
-            await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
-
-        trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
 
     # -- the rest -----------------------------------------------------------------------------------
 

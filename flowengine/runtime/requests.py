@@ -6,7 +6,7 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -122,4 +122,16 @@ class Requests:
         return FeedSpec(str(port), dtype, shape)
 
 
-__all__ = ["Request", "Requests"]
+def request_key(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
+    """What a plan is filed under; None for a structure that cannot be a key."""
+    if isinstance(fetches, list):
+        fetches = ("list", *fetches)
+    try:
+        key = (fetches, tuple(feed_dict), tuple(targets))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+__all__ = ["Request", "Requests", "request_key"]

@@ -18,6 +18,7 @@ from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
+from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
 
 _step_ids: Final = itertools.count(1)
 
@@ -111,6 +112,18 @@ class StepRunner:
     def new_ledger(self) -> Ledger:
         """What counts the tensors of one step."""
         return Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
+
+    def compile(self, plan: TieredPlan) -> None:
+        """Compile a hot plan: a small one at once, a large one beside the event loop."""
+        if plan.nodes <= INLINE_NODES or not self.settings.worker_threads:
+            plan.compile()
+            return
+        plan.begin_compiling()
+
+        async def compile_beside() -> None:
+            await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
+
+        trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
 
     def cancel_all(self) -> None:
         """End every running step with CancelledError."""
