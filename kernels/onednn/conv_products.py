@@ -9,11 +9,8 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.onednn.layers import Sliding
-from flowengine.kernels.onednn.library import Library, LibraryError
+from flowengine.kernels.onednn.library import LibraryError
 from flowengine.kernels.onednn.products import SMALL, multiply
-from flowengine.kernels.onednn.program import (
-    required,
-)
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.
@@ -45,7 +42,6 @@ class Product:
 
     def __init__(
         self,
-        found: Library,
         sizes: tuple[int, int, int],
         x: tuple[int, ...],
         w: tuple[int, ...],
@@ -78,4 +74,4 @@ def as_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> Prod
     rows, depth, columns, output = sizes
     if rows * depth * columns <= SMALL:
         raise LibraryError("a product that is too small")
-    return Product(required(), (rows, depth, columns), x, w, output) if rows <= _FEW_ROWS else None
+    return Product((rows, depth, columns), x, w, output) if rows <= _FEW_ROWS else None
