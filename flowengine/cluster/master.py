@@ -33,6 +33,7 @@ from flowengine.core.errors import (
     OpError,
 )
 from flowengine.core.names import DeviceName
+from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.offers import Offer
@@ -69,7 +70,7 @@ class ClusterSession:
         self.number = number
         self.owner = owner
         self.settings = settings
-        self.prepared: dict[int, _Prepared] = {}
+        self.prepared: Recent[int, _Prepared] = Recent(m.REQUESTS_MAX)
         self.placer: Placer | None = None
         self.running: set[trio.CancelScope] = set()
         self._idle = trio.lowlevel.ParkingLot()
@@ -115,6 +116,8 @@ class Master:
         self._kernels = kernels
         self._registrar = Registrar(identity.task, identity.incarnation)
         self._sessions: dict[int, ClusterSession] = {}
+        #: Closed, with steps that have not ended yet.
+        self._closing: set[ClusterSession] = set()
         self._numbers = itertools.count(1)
         self._steps = StepNumbers()
         self._endings: dict[str, Endings] = {}
@@ -124,8 +127,6 @@ class Master:
         #: Of these, the tasks whose connection was lost since.
         self._lost: set[str] = set()
         self._to_tell = trio.Event()
-        self._steps_running = 0
-        self._idle = trio.lowlevel.ParkingLot()
         #: Messages sent to tasks, by method: what a step costs.
         self.messages: dict[str, int] = {}
 
@@ -148,11 +149,12 @@ class Master:
     def close_session(self, session: ClusterSession) -> None:
         """End a session's steps with CancelledError and have the workers forget its graphs."""
         self._sessions.pop(session.number, None)
+        if session.running:
+            self._closing.add(session)
         for scope in tuple(session.running):
             scope.cancel()
         for prepared in session.prepared.values():
-            if prepared.plan is not None:
-                self._forget(prepared.plan)
+            self._drop(prepared)
         session.prepared.clear()
 
     def client_lost(self, client: Identity) -> None:
@@ -165,6 +167,10 @@ class Master:
         """Ask a task for its devices again before anything more is placed there."""
         self._lost.add(task)
 
+    def _drop(self, prepared: _Prepared) -> None:
+        if prepared.plan is not None:
+            self._forget(prepared.plan)
+
     def _forget(self, plan: MasterPlan) -> None:
         for part in plan.parts:
             self._forgotten.setdefault(part.task, []).append(plan.handle)
@@ -173,18 +179,35 @@ class Master:
     # -- requests -----------------------------------------------------------------------------------
 
     async def prepare(
-        self, session: ClusterSession, feeds: list[str], fetches: list[str], targets: list[str]
+        self,
+        session: ClusterSession,
+        feeds: list[str],
+        fetches: list[str],
+        targets: list[str],
+        dropped: Sequence[int] = (),
     ) -> int:
         """Make and register the plan of a request; its number.
 
+        dropped    requests that are not asked for any more
         Raises what a session raises for a request that does not fit the graph, and UnavailableError naming
         a task that is not there.
         """
+        for old in dropped:
+            gone = session.prepared.pop(old)
+            if gone is not None:
+                self._drop(gone)
         prepared = _Prepared(feeds, fetches, targets)
         await self._plan(session, prepared)
         number = next(self._numbers)
-        session.prepared[number] = prepared
+        # A client that keeps within the bound has said what it dropped; one that does not prepares again.
+        evicted = session.prepared.put(number, prepared)
+        if evicted is not None:
+            self._drop(evicted[1])
         return number
+
+    def knows(self, session: ClusterSession, number: int) -> bool:
+        """Whether a request is prepared and has not been dropped since."""
+        return number in session.prepared
 
     async def _plan(self, session: ClusterSession, prepared: _Prepared) -> MasterPlan:
         async with prepared.lock:
@@ -270,7 +293,6 @@ class Master:
             plan = await self._plan(session, prepared)
         with trio.CancelScope() as scope:
             session.running.add(scope)
-            self._steps_running += 1
             try:
                 step = _Step(self, plan, feeds, wants_metadata)
                 with trio.move_on_after(trio_seconds(timeout_seconds)) as deadline:
@@ -280,15 +302,14 @@ class Master:
                 return step.results(), step.metadata
             finally:
                 session.step_ended(scope)
-                self._steps_running -= 1
-                if not self._steps_running:
-                    self._idle.unpark_all()
+                if session.number not in self._sessions and not session.running:
+                    self._closing.discard(session)
         raise CancelledError(f"session {session.number} was closed")
 
     async def wait_idle(self) -> None:
         """Wait until no step of this master runs anywhere."""
-        while self._steps_running:
-            await self._idle.park()
+        while busy := next(filter(_is_busy, (*self._sessions.values(), *self._closing)), None):
+            await busy.wait_idle()
 
     async def run_part(
         self, plan: MasterPlan, part: TaskPart, step: int, feeds: Sequence[Any], wants_metadata: bool
@@ -472,6 +493,10 @@ class _Step:
 
     def results(self) -> list[Any]:
         return self._values
+
+
+def _is_busy(session: ClusterSession) -> bool:
+    return bool(session.running)
 
 
 def trio_seconds(seconds: float | None) -> float:

@@ -15,6 +15,10 @@ from typing import Any, Final, Self, get_type_hints
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.transport.errors import error_from_wire, error_to_wire
 
+#: Requests that a session keeps the plans of, at the master and at the client alike; the one not used for the
+#: longest is dropped first.
+REQUESTS_MAX: Final = 512
+
 CREATE_SESSION: Final = "create_session"
 EXTEND_SESSION: Final = "extend_session"
 PREPARE: Final = "prepare"
@@ -110,17 +114,24 @@ class ExtendSession(Message):
 
 @dataclass(frozen=True)
 class Prepare(Message):
-    """Make the plan of a request. Answer: its number."""
+    """Make the plan of a request. Answer: its number.
+
+    dropped    numbers of requests that the client has forgotten
+    """
 
     session: int
     feeds: list[str]
     fetches: list[str]
     targets: list[str]
+    dropped: list[int]
 
 
 @dataclass(frozen=True)
 class Run(Message):
-    """Run a prepared request on the feeds beside it. Answer: {task: what was asked for}, values beside."""
+    """Run a prepared request on the feeds beside it. Answer: {task: what was asked for}, values beside.
+
+    None instead: the master has dropped the request, nothing was run, and it is to be prepared again.
+    """
 
     session: int
     prepared: int

@@ -30,6 +30,7 @@ from flowengine.core.errors import (
     OpError,
     UnauthenticatedError,
 )
+from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.runtime.requests import Request, Requests, request_key
 from flowengine.transport.identity import Identity, new_incarnation
@@ -79,7 +80,14 @@ class _Link:
         self.session = 0
         self.version = -1
         #: {what a request is filed under: its number there}
-        self.prepared: dict[Any, int] = {}
+        self.prepared: Recent[Any, int] = Recent(m.REQUESTS_MAX)
+        #: What the master need not keep any more; told with the next request that is prepared.
+        self.dropped: list[int] = []
+
+    def forget_all(self) -> None:
+        """The graph has grown: everything is prepared anew."""
+        self.dropped.extend(self.prepared.values())
+        self.prepared.clear()
 
 
 class RemoteSession:
@@ -99,7 +107,7 @@ class RemoteSession:
         self._opening = trio.Lock()
         self._requests = Requests(graph)
         self._version = graph.version
-        self._read: dict[Any, Request] = {}
+        self._read: Recent[Any, Request] = Recent(m.REQUESTS_MAX)
         self._is_closed = False
 
     async def run(
@@ -122,7 +130,7 @@ class RemoteSession:
         if request is None:
             request = self._requests.read(fetches, list(feed_dict), targets)
             if key is not None:
-                self._read[key] = request
+                self._read.put(key, request)
         return await self._step(request, list(feed_dict.values()), options, run_metadata)
 
     def make_callable(
@@ -149,15 +157,20 @@ class RemoteSession:
     ) -> Any:
         feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
         link = await self._open()
-        number = await self._prepared(link, request)
-        message = m.Run(
-            session=link.session,
-            prepared=number,
-            timeout_seconds=None if options is None else options.timeout_seconds,
-            wants_metadata=run_metadata is not None,
-        )
         started = trio.current_time()
-        reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
+        while True:
+            number = await self._prepared(link, request)
+            message = m.Run(
+                session=link.session,
+                prepared=number,
+                timeout_seconds=None if options is None else options.timeout_seconds,
+                wants_metadata=run_metadata is not None,
+            )
+            reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
+            if reply.result is not None:
+                break
+            # The master has dropped it meanwhile.
+            link.prepared.pop(_names(request))
         if run_metadata is not None:
             _fill(run_metadata, reply.result, trio.current_time() - started)
         results = list(reply.tensors)
@@ -165,17 +178,16 @@ class RemoteSession:
         return request.wanted.assemble(owned)
 
     async def _prepared(self, link: _Link, request: Request) -> int:
-        names = (
-            tuple(map(str, request.ports)),
-            tuple(map(str, request.wanted.ports)),
-            tuple(request.wanted.targets),
-        )
+        names = _names(request)
         number = link.prepared.get(names)
         if number is None:
             feeds, fetches, targets = names
-            message = m.Prepare(link.session, list(feeds), list(fetches), list(targets))
+            dropped, link.dropped = link.dropped, []
+            message = m.Prepare(link.session, list(feeds), list(fetches), list(targets), dropped)
             number = int((await link.peer.call(m.PREPARE, message.to_wire())).result)
-            link.prepared[names] = number
+            evicted = link.prepared.put(names, number)
+            if evicted is not None:
+                link.dropped.append(evicted[1])
         return number
 
     # -- the connection -----------------------------------------------------------------------------
@@ -200,7 +212,7 @@ class RemoteSession:
                 else:
                     extension = m.ExtendSession(link.session)
                     await link.peer.call(m.EXTEND_SESSION, extension.to_wire(), graph)
-                    link.prepared.clear()
+                    link.forget_all()
                 link.version = version
             return link
 
@@ -250,6 +262,15 @@ class RemoteSession:
                 await link.peer.call(m.CLOSE_SESSION, m.SessionNumber(link.session).to_wire())
             await link.peer.aclose("the session was closed")
         link.scope.cancel()
+
+
+def _names(request: Request) -> tuple[tuple[str, ...], ...]:
+    """What the master is told of a request: feeds, fetches and targets."""
+    return (
+        tuple(map(str, request.ports)),
+        tuple(map(str, request.wanted.ports)),
+        tuple(request.wanted.targets),
+    )
 
 
 def _first_of(error: BaseException) -> Exception:

@@ -254,13 +254,18 @@ class Server:
     async def _prepare(self, request: Request) -> int:
         message = m.Prepare.from_wire(request.arguments)
         session = self._session(request, message.session)
-        return await self.master.prepare(session, message.feeds, message.fetches, message.targets)
+        return await self.master.prepare(
+            session, message.feeds, message.fetches, message.targets, message.dropped
+        )
 
     async def _run(self, request: Request) -> Reply:
         self._check_taking("steps")
         message = m.Run.from_wire(request.arguments)
+        session = self._session(request, message.session)
+        if not self.master.knows(session, message.prepared):
+            return Reply(None)
         values, metadata = await self.master.run(
-            self._session(request, message.session),
+            session,
             message.prepared,
             request.tensors,
             timeout_seconds=message.timeout_seconds,
