@@ -15,6 +15,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.health import lost_task
 from flowengine.cluster.ids import Endings, StepNumbers
 from flowengine.cluster.links import Links
 from flowengine.cluster.plans import MasterPlan, TaskPart
@@ -41,6 +42,7 @@ from flowengine.passes.partition import partition
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.placer import Placer
 from flowengine.runtime.requests import Requests
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 
 logger: Final = logging.getLogger("flowengine.cluster")
@@ -74,6 +76,8 @@ class ClusterSession:
         self.placer: Placer | None = None
         self.running: set[trio.CancelScope] = set()
         self._idle = trio.lowlevel.ParkingLot()
+        #: {task: incarnation} of those that steps have used, where another life of one is an error.
+        self.lives: dict[str, int] = {}
         self.graph = graph
         self.requests = Requests(graph)
 
@@ -126,6 +130,8 @@ class Master:
         self._devices: dict[str, tuple[int, list[Offer]]] = {}
         #: Of these, the tasks whose connection was lost since.
         self._lost: set[str] = set()
+        #: Why the tasks that did not answer when they were last asked for their devices did not.
+        self._absent: dict[str, OpError] = {}
         self._to_tell = trio.Event()
         #: Messages sent to tasks, by method: what a step costs.
         self.messages: dict[str, int] = {}
@@ -231,9 +237,28 @@ class Master:
                 {str(o.name): incarnations[task] for task, (_, offers) in devices.items() for o in offers},
             )
             plan = MasterPlan(next(self._numbers), cut, context, incarnations)
-            await together(partial(self._register, plan, part) for part in plan.parts)
+            self._check_there(session, plan)
+            try:
+                await together(partial(self._register, plan, part) for part in plan.parts)
+            except BaseException:
+                self._forget(plan)
+                raise
             prepared.plan = plan
             return plan
+
+    def _check_there(self, session: ClusterSession, plan: MasterPlan) -> None:
+        """Raise what a plan cannot be used for: a task that has just not answered, or lives anew."""
+        for task, incarnation in plan.tasks.items():
+            if task in self._absent:
+                absent = self._absent[task]
+                raise type(absent)(absent.message)
+            if (
+                session.settings.abort_on_restart
+                and session.lives.setdefault(task, incarnation) != incarnation
+            ):
+                raise AbortedError(
+                    f"{task} has restarted since session {session.number} used it: what it held is gone"
+                )
 
     def _is_stale(self, plan: MasterPlan) -> bool:
         return any(
@@ -328,10 +353,14 @@ class Master:
             return await self._worker.run(self._registrar, message, values)
         try:
             peer = await self._links.peer(part.task, part.incarnation)
-        except FailedPreconditionError as error:
+            reply = await peer.call(m.RUN_GRAPH, message.to_wire(), values)
+        except AbortedError:
+            # It lives anew, or has forgotten the graph because the connection was lost.
             self.task_lost(part.task)
-            raise AbortedError(error.message) from None
-        reply = await peer.call(m.RUN_GRAPH, message.to_wire(), values)
+            raise
+        except ConnectionLostError as error:
+            devices = [each.device for each in part.partitions]
+            raise lost_task(part.task, devices, self.identity.task, error) from None
         return m.Done.from_wire(reply.result), list(reply.tensors)
 
     def begin_step(self) -> int:
@@ -354,7 +383,7 @@ class Master:
             await self._to_tell.wait()
             await trio.sleep(_TELL_SECONDS)
             self._to_tell = trio.Event()
-            for task in {*self._endings, *self._forgotten}:
+            for task in dict.fromkeys((*self._endings, *self._forgotten)):
                 await self._tell(task)
 
     async def _tell(self, task: str) -> None:
@@ -395,10 +424,12 @@ class Master:
             peer = await self._links.peer(task)
             self._count(m.LIST_DEVICES)
             reply = await peer.call(m.LIST_DEVICES)
-        except OpError:
+        except OpError as error:
             if task in self._devices:
+                self._absent[task] = error
                 return
             raise
+        self._absent.pop(task, None)
         self._devices[task] = (peer.identity.incarnation, _offers(reply.result))
         self._lost.discard(task)
 

@@ -10,6 +10,7 @@ with the same graph.
 
 from __future__ import annotations
 
+import contextvars
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,15 +21,18 @@ from urllib.parse import parse_qs
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.server import CLIENT, SESSION_FIELDS, read_key
 from flowengine.cluster.worker import graph_tensor
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import (
+    AbortedError,
     CancelledError,
     FailedPreconditionError,
     InvalidArgumentError,
     OpError,
     UnauthenticatedError,
+    UnavailableError,
 )
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
@@ -36,7 +40,7 @@ from flowengine.runtime.requests import Request, Requests, request_key
 from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
 
-_QUERY: Final = frozenset({"cluster", "key_file"})
+_QUERY: Final = frozenset({"client", "cluster", "key_file"})
 #: What a master may take to close a session before the connection is closed on it.
 _CLOSE_SECONDS: Final = 1.0
 
@@ -48,11 +52,14 @@ class Target:
     address    "tcp://host:port"
     cluster    the cluster's name
     key_file   "" where the environment has the key
+    client     who opens sessions there; "" for a name that nobody else has. When a client comes again under
+               its name, its older sessions are closed
     """
 
     address: str
     cluster: str = "flowengine"
     key_file: str = ""
+    client: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -102,7 +109,11 @@ class RemoteSession:
             if each.name in SESSION_FIELDS and (value := getattr(config, each.name)) is not None
         }
         self._key = read_key(target.key_file)
-        self._identity = Identity(CLIENT, target.cluster, f"client-{secrets.token_hex(6)}", new_incarnation())
+        self._name = f"client-{target.client or secrets.token_hex(6)}"
+        settings = config.resolved()
+        self._aborts = settings.abort_on_restart
+        self._limits = limits_for(settings.silence_seconds)
+        self._connect_seconds = connect_seconds(settings.silence_seconds)
         self._link: _Link | None = None
         self._opening = trio.Lock()
         self._requests = Requests(graph)
@@ -199,6 +210,10 @@ class RemoteSession:
         link = self._link
         if link is not None and link.peer.is_open and link.version == self._graph.version:
             return link
+        if link is not None and not link.peer.is_open and self._aborts:
+            raise AbortedError(
+                f"the connection to {self._target.address} was lost since this session used it: open another"
+            )
         async with self._opening:
             link = self._link
             if link is None or not link.peer.is_open:
@@ -229,17 +244,35 @@ class RemoteSession:
             # The connection outlives the step that opened it, so no nursery of the caller's may hold it.
             try:
                 async with trio.open_nursery() as nursery:
-                    peer = await connect(
-                        nursery, self._target.address, identity=self._identity, key=self._key
-                    )
+                    with trio.fail_after(self._connect_seconds):
+                        peer = await connect(
+                            nursery,
+                            self._target.address,
+                            # A new one each time, for the sessions of the last one are over.
+                            identity=Identity(CLIENT, self._target.cluster, self._name, new_incarnation()),
+                            key=self._key,
+                            limits=self._limits,
+                        )
                     outcome.append(_Link(peer, nursery.cancel_scope))
                     opened.set()
+            except* trio.TooSlowError:
+                outcome.append(
+                    UnavailableError(
+                        f"the master at {self._target.address} did not answer within "
+                        f"{self._connect_seconds:g} s"
+                    )
+                )
             except* Exception as group:
                 outcome.append(_first_of(group))
             finally:
                 opened.set()
 
-        trio.lowlevel.spawn_system_task(drive, name=f"flowengine client of {self._target.address}")
+        trio.lowlevel.spawn_system_task(
+            drive,
+            name=f"flowengine client of {self._target.address}",
+            # What its caller has set is what its streams are opened under.
+            context=contextvars.copy_context(),
+        )
         await opened.wait()
         if not outcome:
             raise CancelledError("the trio run is ending")
