@@ -1,0 +1,216 @@
+"""A whole cluster in one nursery, on a clock that jumps: real masters, workers, transport, simulated links.
+
+async def main(world: World) -> None:
+    async with world.client() as run:
+        ...
+
+world = simulate(main, seed=7, jobs={"ps": 1, "worker": 3})
+print(world.log.text())
+
+Each task of the cluster is a `flowengine.cluster.server.Server` on a host of its own. Everything that is left
+to chance follows from the seed, so a simulation that went wrong goes wrong again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+import trio.testing
+
+import flowengine as fe
+from flowengine.cluster.remote import RemoteSession, Target
+from flowengine.cluster.server import Server
+from flowengine.cluster.spec import ClusterSpec, task_name
+from flowengine.core.targets import register_scheme
+from flowengine.ir.graph import Graph
+from flowengine.testing.simulation.chance import generator, seeded
+from flowengine.testing.simulation.hosts import Death, Host
+from flowengine.testing.simulation.log import EventLog
+from flowengine.testing.simulation.network import LinkModel, Network
+from flowengine.testing.simulation.streams import SCHEME
+from flowengine.transport.limits import Limits
+
+#: What tasks listen at; each has a machine of its own.
+_PORT: Final = 1
+_CLUSTER: Final = "simulated"
+
+#: What the engine runs with: everything inline, for a clock that jumps must not jump while threads work.
+CONFIG: Final = fe.Config(worker_threads=False, sync_checkpoints=False, measure_costs=False)
+
+
+class Hang(AssertionError):
+    """A simulation did not end within its simulated time."""
+
+
+class World:
+    """A running simulation.
+
+    seed       what everything follows from
+    jobs       {job: number of tasks}
+    disk       a folder that all hosts share, as checkpoints need
+    limits     of every task's connections
+    reach      what of the cluster a task knows: {task: the tasks}; all of them where it is not named
+    """
+
+    def __init__(
+        self,
+        seed: object,
+        jobs: Mapping[str, int],
+        nursery: trio.Nursery,
+        disk: Path,
+        *,
+        model: LinkModel | None = None,
+        limits: Limits | None = None,
+        reach: Mapping[str, set[str]] | None = None,
+        config: fe.Config = CONFIG,
+    ) -> None:
+        self.seed = seed
+        self.log = EventLog()
+        self.network = Network(seed, self.log, model)
+        self.disk = disk
+        self.limits = limits
+        self.config = config
+        self.servers: dict[str, Server] = {}
+        self.hosts: dict[str, Host] = {}
+        self._reach = reach if reach is not None else {}
+        self._nursery = nursery
+        self._key = generator(seed, "key").randbytes(32)
+        self._key_file = disk / "cluster.key"
+        self._key_file.write_text(self._key.hex(), encoding="ascii")
+        self.tasks = {
+            task_name(job, number): f"{job}{number}" for job, count in jobs.items() for number in range(count)
+        }
+        self.cluster = self._spec(set(self.tasks))
+        for name in self.tasks.values():
+            self.add_host(name)
+
+    def _spec(self, tasks: set[str]) -> ClusterSpec:
+        jobs: dict[str, dict[int, str]] = {}
+        for task, host in self.tasks.items():
+            if task in tasks:
+                job, _, number = task.removeprefix("/job:").partition("/task:")
+                jobs.setdefault(job, {})[int(number)] = f"{host}:{_PORT}"
+        return ClusterSpec.of(jobs, name=_CLUSTER)
+
+    def random(self, *names: object) -> Any:
+        """A generator of its own, from the seed, for what these names name."""
+        return generator(self.seed, *names)
+
+    # -- hosts --------------------------------------------------------------------------------------
+
+    def add_host(self, name: str) -> Host:
+        """Another machine, on which nothing runs yet."""
+        host = self.hosts[name] = Host(name, self.network, self.log, self.hosts, self.disk)
+        return host
+
+    def host(self, task: str) -> Host:
+        """The host of a task, by the task's name or its own."""
+        return self.hosts[self.tasks.get(task, task)]
+
+    async def start(self, task: str) -> None:
+        """Start a task's server, in a new life; returns when it listens."""
+        host = self.host(task)
+
+        async def live(*, task_status: trio.TaskStatus[None]) -> None:
+            await host.run(lambda: self._serve(task, task_status))
+
+        await self._nursery.start(live)
+
+    async def _serve(self, task: str, task_status: trio.TaskStatus[None]) -> None:
+        job, _, number = task.removeprefix("/job:").partition("/task:")
+        known = self._reach.get(task)
+        async with Server(
+            self.cluster if known is None else self._spec(known | {task}),
+            job,
+            int(number),
+            key=self._key,
+            config=self.config,
+            scheme=SCHEME,
+            limits=self.limits,
+        ) as server:
+            self.servers[task] = server
+            task_status.started()
+            try:
+                await trio.sleep_forever()
+            finally:
+                if self.servers.get(task) is server:
+                    del self.servers[task]
+
+    async def crash(self, task: str, death: Death = Death.PROCESS) -> None:
+        """Crash the host of a task, or a host."""
+        await self.host(task).crash(death)
+
+    # -- clients ------------------------------------------------------------------------------------
+
+    def target(self, task: str) -> str:
+        """The target of a session whose master is this task; for code that runs on a host of the world."""
+        return f"{SCHEME}://{self.tasks[task]}:{_PORT}?cluster={_CLUSTER}&key_file={self._key_file}"
+
+    def session(self, graph: Graph, task: str) -> fe.Session:
+        """A session of the running host at a task's master."""
+        return fe.Session(graph, target=self.target(task), config=self.config)
+
+
+def _open(target: str, graph: Graph, config: fe.Config) -> RemoteSession:
+    found = Target.parse(target)
+    address = f"{SCHEME}://{found.address.partition('://')[2]}"
+    return RemoteSession(Target(address, found.cluster, found.key_file), graph, fe.Config(place=config.place))
+
+
+register_scheme(SCHEME, _open)
+
+
+def simulate(
+    main: Callable[[World], Awaitable[object]],
+    *,
+    seed: object,
+    jobs: Mapping[str, int],
+    seconds_max: float = 3600.0,
+    **options: Any,
+) -> World:
+    """Start a cluster, run `main` on it, and end it; the world as it was then, with its log.
+
+    seed          everything follows from it
+    jobs          {job: number of tasks}
+    seconds_max   simulated seconds that `main` may take
+    options       more of `World`
+
+    Raises what `main` raises, and Hang where it does not end. Not within a trio run: this is one.
+    """
+    worlds: list[World] = []
+    failures: list[Exception] = []
+
+    async def run() -> None:
+        with tempfile.TemporaryDirectory(prefix="simulation-") as folder:
+            async with trio.open_nursery() as nursery:
+                world = World(seed, jobs, nursery, Path(folder), **options)
+                worlds.append(world)
+                nursery.start_soon(world.network.run)
+                for task in world.tasks:
+                    await world.start(task)
+                with trio.move_on_after(seconds_max) as scope:
+                    try:
+                        await main(world)
+                    except Exception as error:
+                        # By itself, and not as the only one of several groups.
+                        failures.append(error)
+                if scope.cancelled_caught:
+                    failures.append(Hang(f"seed {seed}: no end within {seconds_max:g} simulated seconds"))
+                world.log.add("-", "the end")
+                nursery.cancel_scope.cancel()
+
+    with seeded(seed):
+        trio.run(
+            run,
+            clock=trio.testing.MockClock(autojump_threshold=0),
+        )
+    if failures:
+        raise failures[0]
+    return worlds[0]
+
+
+__all__ = ["CONFIG", "Hang", "World", "simulate"]
