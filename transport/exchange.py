@@ -286,7 +286,10 @@ class Exchange:
             elif step.has_part(task):
                 step.lost[task] = error
                 step.table.fail_waiters(
-                    is_from_there, ConnectionLostError(f"step {step.number} lost {task}: {error.message}")
+                    is_from_there,
+                    ConnectionLostError(
+                        f"step {step.number} lost {task}; on the link from {self.task}: {error.message}"
+                    ),
                 )
 
     def peer_event(self, peer: Peer, event: e.Event) -> None:

@@ -188,6 +188,10 @@ class Peer:
         self._end(CancelledError(f"the connection to {self.connection.address} was closed on this side"))
         await self._ended.wait()
 
+    def fail(self, error: OpError) -> None:
+        """End at once, for a reason known otherwise. Calls in flight fail with ConnectionLostError."""
+        self._end(error)
+
     async def drain(self) -> None:
         """Wait until no call is in flight in either direction and all is sent, then `aclose`."""
         while self.is_open and not self._is_idle():

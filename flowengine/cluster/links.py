@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.core.errors import FailedPreconditionError, OpError, UnavailableError
+from flowengine.core.errors import AbortedError, FailedPreconditionError, OpError, UnavailableError
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.events import Event
 from flowengine.transport.exchange import Exchange
 from flowengine.transport.identity import Identity
@@ -60,7 +61,12 @@ class Links:
     # Keeps `flowengine.transport.service.TensorSink`, for the exchange and with an eye on who comes and goes.
 
     def peer_opened(self, peer: Peer) -> None:
+        old = self._exchange.peer(peer.identity.task)
         self._exchange.peer_opened(peer)
+        if old is not None and old.identity.incarnation != peer.identity.incarnation:
+            # Its end may never be heard of, if what ended was the machine or the network.
+            task = peer.identity.task
+            old.fail(ConnectionLostError(f"{old.connection.address}: {task} has restarted and dialled anew"))
         self._arrivals.unpark_all()
 
     def peer_event(self, peer: Peer, event: Event) -> None:
@@ -83,15 +89,15 @@ class Links:
 
         incarnation   the life of the task that is meant; 0 for any
 
-        Raises UnavailableError if nobody answers within the time for it, FailedPreconditionError if the
-        task is in another life, NotFoundError if its address is not known.
+        Raises UnavailableError if nobody answers within the time for it or no address is known, AbortedError
+        if the task is in another life.
         """
         found = self.open_peer(task)
         if found is None:
             async with self._dialling.setdefault(task, trio.Lock()):
                 found = self.open_peer(task) or await self._dial(task, incarnation)
         if incarnation not in (0, found.identity.incarnation):
-            raise FailedPreconditionError(
+            raise AbortedError(
                 f"{task} has restarted: incarnation {incarnation} was meant, it is "
                 f"{found.identity.incarnation} now"
             )
@@ -125,10 +131,13 @@ class Links:
                 )
         except trio.TooSlowError:
             raise UnavailableError(
-                f"{task} at {address} did not answer within {self._connect_seconds:g} s"
+                f"{task} at {address} did not answer {self._identity.task} within {self._connect_seconds:g} s"
             ) from None
+        except FailedPreconditionError as error:
+            # The other side says so: it has restarted, or is another task than the one that was meant.
+            raise AbortedError(f"{task}: {error.message}") from None
         except OpError as error:
-            error.message = f"{task}: {error.message}"
+            error.message = f"{task}, dialled by {self._identity.task}: {error.message}"
             raise
 
 

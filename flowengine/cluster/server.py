@@ -16,6 +16,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.links import Links
 from flowengine.cluster.master import ClusterSession, Master
 from flowengine.cluster.spec import ClusterSpec, device_prefix, task_name
@@ -104,10 +105,10 @@ class Server:
         self._key = key if key is not None or scheme == "tls" else read_key(cluster.key_file)
         self._scheme = scheme
         self._security = security
-        self._limits = limits
+        self._settings = settings = (config if config is not None else Config()).resolved()
+        self._limits = limits if limits is not None else limits_for(settings.silence_seconds)
         self.identity = Identity(WORKER, cluster.name, self.name, new_incarnation())
         self._address = f"{scheme}://{address}"
-        settings = (config if config is not None else Config()).resolved()
         kernels = kernel_registry(settings.kernel_provider)
         self._exchange = Exchange(self.name)
         self.worker = Worker(
@@ -147,6 +148,7 @@ class Server:
             addresses={task: f"{self._scheme}://{address}" for task, address in self.cluster.tasks.items()},
             limits=self._limits,
             security=self._security,
+            connect_seconds=connect_seconds(self._settings.silence_seconds),
         )
         self._links.addresses[self.name] = self._address
         self._links.on_lost.append(self._lost)
@@ -218,7 +220,10 @@ class Server:
         who = peer.identity
         if who.role == CLIENT:
             self.master.client_lost(who)
-        else:
+            return
+        self.worker.task_lost(who.task)
+        current = self.links.open_peer(who.task)
+        if current is None or current.identity.incarnation != who.incarnation:
             self.worker.forget(who.task, who.incarnation)
             self.master.task_lost(who.task)
 
@@ -376,6 +381,7 @@ SESSION_FIELDS: Final = frozenset(
         "allow_soft_placement",
         "log_device_placement",
         "place",
+        "abort_on_restart",
     }
 )
 

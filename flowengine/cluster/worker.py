@@ -49,10 +49,11 @@ class Master(NamedTuple):
 class _Registered:
     """A request's partitions on this task."""
 
-    __slots__ = ("feeds", "fetches", "message", "plan", "size")
+    __slots__ = ("feeds", "fetches", "links", "message", "plan", "size")
 
-    def __init__(self, message: RegisterGraph, plan: PartitionedPlan) -> None:
+    def __init__(self, message: RegisterGraph, plan: PartitionedPlan, links: Links) -> None:
         self.message = message
+        self.links = links
         self.plan = plan
         self.size = len(message.feeds)
         #: Positions, among the request's, of what comes with each step and of what goes back.
@@ -112,6 +113,8 @@ class Worker:
         self._runner = StepRunner(resources, settings, devices.default)
         self._partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=settings.compiles_plans)
         self._registered: dict[tuple[Master, int], _Registered] = {}
+        #: Tasks whose connection was lost: they are met again by the next step that needs them.
+        self._unmet: set[str] = set()
         self.steps_run = 0
         self.steps_failed = 0
         self.steps_running = 0
@@ -126,11 +129,18 @@ class Worker:
 
         Raises InvalidArgumentError for what cannot be read, an error of `links` if a task is not there.
         """
-        self._registered[master, message.handle] = _Registered(message, self._plan(message, tensors))
+        registered = _Registered(message, self._plan(message, tensors), links)
+        self._registered[master, message.handle] = registered
         links.addresses.update(
             {task: address for task, address in message.partners.items() if task not in links.addresses}
         )
-        await together(partial(links.meet, task, message.tasks.get(task, 0)) for task in message.partners)
+        await self._meet(registered, message.partners)
+
+    async def _meet(self, registered: _Registered, partners: Collection[str]) -> None:
+        """Have a connection to each of these tasks, in the life that the master has said."""
+        tasks, links = registered.message.tasks, registered.links
+        await together(partial(links.meet, task, tasks.get(task, 0)) for task in partners)
+        self._unmet.difference_update(partners)
 
     def _plan(self, message: RegisterGraph, tensors: Sequence[Value]) -> PartitionedPlan:
         if not tensors or len(tensors) != len(message.partitions):
@@ -168,6 +178,10 @@ class Worker:
         for key in [key for key in self._registered if key[0] == master]:
             del self._registered[key]
 
+    def task_lost(self, task: str) -> None:
+        """A connection to this task is gone."""
+        self._unmet.add(task)
+
     @property
     def graphs(self) -> int:
         """How many requests are registered."""
@@ -191,6 +205,10 @@ class Worker:
             raise InvalidArgumentError(
                 f"step {message.step} was begun with {len(feeds)} feeds, it has {len(registered.feeds)} here"
             )
+        if self._unmet:
+            missing = self._unmet.intersection(registered.message.partners)
+            if missing:
+                await self._meet(registered, missing)
         values: list[Any] = [None] * registered.size
         for index, value in zip(registered.feeds, feeds, strict=True):
             values[index] = value
@@ -204,6 +222,8 @@ class Worker:
         except OpError as error:
             self.steps_failed += 1
             witness.abort(error)
+            if error.device is None:
+                error.device = registered.plan.parts[0].device.name
             return Done(error_to_table(error), not witness.has_raised), []
         except BaseException:
             witness.abort(CancelledError(f"step {message.step} was cancelled"))

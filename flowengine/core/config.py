@@ -22,6 +22,8 @@
 | allow_soft_placement | FLOWENGINE_ALLOW_SOFT_PLACEMENT | true with one device, else false |
 | log_device_placement | FLOWENGINE_LOG_DEVICE_PLACEMENT | false |
 | measure_costs | FLOWENGINE_MEASURE_COSTS | true |
+| silence_seconds | FLOWENGINE_SILENCE_SECONDS | 30 |
+| abort_on_restart | FLOWENGINE_ABORT_ON_RESTART | false |
 """
 
 from __future__ import annotations
@@ -76,6 +78,11 @@ class Config:
     log_device_placement          log the device of every node to `flowengine.placement`
     measure_costs                 with several devices: measure what nodes take in the first steps and place
                                   them again by it
+    silence_seconds               a peer, task or master, that gives no sign of life for so long is lost: what
+                                  waits for it ends with an error. Connecting takes at most as long, or 10 s
+    abort_on_restart              at a target: once a task that steps have used has restarted, or the
+                                  connection to the master was lost, the session's steps end with AbortedError;
+                                  False: they go on, without what was held there
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -100,6 +107,8 @@ class Config:
     allow_soft_placement: bool | None = None
     log_device_placement: bool | None = None
     measure_costs: bool | None = None
+    silence_seconds: float | None = None
+    abort_on_restart: bool | None = None
 
     def resolved(self) -> Settings:
         """Every field filled in."""
@@ -113,6 +122,11 @@ class Config:
             limit = _integer("MEMORY_LIMIT_BYTES")
         if limit is not None and limit <= 0:
             raise InvalidArgumentError(f"memory_limit_bytes is {limit}: it must be positive")
+        silence = self.silence_seconds
+        if silence is None:
+            silence = _number("SILENCE_SECONDS", 30.0)
+        if not 0 < silence < float("inf"):
+            raise InvalidArgumentError(f"silence_seconds is {silence}: it must be positive and finite")
         provider = self.kernel_provider or _text("KERNEL_PROVIDER", "auto").strip().lower() or "auto"
         if provider not in KERNEL_PROVIDERS:
             raise InvalidArgumentError(
@@ -149,6 +163,8 @@ class Config:
             allow_soft_placement=_open_flag(self.allow_soft_placement, "ALLOW_SOFT_PLACEMENT"),
             log_device_placement=_flag(self.log_device_placement, "LOG_DEVICE_PLACEMENT", default=False),
             measure_costs=_flag(self.measure_costs, "MEASURE_COSTS"),
+            silence_seconds=float(silence),
+            abort_on_restart=_flag(self.abort_on_restart, "ABORT_ON_RESTART", default=False),
         )
 
 
@@ -179,6 +195,8 @@ class Settings:
     allow_soft_placement: bool | None = None
     log_device_placement: bool = False
     measure_costs: bool = True
+    silence_seconds: float = 30.0
+    abort_on_restart: bool = False
 
     @property
     def places(self) -> bool:
@@ -253,6 +271,16 @@ def _integer(name: str) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a whole number") from None
+
+
+def _number(name: str, default: float) -> float:
+    text = os.environ.get(_variable(name))
+    if not text:
+        return default
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a number") from None
 
 
 def _open_flag(given: bool | None, name: str) -> bool | None:

@@ -31,9 +31,8 @@ async def test_plans_that_nobody_asks_for_go(monkeypatch: pytest.MonkeyPatch) ->
                 # The first is asked for all the time and prepared once.
                 assert await session.run("y0:0", {"x:0": 1}) == 1
                 assert await session.run(f"y{number}:0", {"x:0": 1}) == 1 + number
-                statistics = server.master.statistics()
-                assert statistics["requests"] <= 3
-        assert statistics["sent_register_graph"] == 1 + 3 * 5
+                assert server.master.statistics()["requests"] <= 3
+        assert server.master.statistics()["sent_register_graph"] == 1 + 3 * 5
         # What goes at the master goes at its worker, with the next thing that is told.
         await server.master._tell(server.name)
         assert server.worker.graphs == 3

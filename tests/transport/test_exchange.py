@@ -274,7 +274,7 @@ async def test_a_lost_peer_fails_what_waits_for_it_and_nothing_else() -> None:
         pair.peer_b._stream.close()
         await settle()
         (error,) = errors
-        assert "step 1 lost /job:w/task:0" in str(error)
+        assert "step 1 lost /job:w/task:0; on the link from /job:w/task:1" in str(error)
         # What had arrived has arrived; what comes from this task still comes.
         assert (await b.wait_received(key("early")))[0] == 7
         b.send(key("mine", source=B), 3, False)
