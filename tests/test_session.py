@@ -296,6 +296,19 @@ async def test_the_memory_limit_refuses_before_it_allocates_and_names_the_holder
         assert (await session.run(twice, {n: 10})).shape == (10, 10)
 
 
+@pytest.mark.parametrize("size", [1_000, 5_000_000])
+async def test_a_variables_memory_is_counted_whether_a_thread_set_it_or_not(size: int) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [size], name="x")
+    variable = graph.ops.VariableV2(shape=[size], dtype="float32")
+    assigned = graph.ops.Assign(variable, x)
+    metadata = fe.RunMetadata()
+    async with fe.Session(graph, config=fe.Config(memory_limit_bytes=1 << 30)) as session:
+        await session.run(assigned, {x: np.zeros(size, np.float32)}, run_metadata=metadata)
+    assert metadata.heavy_items == (size > 1_000)
+    assert list(metadata.devices.values()) == [4 * size]
+
+
 async def test_out_of_memory_is_resource_exhausted() -> None:
     graph = fe.Graph()
     n = graph.placeholder("int64", [1], name="n")

@@ -10,7 +10,7 @@ Everything here happens on the event loop's thread; the worker threads only comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, Final
@@ -18,54 +18,31 @@ from typing import Any, Final
 import numpy as np
 import trio
 
-from flowengine.core.arrays import DEAD, WOULD_WAIT
+from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.exchange import Exchange
-from flowengine.runtime.failures import as_op_error, locate, locate_at
+from flowengine.runtime.failures import as_op_error, first_of, locate, locate_at
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.functions import Done
-from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.heavy import HEAVY_MICROSECONDS, HeavyJobs, bytes_of, estimated
+from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import INLINE_BYTES, Plan
+from flowengine.runtime.region_loops import RegionLoop
+from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
+from flowengine.runtime.threads import Job, current_inbox
 
 #: The event loop belongs to the host: a slice of inline work ends after this many seconds.
 SLICE_SECONDS: Final = 0.002
-#: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
-SLOW_ITERATION_SECONDS: Final = 0.005
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
-#: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
-#: times as much if it is not.
-HEAVY_MICROSECONDS: Final = 100.0
 #: A region of one partition that takes less is not worth it either, though others could run meanwhile.
 HEAVY_REGION_SECONDS: Final = 250e-6
 _NEVER_RAN: Final = float("inf")
-#: A kernel that would be alone, with nothing else to do meanwhile, goes to a thread only for the sake of the
-#: host, whose turn comes after a slice anyway.
-ALONE_MICROSECONDS: Final = 800.0
-#: Bytes of input that a kernel without an estimate of its own is taken to need a microsecond for.
-_BYTES_A_MICROSECOND: Final = INLINE_BYTES / HEAVY_MICROSECONDS
-#: Ready items that are looked at for another one worth a thread.
-_LOOK_AHEAD: Final = 16
-
-
-class _Running:
-    """A loop of a region between two slices.
-
-    mask        how many iterations less one it does before it yields; None before the first
-    variables   those that it may read or write
-    """
-
-    __slots__ = ("generator", "mask", "variables")
-
-    def __init__(self, generator: Generator[int, int | None, Any], variables: tuple[Variable, ...]) -> None:
-        self.generator = generator
-        self.mask: int | None = None
-        self.variables = variables
+_SIZE_NEVER_MATTERS: Final = INLINE_BYTES << 32
 
 
 class Executor:
@@ -138,8 +115,8 @@ class Executor:
         #: Async and heavy items that were ready before there was a nursery.
         self._needs_nursery: list[tuple[Item, IterationState, list[Any]]] = []
         self._async_running = 0
-        #: Heavy kernels on worker threads: {job: (item, iteration, variables held)}
-        self._jobs: dict[Job, tuple[Item, IterationState, tuple[Variable, ...]]] = {}
+        #: Heavy kernels on worker threads.
+        self._jobs = HeavyJobs()
         self._abandoned = False
         #: The step's own task while it waits for async or heavy items.
         self._task: trio.lowlevel.Task | None = None
@@ -150,7 +127,7 @@ class Executor:
         #: When the present slice should end.
         self._deadline = 0.0
         #: Loops of regions between two slices: {(order, serial of the iteration): the loop}
-        self._paused: dict[tuple[int, int], _Running] = {}
+        self._paused: dict[tuple[int, int], RegionLoop] = {}
         self._slice_spent = False
 
     # -- the step -----------------------------------------------------------------------------------
@@ -264,9 +241,7 @@ class Executor:
             variable.forget(callback)
         self._callbacks.clear()
         self._abandoned = True
-        for job, (_, _, held) in tuple(self._jobs.items()):
-            if not held:
-                del self._jobs[job]
+        self._jobs.give_up_pure()
         with trio.CancelScope(shield=True):
             while self._jobs:
                 self.cancel_requested = False
@@ -407,7 +382,7 @@ class Executor:
             self._run_region(item, iteration, args)
         elif kind == Kind.CALL:
             self._begin_call(item, iteration, args)
-        elif item.inline_bytes < _SIZE_NEVER_MATTERS and _bytes_of(args) > item.inline_bytes:
+        elif item.inline_bytes < _SIZE_NEVER_MATTERS and bytes_of(args) > item.inline_bytes:
             self._run_large(item, iteration, args)
         else:
             self._run_general(item, iteration, args)
@@ -416,7 +391,7 @@ class Executor:
         try:
             if self._meter is not None:
                 self._meter.check_before(item, args)
-            outputs = item.function(*_grouped(item, args), **(self._keywords if item.takes_context else {}))
+            outputs = item.function(*grouped(item, args), **(self._keywords if item.takes_context else {}))
             if self._meter is not None:
                 self._meter.count(item, outputs, args)
         except Exception as error:
@@ -478,8 +453,8 @@ class Executor:
         region = item.region
         if region.is_generator:
             variables = tuple(v for v in args if isinstance(v, Variable)) if item.mutates else ()
-            running = _Running(region.call(args, self._context), variables)
-            self._resume_region(item, iteration, running)
+            loop = RegionLoop(region.call(args, self._context), variables, self.plan)
+            self._resume_region(item, iteration, loop)
             return
         if (
             self._exchange is not None
@@ -512,47 +487,30 @@ class Executor:
             self._needs_nursery.append((item, iteration, args))
             self._slice_spent = True
             return
-        job = Job(item.region.call, (args, self._context), {}, self._heavy_done, current_inbox())
         self.heavy_items += 1
-        self._jobs[job] = (item, iteration, ())
-        POOL.submit(job)
+        job = Job(item.region.call, (args, self._context), {}, self._heavy_done, current_inbox())
+        self._jobs.submit(job, item, iteration)
 
-    def _resume_region(self, item: Item, iteration: IterationState, running: _Running) -> None:
-        """Go on with a region's loop until it is done or the slice is spent.
-
-        The loop yields every `mask + 1` iterations, a power of two that is fitted to how long they take; it
-        says which mask that was, for each loop of a region has its own. While it paused, a worker thread
-        may have begun to write one of its variables: then it waits for that to end.
-        """
-        for variable in running.variables:
-            if variable.writer is not None and variable.writer is not self:
-                self._paused[item.order, iteration.serial] = running
-                self._ready_when_free(item, iteration, variable)
-                return
-        generator = running.generator
-        now = perf_counter()
+    def _resume_region(self, item: Item, iteration: IterationState, loop: RegionLoop) -> None:
+        """Go on with a region's loop until it is done or the slice is spent."""
+        written = loop.awaits(self)
+        if written is not None:
+            self._paused[item.order, iteration.serial] = loop
+            self._ready_when_free(item, iteration, written)
+            return
         try:
-            mask = generator.send(running.mask)  # a fresh one takes None
-            while True:
-                before, now = now, perf_counter()
-                if now - before < 0.0001:
-                    mask = min(2 * mask + 1, 4095)
-                elif now - before > 0.0005:
-                    if not mask and now - before > SLOW_ITERATION_SECONDS:
-                        self.plan.slow_iterations += 1
-                    mask >>= 1
-                if now > self._deadline or self.cancel_requested:
-                    break
-                mask = generator.send(mask)
+            loop.advance(self._deadline, self._is_cancelled)
         except StopIteration as stop:
             self._complete(item, iteration, stop.value)
             return
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
-        running.mask = mask
-        self._paused[item.order, iteration.serial] = running
+        self._paused[item.order, iteration.serial] = loop
         heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
         self._slice_spent = True
+
+    def _is_cancelled(self) -> bool:
+        return self.cancel_requested
 
     def _region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
         """The error of a member, located as if that had run by itself."""
@@ -597,8 +555,12 @@ class Executor:
                 self._meter.check_before(item, args)
             except OpError as error:
                 raise self._failure(error, item, iteration, args) from None
-        estimate = self._estimate(item, args)
-        if self._use_threads and estimate > HEAVY_MICROSECONDS and self._goes_to_thread(item, estimate):
+        estimate = estimated(item, args)
+        if (
+            self._use_threads
+            and estimate > HEAVY_MICROSECONDS
+            and self._jobs.gets_thread(item, estimate, self.state.ready, bool(self._needs_nursery))
+        ):
             if self._nursery is None:
                 self._needs_nursery.append((item, iteration, args))
                 self._slice_spent = True  # the sooner it starts the better
@@ -607,7 +569,7 @@ class Executor:
             return
         item.was_heavy = False
         started = perf_counter()
-        size = _bytes_of(args)
+        size = bytes_of(args)
         self._run_general(item, iteration, args)
         ended = perf_counter()
         item.learn(estimate, (ended - started) * 1e6, item.pace)
@@ -616,66 +578,38 @@ class Executor:
         if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
             item.inline_bytes = max(item.inline_bytes, size)
 
-    def _estimate(self, item: Item, args: list[Any]) -> float:
-        """Microseconds that a kernel will take: what its inputs say, by what it took before."""
-        if item.cost is None:
-            return item.pace * _bytes_of(args) / _BYTES_A_MICROSECOND
-        try:
-            return item.pace * float(item.cost(*_grouped(item, args)))
-        except Exception:
-            # The estimate trusts the inputs; the kernel itself will say what is wrong with them.
-            return 0.0
-
-    def _goes_to_thread(self, item: Item, estimate: float) -> bool:
-        """Whether a kernel that is worth a thread gets one, and does not run here meanwhile."""
-        if estimate > ALONE_MICROSECONDS or self._needs_nursery:
-            return True
-        if item.is_product and any(other.is_product for other, _, _ in self._jobs.values()):
-            return True  # two products at a time would fight for the cores
-        # One for a thread and one for here: the cores share the work.
-        ready = self.state.ready
-        for _, _, other, _ in ready[:_LOOK_AHEAD]:
-            if other.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
-                return True
-        return False
-
     def _start_heavy(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         held: tuple[Variable, ...] = ()
         if item.mutates:
-            variables = [value for value in args if isinstance(value, Variable)]
-            for variable in variables:
+            held = tuple(dict.fromkeys(value for value in args if isinstance(value, Variable)))
+            for variable in held:
                 if variable.writer is not None:
                     self._park(item, iteration, args, variable)
                     return
-            held = tuple(dict.fromkeys(variables))
             for variable in held:
                 variable.acquire(self)
-        job = Job(
-            item.function,
-            _grouped(item, args),
-            self._keywords if item.takes_context else {},
-            self._heavy_done,
-            current_inbox(),
-        )
-        job.estimate, job.pace = self._estimate(item, args), item.pace
         self.heavy_items += 1
-        item.was_heavy = True
-        self._jobs[job] = (item, iteration, held)
-        (PRODUCTS if item.is_product else POOL).submit(job)
+        self._jobs.submit(
+            Job(
+                item.function,
+                grouped(item, args),
+                self._keywords if item.takes_context else {},
+                self._heavy_done,
+                current_inbox(),
+            ),
+            item,
+            iteration,
+            held,
+            args,
+        )
 
     @trio.lowlevel.enable_ki_protection
     def _heavy_done(self, job: Job) -> None:
         """A worker thread has finished a job; called by the run's system task."""
-        found = self._jobs.pop(job, None)
+        found = self._jobs.take(job)
         if found is None:
             return  # the step gave it up
-        item, iteration, held = found
-        if item.kind == Kind.REGION:
-            item.region.fastest_seconds = min(job.seconds, 1.1 * item.region.fastest_seconds)
-        else:
-            item.learn(job.estimate, job.seconds * 1e6, job.pace)
-        for variable in held:
-            variable.release()
+        item, iteration = found
         if self._abandoned:
             self._wake()
             return
@@ -687,14 +621,14 @@ class Executor:
                     raise self._region_failure(job.error, item, iteration) from job.error
                 raise self._failure(job.error, item, iteration, job.arguments) from job.error
             # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
-            job.arguments = ()
+            arguments, job.arguments = job.arguments, ()
             result, job.result = job.result, None
             if self._meter is not None:
                 try:
-                    self._meter.count(item, result, job.arguments)
+                    self._meter.count(item, result, arguments)
                 except OpError as error:
-                    raise self._failure(error, item, iteration, job.arguments) from None
-            job.arguments = ()
+                    raise self._failure(error, item, iteration, arguments) from None
+            del arguments
             self._complete(item, iteration, result)
         except BaseException as error:
             self._record(error)
@@ -707,7 +641,7 @@ class Executor:
     def _begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         if item.nowait is not None:
             try:
-                outputs = item.nowait(*_grouped(item, args), **(self._keywords if item.takes_context else {}))
+                outputs = item.nowait(*grouped(item, args), **(self._keywords if item.takes_context else {}))
             except Exception as error:
                 raise self._failure(error, item, iteration, args) from error
             if outputs is not WOULD_WAIT:
@@ -734,7 +668,7 @@ class Executor:
         """The trio task of one asynchronous item; it never raises, what happened is recorded."""
         try:
             outputs = await item.function(
-                *_grouped(item, args), **(self._keywords if item.takes_context else {})
+                *grouped(item, args), **(self._keywords if item.takes_context else {})
             )
             self._complete(item, iteration, outputs)
         except BaseException as error:
@@ -811,57 +745,3 @@ class Executor:
     def results(self) -> list[Any]:
         """The fetched values, in order; InvalidArgumentError for one that is dead or never came."""
         return take_results(self.plan, self.state.root)
-
-
-def take_results(plan: Plan, root: IterationState) -> list[Any]:
-    """The fetched values of a plan whose root iteration is done, moved out of it."""
-    values = []
-    for local, entry, port in plan.fetches:
-        value = root.entries[entry]
-        root.entries[entry] = None
-        if value is DEAD:
-            reason = (
-                "the branch that would produce it was not taken"
-                if root.dead is not None and local in root.dead
-                else "it was never produced"
-            )
-            raise InvalidArgumentError(f"Retval: tensor '{port}' has no value: {reason}")
-        values.append(value)
-    return values
-
-
-_SIZE_NEVER_MATTERS: Final = INLINE_BYTES << 32
-
-
-def _grouped(item: Item, args: list[Any]) -> list[Any]:
-    """The arguments as the kernel takes them: list arguments as one tuple each."""
-    if item.groups is None:
-        return args
-    result: list[Any] = []
-    position = 0
-    for length in item.groups:
-        if length is None:
-            result.append(args[position])
-            position += 1
-        else:
-            result.append(tuple(args[position : position + length]))
-            position += length
-    return result
-
-
-def _bytes_of(args: list[Any]) -> int:
-    return sum(value.nbytes for value in args if isinstance(value, np.ndarray) and value.dtype != object)
-
-
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that matters most in a group: an interrupt before anything else."""
-    leaves: list[BaseException] = []
-    stack: list[BaseException] = [group]
-    while stack:
-        error = stack.pop()
-        if isinstance(error, BaseExceptionGroup):
-            stack.extend(error.exceptions)
-        else:
-            leaves.append(error)
-    leaves.sort(key=lambda e: (isinstance(e, trio.Cancelled), isinstance(e, Exception)))
-    return leaves[0]

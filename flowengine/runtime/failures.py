@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import trio
+
 from flowengine.core.arrays import describe
 from flowengine.core.errors import (
     InternalError,
@@ -84,3 +86,17 @@ def _describe_all(inputs: Sequence[Any]) -> list[str]:
         else:
             result.append(describe(value))
     return result
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that matters most in a group: an interrupt before anything else."""
+    leaves: list[BaseException] = []
+    stack: list[BaseException] = [group]
+    while stack:
+        error = stack.pop()
+        if isinstance(error, BaseExceptionGroup):
+            stack.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    leaves.sort(key=lambda e: (isinstance(e, trio.Cancelled), isinstance(e, Exception)))
+    return leaves[0]

@@ -176,6 +176,22 @@ class Item:
         return f"<Item {self.order} {self.node.op} '{self.name}'>"
 
 
+def grouped(item: Item, args: list[Any]) -> list[Any]:
+    """The arguments as the kernel takes them: list arguments as one tuple each."""
+    if item.groups is None:
+        return args
+    result: list[Any] = []
+    position = 0
+    for length in item.groups:
+        if length is None:
+            result.append(args[position])
+            position += 1
+        else:
+            result.append(tuple(args[position : position + length]))
+            position += length
+    return result
+
+
 Edge: TypeAlias = tuple[int, int, Item]
 MergeEdge: TypeAlias = tuple[Item, int, bool]
 

@@ -26,7 +26,8 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.partition import Partitioned, Transfer
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.exchange import Exchange, Group
-from flowengine.runtime.executor import Executor, first_of
+from flowengine.runtime.executor import Executor
+from flowengine.runtime.failures import first_of
 from flowengine.runtime.hardware import DeviceKernels
 from flowengine.runtime.measuring import Measure
 from flowengine.runtime.memory import MemoryMeter

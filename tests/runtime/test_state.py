@@ -14,10 +14,10 @@ from flowengine.ir.graph import OutputPort
 from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
 from flowengine.passes.prune import prune
-from flowengine.runtime.executor import take_results
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.items import Item, Kind
 from flowengine.runtime.plan import Plan, make_plan
+from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 
 
