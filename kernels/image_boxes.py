@@ -5,6 +5,7 @@ A box is (y1, x1, y2, x2). For crops it is in units of the image, 0 to 1 from it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,8 @@ from flowengine.kernels.ufuncs import shape_text
 
 #: Boxes compared with each other at a time: mostly the first few hundred of thousands decide.
 _BOXES_AT_A_TIME: Final = 128
+#: Of many more scores, so many of the best are found before all are sorted.
+_BEST: Final = 255
 #: Which of so many boxes come after which.
 _LATER: Final = np.arange(_BOXES_AT_A_TIME)[:, None] < np.arange(_BOXES_AT_A_TIME)
 
@@ -123,48 +126,76 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         raise InvalidArgumentError(
             f"scores has incompatible shape {shape_text(scores)} with boxes {shape_text(boxes)}"
         )
-    edges = _edges(boxes.astype(np.float32, copy=False))
-    order = np.argsort(-scores.astype(np.float32), kind="stable")
-    order = order[scores[order] > threshold]
-    chosen = np.empty(0, np.int64)
+    boxes = boxes.astype(np.float32, copy=False)
     wanted = max(int(limit), 0)
-    for start in range(0, order.size, _BOXES_AT_A_TIME):
-        if chosen.size >= wanted:
+    ratio = np.float32(iou)
+    chosen: list[Array] = []
+    before = np.empty((5, 0), np.float32)
+    for block in _by_falling_score(scores.astype(np.float32, copy=False), threshold):
+        if before.shape[1] >= wanted:
             break
-        block = order[start : start + _BOXES_AT_A_TIME]
-        if chosen.size:
-            close = _overlap(edges[:, chosen], edges[:, block]) >= np.float32(iou)
-            block = block[~close.any(axis=0)]
-        near = edges[:, block]
-        close = _overlap(near, near) >= np.float32(iou)
+        near = _edges(boxes[block])
+        if chosen:
+            far = ~(_overlap(before, near) >= ratio).any(axis=0)
+            block, near = block[far], near[:, far]
+        close = _overlap(near, near) >= ratio
         close &= _LATER[: block.size, : block.size]
         free = np.ones(block.size, bool)
         # Most boxes are close to none that comes later.
         for place in np.flatnonzero(close.any(axis=1)).tolist():
             if free[place]:
                 free &= ~close[place]
-        chosen = np.concatenate([chosen, block[free]])
-    return chosen[:wanted].astype(np.int32)
+        chosen.append(block[free])
+        before = np.concatenate([before, near[:, free]], axis=1)
+    if not chosen:
+        return np.empty(0, np.int32)
+    return np.concatenate(chosen)[:wanted].astype(np.int32)
+
+
+def _by_falling_score(scores: Array, threshold: Any) -> Iterator[Array]:
+    """Indices by falling score, of one score in their order, some at a time; none at or below a threshold."""
+    keys = -scores
+    rest = None if threshold == -np.inf else np.flatnonzero(scores > threshold)
+    if rest is None and scores.size > 4 * _BEST:
+        # Mostly the best few decide; to find them takes a tenth of sorting all.
+        best = keys <= np.partition(keys, _BEST)[_BEST]
+        yield from _in_blocks(np.flatnonzero(best), keys)
+        rest = np.flatnonzero(~best)
+    yield from _in_blocks(np.arange(scores.size) if rest is None else rest, keys)
+
+
+def _in_blocks(indices: Array, keys: Array) -> Iterator[Array]:
+    order = indices[np.argsort(keys[indices], kind="stable")]
+    for start in range(0, order.size, _BOXES_AT_A_TIME):
+        yield order[start : start + _BOXES_AT_A_TIME]
 
 
 def _edges(corners: Array) -> Array:
     """Boxes (n, 4) with corners in any order as rows: top, left, bottom, right, area; (5, n)."""
+    rows = np.ascontiguousarray(corners.T)
     edges = np.empty((5, len(corners)), np.float32)
-    np.minimum(corners[:, :2], corners[:, 2:], out=edges[:2].T)
-    np.maximum(corners[:, :2], corners[:, 2:], out=edges[2:4].T)
+    np.minimum(rows[:2], rows[2:], out=edges[:2])
+    np.maximum(rows[:2], rows[2:], out=edges[2:4])
     np.multiply(edges[2] - edges[0], edges[3] - edges[1], out=edges[4])
     return edges
 
 
 def _overlap(some: Array, others: Array) -> Array:
     """Intersection over union of each of m boxes with each of n, (m, n); 0 where one has no area."""
-    ratio: Array = np.minimum.outer(some[2], others[2])
-    ratio -= np.maximum.outer(some[0], others[0])
-    np.maximum(ratio, np.float32(0), out=ratio)
-    across = np.minimum.outer(some[3], others[3])
-    across -= np.maximum.outer(some[1], others[1])
-    ratio *= np.maximum(across, np.float32(0), out=across)
-    union = np.add.outer(some[4], others[4], out=across)
+    shape = (some.shape[1], others.shape[1])
+    # NumPy's minimum and maximum are slow where one side stays the same along the innermost axis.
+    wide = np.empty(shape, np.float32)
+    none = np.zeros(shape, np.float32)
+    ratio: Array = np.empty(shape, np.float32)
+    across = np.empty(shape, np.float32)
+    for low, high, extent in ((0, 2, ratio), (1, 3, across)):
+        wide[...] = some[high][:, None]
+        np.minimum(wide, others[high], out=extent)
+        wide[...] = some[low][:, None]
+        extent -= np.maximum(wide, others[low], out=wide)
+        np.maximum(extent, none, out=extent)
+    ratio *= across
+    union = np.add(some[4][:, None], others[4], out=across)
     union -= ratio
     ratio /= union
     if not (some[4] > 0).all():
