@@ -25,6 +25,7 @@ from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph
+from flowengine.kernels.generators import places_of, random_nodes, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
@@ -327,6 +328,36 @@ class Session:
     def is_closed(self) -> bool:
         """Whether `close` was called: no step runs any more, and none can begin."""
         return self._closed
+
+    async def reset(self, containers: Sequence[str]) -> None:
+        """Clear containers ("" is the default one) here, or at a target on every task, for all who use them.
+
+        Raises UnavailableError naming a task that is not there.
+        """
+        if self._remote is not None:
+            await self._remote.reset(containers)
+            return
+        for container in containers:
+            self.resources.clear(container)
+
+    async def random_places(self) -> dict[str, str]:
+        """Where the graph's random nodes stand in their sequences, to be kept with a checkpoint."""
+        names = random_nodes(self.graph)
+        if not names:
+            return {}
+        if self._remote is not None:
+            return dict(await self._remote.random_places(names))
+        return places_of(self.resources, names)
+
+    async def set_random_places(self, places: Mapping[str, str]) -> None:
+        """Go on from there; random nodes that had not drawn then begin anew."""
+        names = random_nodes(self.graph)
+        if not names:
+            return
+        if self._remote is not None:
+            await self._remote.set_random_places(names, places)
+        else:
+            set_places(self.resources, names, places)
 
     def at_step_boundary(self, counts: Callable[[Graph], bool]) -> bool:
         """Whether no step is under way whose nodes, as a graph, count."""

@@ -246,10 +246,10 @@ def generator_of(resources: Any, name: str, seed: int, seed2: int) -> Generator:
     """The generator of one node of a session, which all plans that hold the node share."""
     key = f"{name}/{seed}/{seed2}"
     generator: Generator = resources.lookup_or_create(
-        _CONTAINER, key, Generator, lambda: Generator(seed, seed2)
+        CONTAINER, key, Generator, lambda: Generator(seed, seed2)
     )
     return generator
 
 
 #: No user's container is called so: clearing those leaves the sequences alone.
-_CONTAINER: Final = "_random"
+CONTAINER: Final = "_random"

@@ -88,6 +88,11 @@ def index_path(prefix: str) -> str:
     return f"{prefix}.index"
 
 
+def run_path(prefix: str) -> str:
+    """What a training run notes of itself beside its variables: see `train.recovery`."""
+    return f"{prefix}.run"
+
+
 def data_path(prefix: str, shard: int, total: int) -> str:
     """One of the files with the values."""
     return f"{prefix}.data-{shard:05d}-of-{total:05d}"
@@ -113,11 +118,11 @@ def checkpoint_prefix(path: str) -> str:
 
 
 def remove_checkpoint(prefix: str, *, files: FileLayer = DISK) -> None:
-    """Remove a checkpoint of either format with its MetaGraphDef; the index first: then nobody looks further.
+    """Remove a checkpoint of either format; the index first: then nobody looks further.
 
-    What is not there is no error.
+    With it go its MetaGraphDef and what a run noted beside it. What is not there is no error.
     """
-    for path in (index_path(prefix), *sorted(data_files(prefix)), prefix, f"{prefix}.meta"):
+    for path in (index_path(prefix), *sorted(data_files(prefix)), prefix, f"{prefix}.meta", run_path(prefix)):
         with contextlib.suppress(FileNotFoundError):
             if path != prefix or os.path.isfile(path):
                 files.remove(path)

@@ -443,6 +443,25 @@ class Master:
                 peer = await self._links.peer(task)
                 await peer.call(m.RESET, message.to_wire())
 
+    async def random_places(self, names: list[str]) -> dict[str, str]:
+        """Where these random nodes stand, wherever they run."""
+        places = self._worker.random_places(names)
+        message = m.RandomPlaces(names).to_wire()
+        for task in self._links.addresses:
+            if task != self.identity.task:
+                peer = await self._links.peer(task)
+                places.update((await peer.call(m.RANDOM_PLACES, message)).result)
+        return places
+
+    async def set_random_places(self, names: list[str], places: dict[str, str]) -> None:
+        """Put these random nodes at their places on every task."""
+        self._worker.set_random_places(names, places)
+        message = m.SetRandomPlaces(names, places).to_wire()
+        for task in self._links.addresses:
+            if task != self.identity.task:
+                peer = await self._links.peer(task)
+                await peer.call(m.SET_RANDOM_PLACES, message)
+
     def _count(self, method: str) -> None:
         self.messages[method] = self.messages.get(method, 0) + 1
 

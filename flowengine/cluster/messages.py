@@ -4,7 +4,9 @@ A message is a small record whose fields travel as one msgpack map; tensors and 
 record that comes from outside is checked field by field: what passes has the right fields of the right types.
 
     client -> master    CreateSession ExtendSession Prepare Run CloseSession Reset ListDevices Status
+                        RandomPlaces SetRandomPlaces
     master -> worker    RegisterGraph RunGraph EndSteps DeregisterGraphs ListDevices Reset
+                        RandomPlaces SetRandomPlaces
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ PREPARE: Final = "prepare"
 RUN: Final = "run"
 CLOSE_SESSION: Final = "close_session"
 RESET: Final = "reset"
+RANDOM_PLACES: Final = "random_places"
+SET_RANDOM_PLACES: Final = "set_random_places"
 LIST_DEVICES: Final = "list_devices"
 STATUS: Final = "status"
 DRAIN: Final = "drain"
@@ -166,6 +170,21 @@ class Reset(Message):
 
     containers: list[str]
     everywhere: bool
+
+
+@dataclass(frozen=True)
+class RandomPlaces(Message):
+    """Say where these random nodes stand: see `kernels.generators`. Answer: {sequence: place}."""
+
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class SetRandomPlaces(Message):
+    """Put these random nodes at their places, on every task; those without one begin anew."""
+
+    names: list[str]
+    places: dict[str, str]
 
 
 @dataclass(frozen=True)

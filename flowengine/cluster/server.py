@@ -237,6 +237,8 @@ class Server:
             m.RUN: self._run,
             m.CLOSE_SESSION: self._close_session,
             m.RESET: self._reset,
+            m.RANDOM_PLACES: self._random_places,
+            m.SET_RANDOM_PLACES: self._set_random_places,
             m.LIST_DEVICES: self._list_devices,
             m.STATUS: self._status,
             m.DRAIN: self._drain,
@@ -290,6 +292,19 @@ class Server:
             await self.master.reset(message.containers)
         else:
             self.worker.reset(message.containers)
+
+    async def _random_places(self, request: Request) -> dict[str, str]:
+        names = m.RandomPlaces.from_wire(request.arguments).names
+        if request.peer.role == WORKER:
+            return self.worker.random_places(names)
+        return await self.master.random_places(names)
+
+    async def _set_random_places(self, request: Request) -> None:
+        message = m.SetRandomPlaces.from_wire(request.arguments)
+        if request.peer.role == WORKER:
+            self.worker.set_random_places(message.names, message.places)
+        else:
+            await self.master.set_random_places(message.names, message.places)
 
     async def _list_devices(self, request: Request) -> list[dict[str, Any]]:
         if request.peer.role == WORKER:

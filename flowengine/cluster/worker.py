@@ -27,6 +27,7 @@ from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_from_def, graph_to_def
 from flowengine.ir.graphfile import parse_graph_def
+from flowengine.kernels.generators import places_of, set_places
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
@@ -264,6 +265,14 @@ class Worker:
             self.resources.close()
         for container in containers:
             self.resources.clear(container)
+
+    def random_places(self, names: Collection[str]) -> dict[str, str]:
+        """Where these random nodes stand here."""
+        return places_of(self.resources, names)
+
+    def set_random_places(self, names: Collection[str], places: Mapping[str, str]) -> None:
+        """Put these random nodes at their places; those without one begin anew."""
+        set_places(self.resources, names, places)
 
     def statistics(self) -> dict[str, Any]:
         """What the task has done and holds."""

@@ -81,7 +81,7 @@ class Config:
     silence_seconds               a peer, task or master, that gives no sign of life for so long is lost: what
                                   waits for it ends with an error. Connecting takes at most as long, or 10 s
     abort_on_restart              at a target: once a task that steps have used has restarted, or the
-                                  connection to the master was lost, the session's steps end with AbortedError;
+                                  connection to the master was lost, its steps end with AbortedError;
                                   False: they go on, without what was held there
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.

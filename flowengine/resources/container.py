@@ -157,6 +157,11 @@ class ResourceManager:
         held = (pair for container in self._containers.values() for pair in container.items())
         return [resource for (each, _), resource in held if each is kind]
 
+    def all_of(self, container: str, kind: type[T]) -> dict[str, T]:
+        """{name: resource} of one kind in one container."""
+        held = self._containers.get(container or DEFAULT_CONTAINER, {})
+        return {name: resource for (each, name), resource in held.items() if each is kind}
+
     def unique_name(self, hint: str) -> str:
         """A name for a resource that must not be shared; no legal `shared_name` starts as it does."""
         self._serial += 1

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         start_queue_runners,
     )
     from flowengine.train.queues import GraphQueue
+    from flowengine.train.recovery import RecoveredRun, Restart, run_with_recovery
     from flowengine.train.saver import Saver
     from flowengine.train.snapshot import Snapshot
 
@@ -43,6 +44,8 @@ _PUBLIC: Final[dict[str, str]] = {
     "PeriodicSaves": "flowengine.train.periodic",
     "QueueRunner": "flowengine.train.queue_runners",
     "QueueRunners": "flowengine.train.queue_runners",
+    "RecoveredRun": "flowengine.train.recovery",
+    "Restart": "flowengine.train.recovery",
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
     "add_queue_runner": "flowengine.train.queue_runners",
@@ -58,6 +61,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "match_filenames_once": "flowengine.train.producers",
     "queue_runners_of": "flowengine.train.queue_runners",
     "range_input_producer": "flowengine.train.producers",
+    "run_with_recovery": "flowengine.train.recovery",
     "save_every": "flowengine.train.periodic",
     "shuffle_batch": "flowengine.train.inputs",
     "shuffle_batch_join": "flowengine.train.inputs",
@@ -73,6 +77,8 @@ __all__ = [
     "PeriodicSaves",
     "QueueRunner",
     "QueueRunners",
+    "RecoveredRun",
+    "Restart",
     "Saver",
     "Snapshot",
     "add_queue_runner",
@@ -88,6 +94,7 @@ __all__ = [
     "match_filenames_once",
     "queue_runners_of",
     "range_input_producer",
+    "run_with_recovery",
     "save_every",
     "shuffle_batch",
     "shuffle_batch_join",

@@ -107,7 +107,7 @@ class CheckpointFolders:
         self._tidied.add(stem)
         folder, base = os.path.split(stem)
         left = re.compile(
-            re.escape(base) + r"(-\d+)?(\.data-\d+-of-\d+|\.index|\.meta)?\.tempstate\d+"
+            re.escape(base) + r"(-\d+)?(\.data-\d+-of-\d+|\.index|\.meta|\.run)?\.tempstate\d+"
             rf"|{re.escape(self.state_name)}({re.escape(METRICS_SUFFIX)})?\.tempstate\d+"
         )
         with contextlib.suppress(OSError):

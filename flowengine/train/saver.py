@@ -110,6 +110,20 @@ class Saver:
             saver._make = V1Writer
         return saver
 
+    @classmethod
+    def of_nodes(cls, filename: str, save: str, restore: str, **options: Any) -> Saver:
+        """The saver of a graph that has nodes for it, as TensorFlow's Saver adds them.
+
+        filename   the tensor that takes the checkpoint's prefix, such as "save/Const:0"
+        save       the tensor or node to run for saving, such as "save/control_dependency:0"
+        restore    the node to run for restoring, such as "save/restore_all"
+
+        Options are those of the constructor, but for `var_list`.
+        """
+        saver = cls(None, **options)
+        saver._nodes = SaverNodes(filename, save, restore)
+        return saver
+
     def add_to(self, graph: BuildGraph, name: str = "save") -> None:
         """Add nodes that save and restore these variables to a graph, and describe them in a SaverDef.
 
@@ -266,6 +280,11 @@ class Saver:
         return latest
 
     # -- what there is ------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> FileLayer:
+        """What writes its files."""
+        return self._folders.files
 
     @property
     def checkpoints(self) -> list[str]:

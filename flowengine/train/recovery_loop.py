@@ -1,0 +1,295 @@
+"""The loop behind `run_with_recovery`: begin, make steps, be interrupted, wait, begin again."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from flowengine.checkpoint.state import latest_checkpoint
+from flowengine.core.config import Config
+from flowengine.core.errors import AbortedError, InvalidArgumentError, OutOfRangeError, UnavailableError
+from flowengine.ir.graph import Graph
+from flowengine.session import Session
+from flowengine.train.recovery_notes import Notes, from_plain, set_state, state_of, to_plain
+from flowengine.train.saver import Saver
+
+_log: Final = logging.getLogger("flowengine.train")
+
+#: One step: given the session and how many steps were made before.
+Step: TypeAlias = Callable[[Session, int], Awaitable[Any]]
+#: Nodes to run one after the other, or a coroutine function that does it.
+Init: TypeAlias = str | Sequence[str] | Callable[[Session], Awaitable[Any]]
+
+#: What a lost task, a lost master or a task that lives anew is told by.
+RECOVERABLE: Final = (UnavailableError, AbortedError)
+
+#: What checkpoints are called in the directory, before the step.
+STEM: Final = "model.ckpt"
+#: Between two attempts to begin anew: twice as long each time, from the first to the second.
+_PAUSE_SECONDS: Final = 0.1
+_PAUSE_SECONDS_MAX: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """One time that a run was put back.
+
+    step       how many steps had been made when it was interrupted
+    resumed    how many of them were in the checkpoint that it went on from
+    error      what interrupted it
+    seconds    from the error until it went on
+    attempts   how often it was tried to begin anew
+    """
+
+    step: int
+    resumed: int
+    error: Exception
+    seconds: float
+    attempts: int
+
+
+@dataclass(slots=True)
+class RecoveredRun:
+    """What became of a run.
+
+    step         how many steps the model has made in all, those of earlier processes included
+    value        what the last step returned; None if this process made none
+    checkpoint   the newest checkpoint's prefix
+    restarts     every time that the run was put back, in order
+    """
+
+    step: int = 0
+    value: Any = None
+    checkpoint: str | None = None
+    restarts: list[Restart] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to be run; see `run_with_recovery`."""
+
+    graph: Graph
+    step: Step
+    folder: str
+    steps: int | None
+    target: str
+    config: Config
+    init: Init
+    local_init: Init
+    saver: Saver
+    global_step: Any
+    save_steps: int | None
+    save_seconds: float | None
+    state: dict[str, Any]
+    around: Callable[[Session], AbstractAsyncContextManager[Any]] | None
+    containers: list[str]
+
+
+class Recovery:
+    """One call of `run_with_recovery`."""
+
+    def __init__(
+        self,
+        run: Run,
+        max_restarts: int,
+        max_wait_seconds: float,
+        on_restart: Callable[[Restart], object] | None,
+    ) -> None:
+        self._run = run
+        self._max_restarts = max_restarts
+        self._max_wait = max_wait_seconds
+        self._on_restart = on_restart
+        self._result = RecoveredRun()
+        #: Interruptions since the last checkpoint.
+        self._in_a_row = 0
+        #: What interrupted the run, after how many steps; None while it has not begun.
+        self._interrupted: tuple[Exception, int] | None = None
+        self._since = 0.0
+        self._attempts = 0
+        self._unsaved = 0
+        self._saved_at = 0.0
+        #: State as it was before the run, for one that is interrupted before its first checkpoint.
+        self._at_first = {
+            name: from_plain(to_plain(state_of(thing, name), name)) for name, thing in run.state.items()
+        }
+
+    async def go(self) -> RecoveredRun:
+        self._since = trio.current_time()
+        pause = _PAUSE_SECONDS
+        while True:
+            begun = False
+            try:
+                async with AsyncExitStack() as stack:
+                    session = await stack.enter_async_context(
+                        Session(self._run.graph, target=self._run.target, config=self._run.config)
+                    )
+                    self._attempts += 1
+                    await self._begin(session)
+                    if self._run.around is not None:
+                        await stack.enter_async_context(self._run.around(session))
+                    begun = True
+                    self._went_on()
+                    await self._make_steps(session)
+                return self._result
+            except (*RECOVERABLE, ExceptionGroup) as raised:
+                error = _cause(raised)
+                if error is None:
+                    raise
+                if begun:
+                    self._interrupt(error)
+                    pause = _PAUSE_SECONDS
+                else:
+                    await self._wait(error, pause)
+                    pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+
+    # -- beginnings ---------------------------------------------------------------------------------
+
+    async def _begin(self, session: Session) -> None:
+        """Put everything to where the latest checkpoint has it, or to the beginning."""
+        run = self._run
+        latest = await trio.to_thread.run_sync(latest_checkpoint, run.folder)
+        if run.containers:
+            await session.reset(run.containers)
+        if latest is None:
+            await session.set_random_places({})
+            await _initialise(session, run.init)
+            await _initialise(session, run.local_init)
+            self._set_state(self._at_first)
+            self._result.step = 0
+            await self._save(session)
+            return
+        notes = await trio.to_thread.run_sync(Notes.read, latest)
+        await _initialise(session, run.local_init)
+        await run.saver.restore(session, latest)
+        if notes is None:
+            # Somebody else has written it.
+            notes = Notes(await self._step_of(session, latest), {}, self._at_first)
+        missing = sorted(run.state.keys() - notes.state.keys())
+        if missing:
+            raise InvalidArgumentError(
+                f"{latest} holds no state '{missing[0]}': was it saved by another program?"
+            )
+        await session.set_random_places(notes.random)
+        self._set_state(notes.state)
+        self._result.step = notes.step
+        self._result.checkpoint = latest
+        self._unsaved = 0
+        self._saved_at = trio.current_time()
+
+    def _set_state(self, state: Mapping[str, Any]) -> None:
+        for name, thing in self._run.state.items():
+            set_state(thing, state[name])
+
+    async def _step_of(self, session: Session, prefix: str) -> int:
+        counter = self._run.global_step
+        if counter is not None:
+            name = counter if isinstance(counter, str) else counter.name
+            return int(await session.run(name if ":" in name else f"{name}:0"))
+        digits = prefix.rpartition("-")[2]
+        return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+    def _went_on(self) -> None:
+        if self._interrupted is not None:
+            error, step = self._interrupted
+            restart = Restart(
+                step, self._result.step, error, trio.current_time() - self._since, self._attempts
+            )
+            self._result.restarts.append(restart)
+            _log.warning(
+                "%s: goes on from step %d, %.1f s after it was interrupted at step %d",
+                self._run.folder,
+                restart.resumed,
+                restart.seconds,
+                restart.step,
+            )
+            if self._on_restart is not None:
+                self._on_restart(restart)
+        self._interrupted = None
+        self._attempts = 0
+
+    def _interrupt(self, error: Exception) -> None:
+        """The run was interrupted; AbortedError where it was so too often."""
+        self._in_a_row += 1
+        step = self._result.step
+        if self._in_a_row > self._max_restarts:
+            raise AbortedError(
+                f"the run in {self._run.folder} gave up at step {step}: it was interrupted {self._in_a_row} "
+                f"times without a new checkpoint in between, at last by {type(error).__name__}: {error}"
+            ) from error
+        _log.warning("%s: interrupted at step %d: %s", self._run.folder, step, error)
+        self._interrupted = error, step
+        self._since = trio.current_time()
+
+    async def _wait(self, error: Exception, pause: float) -> None:
+        """It was not possible to go on: wait a little; UnavailableError where it has been long enough."""
+        waited = trio.current_time() - self._since
+        if waited + pause > self._max_wait:
+            what = "go on" if self._interrupted is not None else "begin"
+            raise UnavailableError(
+                f"the run in {self._run.folder} gave up at step {self._result.step}: it could not {what} for "
+                f"{waited:.1f} s, in {self._attempts} attempts, at last because of "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        _log.info("%s: cannot go on yet: %s", self._run.folder, error)
+        await trio.sleep(pause)
+
+    # -- steps --------------------------------------------------------------------------------------
+
+    async def _make_steps(self, session: Session) -> None:
+        run, result = self._run, self._result
+        while run.steps is None or result.step < run.steps:
+            try:
+                result.value = await run.step(session, result.step)
+            except OutOfRangeError:
+                break
+            result.step += 1
+            self._unsaved += 1
+            late = run.save_seconds is not None and trio.current_time() - self._saved_at >= run.save_seconds
+            if late or (run.save_steps is not None and self._unsaved >= run.save_steps):
+                await self._save(session)
+        if self._unsaved:
+            await self._save(session)
+
+    async def _save(self, session: Session) -> None:
+        run, step = self._run, self._result.step
+        path = os.path.join(run.folder, STEM)
+        state = {name: state_of(thing, name) for name, thing in run.state.items()}
+        notes = Notes(step, await session.random_places(), state)
+        sync = session.config.resolved().sync_checkpoints
+        await trio.to_thread.run_sync(self._write_notes, notes, f"{path}-{step}", sync)
+        self._result.checkpoint = await run.saver.save(session, path, global_step=step)
+        self._unsaved = self._in_a_row = 0
+        self._saved_at = trio.current_time()
+
+    def _write_notes(self, notes: Notes, prefix: str, sync: bool) -> None:
+        os.makedirs(self._run.folder, exist_ok=True)
+        notes.write(prefix, sync=sync, files=self._run.saver.files)
+
+
+def _cause(raised: Exception) -> Exception | None:
+    """The error that interrupts a run, of those that were raised; None if one of them is no such error."""
+    if not isinstance(raised, ExceptionGroup):
+        return raised
+    if raised.split(RECOVERABLE)[1] is not None:
+        return None
+    error: Exception = raised
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _initialise(session: Session, init: Init) -> None:
+    if callable(init):
+        await init(session)
+        return
+    for node in [init] if isinstance(init, str) else init:
+        await session.run((), targets=[node])
+
+
+__all__ = ["RECOVERABLE", "Init", "RecoveredRun", "Recovery", "Restart", "Run", "Step"]

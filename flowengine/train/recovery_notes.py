@@ -1,0 +1,116 @@
+"""What a training run notes beside each checkpoint: its step, where random nodes stand, and Python state.
+
+The file is JSON under the checkpoint's prefix, `PREFIX.run`, and complete before the checkpoint counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.checkpoint.files import FileLayer, replace_file, run_path
+from flowengine.core.errors import DataLossError, InvalidArgumentError
+
+#: What an array is written as: {_ARRAY: [type, shape, bytes in hexadecimal digits]}.
+_ARRAY: Final = "__array__"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The notes of one checkpoint.
+
+    step     how many steps had been made
+    random   as `Session.random_places` gives it
+    state    {name: what that object said of itself}
+    """
+
+    step: int
+    random: Mapping[str, str] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, prefix: str, *, sync: bool, files: FileLayer) -> None:
+        """Write the file; InvalidArgumentError for state that JSON and arrays cannot express."""
+        table = {
+            "step": self.step,
+            "random": dict(self.random),
+            "state": {name: to_plain(value, name) for name, value in self.state.items()},
+        }
+        replace_file(run_path(prefix), json.dumps(table).encode(), sync=sync, files=files)
+
+    @classmethod
+    def read(cls, prefix: str) -> Notes | None:
+        """The notes of a checkpoint, None if it has none; DataLossError for a damaged file."""
+        path = run_path(prefix)
+        try:
+            with open(path, "rb") as file:
+                table = json.loads(file.read())
+            return cls(int(table["step"]), dict(table["random"]), from_plain(table["state"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataLossError(f"{os.fspath(path)} cannot be read: {error}") from None
+
+
+def state_of(thing: Any, name: str) -> Any:
+    """What an object says of itself: a NumPy generator, or whatever has `state_dict` and `load_state_dict`.
+
+    Raises InvalidArgumentError for anything else.
+    """
+    if isinstance(thing, np.random.Generator):
+        return thing.bit_generator.state
+    if callable(getattr(thing, "state_dict", None)) and callable(getattr(thing, "load_state_dict", None)):
+        return thing.state_dict()
+    raise InvalidArgumentError(
+        f"the state '{name}' is a {type(thing).__name__}: it must be a numpy.random.Generator, or have the "
+        "methods state_dict() and load_state_dict(state)"
+    )
+
+
+def set_state(thing: Any, state: Any) -> None:
+    """Put an object back to what it said of itself."""
+    if isinstance(thing, np.random.Generator):
+        thing.bit_generator.state = state
+    else:
+        thing.load_state_dict(state)
+
+
+def to_plain(value: Any, name: str) -> Any:
+    """What JSON can carry; arrays and NumPy's numbers come back as they were."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise InvalidArgumentError(f"the state '{name}' holds an array of objects: it cannot be saved")
+        return {_ARRAY: [array.dtype.str, list(array.shape), array.tobytes().hex()]}
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [to_plain(each, name) for each in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: to_plain(each, name) for key, each in value.items()}
+    raise InvalidArgumentError(
+        f"the state '{name}' holds a {type(value).__name__}: it may hold numbers, text, truth values, None, "
+        "arrays, lists, and dicts with text for keys"
+    )
+
+
+def from_plain(value: Any) -> Any:
+    """The value that `to_plain` wrote; tuples come back as lists."""
+    if isinstance(value, list):
+        return [from_plain(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {_ARRAY}:
+        kind, shape, digits = value[_ARRAY]
+        array = np.frombuffer(bytes.fromhex(digits), np.dtype(kind)).reshape(shape).copy()
+        return array if shape else array[()]
+    return {key: from_plain(each) for key, each in value.items()}
+
+
+__all__ = ["Notes", "from_plain", "set_state", "state_of", "to_plain"]
