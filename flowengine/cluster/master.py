@@ -170,8 +170,15 @@ class Master:
             self.close_session(session)
 
     def task_lost(self, task: str) -> None:
-        """Ask a task for its devices again before anything more is placed there."""
+        """Ask a task for its devices again before anything more is placed there.
+
+        It has forgotten what this master registered with it, or will when it learns of the loss.
+        """
         self._lost.add(task)
+        for session in self._sessions.values():
+            for prepared in session.prepared.values():
+                if prepared.plan is not None and task in prepared.plan.tasks:
+                    prepared.plan.is_void = True
 
     def _drop(self, prepared: _Prepared) -> None:
         if prepared.plan is not None:
@@ -261,7 +268,7 @@ class Master:
                 )
 
     def _is_stale(self, plan: MasterPlan) -> bool:
-        return any(
+        return plan.is_void or any(
             task in self._lost or self._devices[task][0] != incarnation
             for task, incarnation in plan.tasks.items()
         )

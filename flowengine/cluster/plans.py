@@ -37,6 +37,8 @@ class MasterPlan:
     ) -> None:
         """`incarnations` is {task: incarnation} of the whole cluster."""
         self.handle = handle
+        #: Whether a task may have forgotten it: then it has to be made anew.
+        self.is_void = False
         self.fetches = len(context.fetches)
         self._context = context
         by_task: dict[str, list[Partition]] = {}
