@@ -5,6 +5,7 @@
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make nightly  the suite with many more random examples, and the long tests
+#   make faults   kill tasks and clients of training runs at 220 random moments; ARGS='--seed 1 --kills 10'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
 
@@ -33,7 +34,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint docs bench nightly clean
+.PHONY: help demo demo-cluster test lint docs bench nightly faults clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -74,6 +75,9 @@ bench: $(TEST)/ready
 
 nightly: $(TEST)/ready
 	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS)
+
+faults: $(TEST)/ready
+	$(TEST)/bin/python -m tests.faults.killing $(ARGS)
 
 clean:
 	rm -rf .venvs site .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

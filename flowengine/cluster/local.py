@@ -6,6 +6,7 @@ async with local_cluster({"ps": 1, "worker": 2}) as cluster:
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -28,6 +29,8 @@ from flowengine.cluster.spec import ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
 from flowengine.transport.identity import new_key
 
+logger: Final = logging.getLogger("flowengine.cluster")
+
 #: Where what runs beside a local cluster finds it.
 CLUSTER_VARIABLE: Final = "FLOWENGINE_CLUSTER"
 TARGET_VARIABLE: Final = "FLOWENGINE_TARGET"
@@ -36,6 +39,9 @@ TARGET_VARIABLE: Final = "FLOWENGINE_TARGET"
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.05
+#: Of what is started again.
+_PAUSE_SECONDS_MAX: Final = 5.0
+_SHORT_LIFE_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,25 @@ class LocalCluster:
         """End a task's process at once, as a crash would."""
         self.processes[task].kill()
         await self.processes[task].wait()
+
+    async def supervise(self) -> None:
+        """Start again whatever ends, until cancelled: what a real cluster's supervisor does."""
+        async with trio.open_nursery() as nursery:
+            for task in self.spec:
+                nursery.start_soon(self._keep_running, task)
+
+    async def _keep_running(self, task: str) -> None:
+        pause = _PAUSE_SECONDS
+        while True:
+            process, since = self.processes[task], trio.current_time()
+            code = await process.wait()
+            lived = trio.current_time() - since
+            # What does not live long is not started again and again at once.
+            pause = _PAUSE_SECONDS if lived > _SHORT_LIFE_SECONDS else min(2 * pause, _PAUSE_SECONDS_MAX)
+            await trio.sleep(pause)
+            if self.processes[task] is process:
+                logger.warning("%s ended with exit code %d after %.1f s: started again", task, code, lived)
+                await self.start(task)
 
     async def wait_ready(self) -> None:
         """Wait until every task answers. UnavailableError naming one that has ended, or takes too long."""

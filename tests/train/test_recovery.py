@@ -72,7 +72,9 @@ class Trainer:
         return await session.run("w:0")
 
     async def run(self, **options: Any) -> fe.train.RecoveredRun:
-        options = {"steps": STEPS, "save_steps": 4, "config": fe.Config(sync_checkpoints=False)} | options
+        options.setdefault("steps", STEPS)
+        options.setdefault("save_steps", 4)
+        options.setdefault("config", fe.Config(sync_checkpoints=False))
         return await fe.train.run_with_recovery(
             model(),
             self.step,

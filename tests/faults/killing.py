@@ -1,0 +1,173 @@
+"""Runs during which tasks, or the client, are killed at random moments: each must end as an undisturbed one.
+
+make faults                                            200 moments for tasks and 20 for the client
+python -m tests.faults.killing [--kills 200] [--client-kills 20] [--seed S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from flowengine.cluster.local import LocalCluster, local_cluster
+from tests.faults.training import digest, train
+
+STEPS = 40
+JOBS = {"ps": 1, "worker": 2}
+TASKS = ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"]
+ROOT = Path(__file__).resolve().parents[2]
+#: No run may take longer, whatever is killed.
+RUN_SECONDS = 60.0
+
+
+@dataclass
+class Report:
+    """What was done and found."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    restarts: int = 0
+    #: Kills that came when the run had ended already: the next one begins without the task.
+    late: int = 0
+    different: list[str] = field(default_factory=list)
+    slowest_seconds: float = 0.0
+
+    def __str__(self) -> str:
+        kills = ", ".join(f"{count} of {task}" for task, count in sorted(self.kills.items()))
+        return (
+            f"{sum(self.kills.values())} kills ({kills}) in {self.runs} runs: {self.restarts} recoveries, "
+            f"{self.late} kills after the end of a run, slowest run {self.slowest_seconds:.1f} s, "
+            f"{len(self.different)} runs that ended otherwise"
+        )
+
+
+class Faults:
+    """A running cluster whose tasks are started again when they end, and runs over it."""
+
+    def __init__(self, cluster: LocalCluster, folder: Path, seed: int) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.report = Report()
+        self.target = cluster.target("worker", 0)
+        self.expected = ""
+        self.usual_seconds = 0.0
+
+    async def undisturbed(self) -> None:
+        """The run that all others are compared with; it equals one within a single process, too."""
+        values, _ = await train("", str(self.folder / "alone"), STEPS)
+        self.expected = digest(values)
+        for number in range(2):
+            began = trio.current_time()
+            values, result = await train(self.target, str(self.folder / f"first{number}"), STEPS)
+            assert digest(values) == self.expected, "a run over the cluster differs from one in this process"
+            assert result.restarts == []
+            self.usual_seconds = trio.current_time() - began
+
+    async def run_and_kill_tasks(self, count: int) -> None:
+        """One run, during which so many tasks are killed."""
+        self.report.runs += 1
+        name = f"run{self.report.runs}"
+        kills = [(self.random.choice(TASKS), self.random.random() * self.usual_seconds) for _ in range(count)]
+        began = trio.current_time()
+        done = trio.Event()
+
+        async def kill() -> None:
+            for task, after in kills:
+                await trio.sleep(after)
+                self.report.late += done.is_set()
+                self.report.kills[task] += 1
+                self.cluster.processes[task].kill()
+
+        with trio.fail_after(RUN_SECONDS):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(kill)
+                values, result = await train(self.target, str(self.folder / name), STEPS)
+                done.set()
+        self.report.restarts += len(result.restarts)
+        self._judge(name, digest(values), f"kills {kills}", began)
+
+    async def run_and_kill_client(self) -> None:
+        """One run by a process of its own, which is killed at a random moment and started again."""
+        self.report.runs += 1
+        name = f"run{self.report.runs}"
+        command = [sys.executable, "-m", "tests.faults.training", "--target", self.target]
+        command += ["--directory", str(self.folder / name), "--steps", str(STEPS)]
+        began = trio.current_time()
+        after = self.random.randrange(STEPS)
+        output = ""
+        with trio.fail_after(RUN_SECONDS):
+            process = await trio.lowlevel.open_process(
+                command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=ROOT
+            )
+            stdout = process.stdout
+            assert stdout is not None
+            # A moment within one of its steps.
+            while output.count("\n") <= after and (text := await stdout.receive_some()):
+                output += text.decode()
+            await trio.sleep(self.random.random() * self.usual_seconds / STEPS)
+            process.kill()
+            self.report.kills["the client"] += 1
+            await process.wait()
+            again = await trio.run_process(command, capture_stdout=True, cwd=ROOT)
+        steps = again.stdout.decode().split()
+        self.report.restarts += 1
+        self._judge(name, steps[-1], f"client killed at step {after}", began)
+
+    def _judge(self, name: str, found: str, what: str, began: float) -> None:
+        self.report.slowest_seconds = max(self.report.slowest_seconds, trio.current_time() - began)
+        if found != self.expected:
+            self.report.different.append(f"{name} ended with {found}, not {self.expected}: {what}")
+        else:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+
+async def run(kills: int, client_kills: int, seed: int, *, progress: bool = False) -> Report:
+    """So many kills of tasks, one to three a run, and of the client, one a run."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        async with local_cluster(JOBS, options=["--log-level", "error"], cwd=folder) as cluster:
+            faults = Faults(cluster, Path(folder), seed)
+            report = faults.report
+            await faults.undisturbed()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(cluster.supervise)
+                while (left := kills - sum(report.kills.values())) > 0:
+                    await faults.run_and_kill_tasks(min(left, faults.random.choice([1, 1, 1, 2, 3])))
+                    if progress and report.runs % 10 == 0:
+                        print(report, flush=True)
+                await cluster.wait_ready()
+                for _ in range(client_kills):
+                    await faults.run_and_kill_client()
+                nursery.cancel_scope.cancel()
+            return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--client-kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=None)
+    arguments = parser.parse_args()
+    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    print(f"seed {seed}", flush=True)
+    os.environ.setdefault("FLOWENGINE_SILENCE_SECONDS", "10")
+    report = trio.run(lambda: run(arguments.kills, arguments.client_kills, seed, progress=True))
+    print(report)
+    for each in report.different:
+        print(each)
+    return int(bool(report.different))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""Tasks and clients that are killed at random moments change nothing of what a run ends with."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+from tests.faults.killing import run
+
+pytestmark = pytest.mark.slow
+
+
+async def test_whoever_is_killed_the_run_ends_as_undisturbed() -> None:
+    is_nightly = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
+    seed = secrets.randbits(32) if is_nightly else 1
+    report = await run(50 if is_nightly else 8, 10 if is_nightly else 2, seed)
+    print(f"seed {seed}: {report}")
+    assert report.different == []
+    assert report.restarts
