@@ -73,20 +73,24 @@ class FunctionTable:
             self._plans[key] = plans
         return plans
 
-    def bind(self, node: Node) -> Call:
-        """What makes the call that a node stands for."""
-        attrs = node.attrs
+    def bind(self, node: Node, kernels: KernelRegistry) -> Call:
+        """What makes the call that a node stands for, in a plan of these kernels."""
+        attrs, table = node.attrs, self
+        inside = kernels.inside(node)
+        if inside is not kernels:
+            # They keep account of what this very call runs: it shares no plans.
+            table = FunctionTable(self._library, inside, self._context)
         if node.op in self._library:
-            return _Invoke(self, FuncAttr(node.op, attrs))
+            return _Invoke(table, FuncAttr(node.op, attrs))
         if node.op in IF_OPS:
-            return _Branch(self, (attrs["else_branch"], attrs["then_branch"]), _truth)
+            return _Branch(table, (attrs["else_branch"], attrs["then_branch"]), _truth)
         if node.op in CASE_OPS:
-            return _Branch(self, attrs["branches"], _case_index)
+            return _Branch(table, attrs["branches"], _case_index)
         if node.op in WHILE_OPS:
-            return _Loop(self, attrs["cond"], attrs["body"])
+            return _Loop(table, attrs["cond"], attrs["body"])
         if node.op == "For":
-            return _Count(self, attrs["body"])
-        return _Invoke(self, attrs["f"])
+            return _Count(table, attrs["body"])
+        return _Invoke(table, attrs["f"])
 
 
 class _Body:

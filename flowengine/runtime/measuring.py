@@ -52,6 +52,10 @@ class StepCosts:
         found[1] += 1
         found[2] = sizes
 
+    def note_part(self, call: str, device: str, seconds: float) -> None:
+        """A kernel within a function call: the call costs what its kernels do."""
+        self._calls.setdefault((call, device), [0.0, 1, ()])[0] += seconds * 1e6
+
     def give_to(self, model: CostModel, within: Graph) -> None:
         """Record the nodes of a graph (not those that partitioning made) and begin again."""
         for (node, device), (microseconds, calls, sizes) in self._calls.items():
@@ -85,6 +89,9 @@ class _Measured(KernelRegistry):
             return kernel  # most of what it takes is waiting
         return replace(kernel, function=self._timed(kernel.function, node.name), inline=None)
 
+    def inside(self, call: Node) -> KernelRegistry:
+        return _MeasuredWithin(self._source, self._device, self._costs, call.name)
+
     def _timed(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         device, note = self._device, self._costs.note
 
@@ -94,6 +101,28 @@ class _Measured(KernelRegistry):
             taken = perf_counter() - started
             outputs = result if isinstance(result, tuple) else (result,)
             note(name, device, taken, tuple([float(getattr(value, "nbytes", 0)) for value in outputs]))
+            return result
+
+        return call
+
+
+class _MeasuredWithin(_Measured):
+    """Kernels of what one function call runs, calls within it included: timed for the call's account."""
+
+    def __init__(self, kernels: KernelRegistry, device: str, costs: StepCosts, call: str) -> None:
+        super().__init__(kernels, device, costs)
+        self._call = call
+
+    def inside(self, call: Node) -> KernelRegistry:
+        return self
+
+    def _timed(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        device, note, account = self._device, self._costs.note_part, self._call
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            started = perf_counter()
+            result = function(*args, **keywords)
+            note(account, device, perf_counter() - started)
             return result
 
         return call

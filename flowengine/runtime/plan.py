@@ -66,7 +66,7 @@ class Functions(Protocol):
 
     def calls(self, node: Node) -> bool: ...
 
-    def bind(self, node: Node) -> Any: ...
+    def bind(self, node: Node, kernels: KernelRegistry) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -294,7 +294,7 @@ class _Planner:
             item.is_pure = not item.mutates and self._is_pure(node.attrs["program"])
         elif self.functions is not None and self.functions.calls(node):
             item.kind = Kind.CALL
-            item.call = self.functions.bind(node)
+            item.call = self.functions.bind(node, self.registry)
         else:
             self._bind(item)
             if op in _SEND_OPS or op in _RECEIVE_OPS:

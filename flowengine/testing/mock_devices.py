@@ -48,7 +48,7 @@ class MockDevices(KernelRegistry):
     def __init__(self, kernels: KernelRegistry, cost: Cost, links: Links | None = None) -> None:
         super().__init__(parent=kernels)
         self.spent: dict[tuple[str, str], list[float]] = {}
-        self._source = kernels
+        self.source = kernels
         self._cost = cost
         self._links = links if links is not None else EvenLinks()
         self._queues: dict[str, _Queue] = {}
@@ -88,37 +88,34 @@ class MockDevices(KernelRegistry):
     # -- kernels ------------------------------------------------------------------------------------
 
     def candidates(self, op: str, device: str = "CPU") -> Sequence[Kernel]:
-        return self._source.candidates(op, device)
+        return self.source.candidates(op, device)
 
     def __iter__(self) -> Iterator[Kernel]:
-        return iter(self._source)
+        return iter(self.source)
 
     def find(self, node: Node, device: str = "CPU") -> Kernel:
-        kernel = self._source.find(node, device)
+        return self.slow(self.source.find(node, device), node, None)
+
+    def inside(self, call: Node) -> KernelRegistry:
+        return _Within(self, call)
+
+    def slow(self, kernel: Kernel, node: Node, call: Node | None) -> Kernel:
+        """A kernel that takes its time on its device, on account of the call that runs it, if one does."""
         if node.op in _TRANSFERS or kernel.is_async:
             return kernel
-        return replace(
-            kernel,
-            function=self._slow(kernel, node),
-            inline=None,
-            nowait=None,
-            is_async=True,
-            takes_context=True,
-        )
+        account = (node if call is None else call).name
 
-    def _slow(self, kernel: Kernel, node: Node) -> Callable[..., Any]:
         async def run(*values: Any, ctx: Any, **keywords: Any) -> Any:
             if kernel.takes_context:
                 keywords["ctx"] = ctx
-            await self._queue(ctx.device).run(
-                self._order.get(node.name, len(self._order)), self._cost(node, ctx.device) * 1e-6
-            )
-            found = self.spent.setdefault((node.name, ctx.device), [0.0, 0])
-            found[0] += self._cost(node, ctx.device)
-            found[1] += 1
+            cost = self._cost(node, ctx.device)
+            await self._queue(ctx.device).run(self._order.get(account, len(self._order)), cost * 1e-6)
+            found = self.spent.setdefault((account, ctx.device), [0.0, 0])
+            found[0] += cost
+            found[1] = 1 if call is not None else found[1] + 1
             return kernel.function(*values, **keywords)
 
-        return run
+        return replace(kernel, function=run, inline=None, nowait=None, is_async=True, takes_context=True)
 
     def _queue(self, device: str) -> _Queue:
         queue = self._queues.get(device)
@@ -146,6 +143,21 @@ class MockDevices(KernelRegistry):
         self.in_flight += 1
         assert self._nursery is not None
         self._nursery.start_soon(arrive)
+
+
+class _Within(KernelRegistry):
+    """The kernels of what a function call runs on mock devices."""
+
+    def __init__(self, devices: MockDevices, call: Node) -> None:
+        super().__init__(parent=devices)
+        self._devices = devices
+        self._call = call
+
+    def find(self, node: Node, device: str = "CPU") -> Kernel:
+        return self._devices.slow(self._devices.source.find(node, device), node, self._call)
+
+    def inside(self, call: Node) -> KernelRegistry:
+        return self
 
 
 class _Queue:

@@ -152,3 +152,17 @@ async def test_the_bodies_of_hot_calls_are_compiled(graph: fe.Graph, compiled: b
         hot = {key[0] for key, plans in bodies.items() if plans.compiled is not None}
     assert {key[0] for key in bodies} == {"IsPositive", "Countdown", "Factorial", "One", "Recurse"}
     assert hot == ({"Countdown"} if compiled else set()), "one kernel alone is not worth a region"
+
+
+async def test_a_call_costs_what_its_body_does(graph: fe.Graph) -> None:
+    """Measured over two devices: what bodies run counts for the calls, also of calls in bodies."""
+    async with fe.Session(graph, config=fe.Config(device_count={"CPU": 2})) as session:
+        for _ in range(12):
+            assert await session.run(["y:0", "loop:0"], {"n:0": np.int32(300)}) == [0, 0]
+        costs = session.costs.nodes
+    assert {"y", "loop"} <= set(costs)
+    assert costs.keys() <= set(graph.nodes), "a body's own names mean nothing in the graph"
+    for name in ("y", "loop"):
+        assert costs[name].iterations == 1
+        # Hundreds of kernels, of which even the clock's two looks take a tenth of a microsecond.
+        assert sum(sum(samples) for samples in costs[name].samples.values()) > 30
