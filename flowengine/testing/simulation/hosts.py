@@ -6,21 +6,16 @@ unwinds is heard of elsewhere. Each start is a new life, with memory and incarna
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from pathlib import Path
-from typing import Final
 
 import trio
 
-from flowengine.core.errors import OpError
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.log import EventLog
 from flowengine.testing.simulation.network import Network
 from flowengine.testing.simulation.streams import Place, SimulatedListener, SimulatedStream, current_place
-
-logger: Final = logging.getLogger("flowengine.testing")
 
 
 class Death(Enum):
@@ -71,10 +66,7 @@ class Host:
         return self._scope is not None
 
     async def run(self, body: Callable[[], Awaitable[object]]) -> None:
-        """Live: run `body` on this host until it ends or the host crashes.
-
-        An OpError that the body raises ends this life only. Anything else passes through.
-        """
+        """Live: run `body` on this host until it ends or the host crashes."""
         if self._scope is not None:
             raise RuntimeError(f"{self.name} runs already")
         self.lives += 1
@@ -84,11 +76,7 @@ class Host:
         token = current_place.set(self)
         try:
             with trio.CancelScope() as self._scope:
-                try:
-                    await body()
-                except OpError as error:
-                    logger.debug("%s ends", self.name, exc_info=error)
-                    self._log.add(self.name, f"ends with {type(error).__name__}: {error.message}")
+                await body()
         finally:
             current_place.reset(token)
             self._scope = None

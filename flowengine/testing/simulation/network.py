@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -99,7 +100,7 @@ class Network:
         #: Other costs of some directions.
         self.models: dict[Direction, LinkModel] = {}
         #: Directions in which nothing passes now.
-        self.blocked: set[Direction] = set()
+        self.blocked: Counter[Direction] = Counter()
         #: Whether every piece that arrives is logged.
         self.logs_pieces = True
         self.pieces = 0
@@ -110,6 +111,8 @@ class Network:
         self._outgoing: list[tuple[Wire, Piece]] = []
         self._due: list[tuple[float, tuple[str, str, int], int, Callable[[], object]]] = []
         self._wake = trio.lowlevel.ParkingLot()
+        self._brought = trio.lowlevel.ParkingLot()
+        self._awaited = -1
 
     # -- wires --------------------------------------------------------------------------------------
 
@@ -159,15 +162,22 @@ class Network:
         self.blocked.update(directions)
 
     def unblock(self, *directions: Direction) -> None:
-        """What was held back is sent again now."""
-        self.blocked.difference_update(directions)
-        opened = set(directions)
+        """Undo one `block`; where no other is left, what was held back is sent again now."""
+        self.blocked.subtract(directions)
+        self.blocked += Counter()  # leaves out what is at 0
+        opened = {direction for direction in directions if direction not in self.blocked}
         for wire in list(self._wires.values()):
             if wire.direction in opened and wire.held:
                 # What was under way when the direction was blocked came to stand behind what was sent since.
                 held, wire.held = sorted(wire.held, key=lambda piece: piece.number), []
                 self._outgoing += [(wire, piece) for piece in held]
         self._wake.unpark()
+
+    async def wait_pieces(self, count: int) -> None:
+        """Return when so many more pieces have been brought. For one task at a time."""
+        if count > 0:
+            self._awaited = self.pieces + count
+            await self._brought.park()
 
     # -- moving -------------------------------------------------------------------------------------
 
@@ -228,6 +238,8 @@ class Network:
 
     def _deliver(self, wire: Wire, piece: Piece) -> None:
         self.pieces += 1
+        if self.pieces == self._awaited:
+            self._brought.unpark_all()
         self.bytes += len(piece.data)
         if piece.data:
             if self.logs_pieces:

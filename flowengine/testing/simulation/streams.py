@@ -77,6 +77,11 @@ class SimulatedStream:
     def __repr__(self) -> str:
         return f"<SimulatedStream {self._outgoing.name}>"
 
+    @property
+    def peer(self) -> str:
+        """The host at the other end."""
+        return self._outgoing.direction[1]
+
     def meet(self, other: SimulatedStream) -> None:
         """The two ends of one connection."""
         self._other, other._other = other, self

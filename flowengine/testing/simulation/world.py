@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +79,8 @@ class World:
         self.hosts: dict[str, Host] = {}
         self._reach = reach if reach is not None else {}
         self._nursery = nursery
+        #: {host: the program that a client runs there}
+        self._clients: dict[str, Callable[[], Awaitable[object]]] = {}
         self._key = generator(seed, "key").randbytes(32)
         self._key_file = disk / "cluster.key"
         self._key_file.write_text(self._key.hex(), encoding="ascii")
@@ -140,11 +143,52 @@ class World:
                 if self.servers.get(task) is server:
                     del self.servers[task]
 
+    async def restart(self, task: str) -> None:
+        """Start what runs on a host again, unless it runs: a task's server, or a client's program."""
+        if self.host(task).is_running:
+            return
+        body = self._clients.get(task)
+        if body is None:
+            await self.start(next(name for name, host in self.tasks.items() if task in (name, host)))
+        else:
+            self._nursery.start_soon(self.host(task).run, body)
+
     async def crash(self, task: str, death: Death = Death.PROCESS) -> None:
         """Crash the host of a task, or a host."""
         await self.host(task).crash(death)
 
+    def reset(self, first: str, second: str) -> None:
+        """Break all connections between two hosts."""
+        for near, far in ((first, second), (second, first)):
+            for stream in tuple(self.hosts[near].streams):
+                if stream.peer == far:
+                    stream.fail("was reset")
+
     # -- clients ------------------------------------------------------------------------------------
+
+    async def run_client(self, name: str, body: Callable[[], Awaitable[object]]) -> None:
+        """Run a program on a host of its own until it ends, however often it is killed and started anew.
+
+        Raises what the program raises.
+        """
+        host = self.hosts.get(name) or self.add_host(name)
+        over = trio.Event()
+
+        errors: list[Exception] = []
+
+        async def live() -> None:
+            try:
+                await body()
+            except Exception as error:
+                errors.append(error)
+            over.set()
+
+        self._clients[name] = live
+        self._nursery.start_soon(host.run, live)
+        await over.wait()
+        del self._clients[name]
+        if errors:
+            raise errors[0]
 
     def target(self, task: str) -> str:
         """The target of a session whose master is this task; for code that runs on a host of the world."""
@@ -158,7 +202,7 @@ class World:
 def _open(target: str, graph: Graph, config: fe.Config) -> RemoteSession:
     found = Target.parse(target)
     address = f"{SCHEME}://{found.address.partition('://')[2]}"
-    return RemoteSession(Target(address, found.cluster, found.key_file), graph, fe.Config(place=config.place))
+    return RemoteSession(replace(found, address=address), graph, config)
 
 
 register_scheme(SCHEME, _open)
