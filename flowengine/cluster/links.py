@@ -92,16 +92,24 @@ class Links:
         Raises UnavailableError if nobody answers within the time for it or no address is known, AbortedError
         if the task is in another life.
         """
-        found = self.open_peer(task)
+        found = self._open_peer_in(task, incarnation)
         if found is None:
             async with self._dialling.setdefault(task, trio.Lock()):
-                found = self.open_peer(task) or await self._dial(task, incarnation)
+                found = self._open_peer_in(task, incarnation) or await self._dial(task, incarnation)
         if incarnation not in (0, found.identity.incarnation):
             raise AbortedError(
                 f"{task} has restarted: incarnation {incarnation} was meant, it is "
                 f"{found.identity.incarnation} now"
             )
         return found
+
+    def _open_peer_in(self, task: str, incarnation: int) -> Peer | None:
+        """The connection to a task in this life, if there is one that is open.
+
+        One to another life may be what is left of a machine that is gone: the task itself is asked.
+        """
+        peer = self.open_peer(task)
+        return peer if peer is not None and incarnation in (0, peer.identity.incarnation) else None
 
     async def meet(self, task: str, incarnation: int = 0) -> Peer:
         """As `peer`, for a task that wants to meet us just as much: who dials is settled by name."""

@@ -144,6 +144,9 @@ class Recovery:
                 if begun:
                     self._interrupt(error)
                     pause = _PAUSE_SECONDS
+                    if self._in_a_row > 1:
+                        # What it met again needs time to go away.
+                        await trio.sleep(min(_PAUSE_SECONDS * 2 ** (self._in_a_row - 2), _PAUSE_SECONDS_MAX))
                 else:
                     await self._wait(error, pause)
                     pause = min(2 * pause, _PAUSE_SECONDS_MAX)
