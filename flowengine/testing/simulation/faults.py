@@ -43,6 +43,8 @@ class Kind(Enum):
 
 #: Faults of two hosts; the others are of one.
 BETWEEN_TWO: Final = frozenset({Kind.RESET, Kind.PART, Kind.HALF_OPEN, Kind.SLOW})
+#: What ends the life of a host.
+DEADLY: Final = frozenset({Kind.KILL, Kind.LOSE})
 #: What one way takes at most where a link is slow.
 _SLOW_SECONDS: Final = 0.2
 
@@ -97,7 +99,7 @@ async def make_faults(world: World, faults: Sequence[Fault]) -> None:
 async def _make(world: World, fault: Fault) -> None:
     world.log.add(fault.host, f"fault: {fault.kind.value} {fault.other}".rstrip())
     network, host = world.network, fault.host
-    if fault.kind in (Kind.KILL, Kind.LOSE):
+    if fault.kind in DEADLY:
         if world.hosts[host].is_running:
             await world.crash(host, Death.PROCESS if fault.kind is Kind.KILL else Death.MACHINE)
             await trio.sleep(fault.seconds)
@@ -129,4 +131,4 @@ async def _slow(world: World, directions: Sequence[Direction], seconds: float) -
         network.models.pop(direction, None)
 
 
-__all__ = ["BETWEEN_TWO", "Fault", "Kind", "make_faults", "random_faults"]
+__all__ = ["BETWEEN_TWO", "DEADLY", "Fault", "Kind", "make_faults", "random_faults"]

@@ -157,6 +157,11 @@ class World:
         """Crash the host of a task, or a host."""
         await self.host(task).crash(death)
 
+    def end_faults(self) -> None:
+        """Let everything pass again, at its usual pace."""
+        self.network.models.clear()
+        self.network.unblock(*self.network.blocked.elements())
+
     def reset(self, first: str, second: str) -> None:
         """Break all connections between two hosts."""
         for near, far in ((first, second), (second, first)):

@@ -1,6 +1,6 @@
-"""A scenario: a model workload under the faults of one seed, and what must come of it.
+"""Synchronous training under faults, by `fe.train.run_with_recovery`: it must end as if there were none.
 
-outcome = play(seed=7)              # raises Divergence or Hang, with the command that plays it again
+outcome = play_synchronous(seed=7)      # raises Divergence or Hang
 print(outcome.log.text())
 """
 
@@ -17,8 +17,7 @@ import flowengine as fe
 from flowengine.checkpoint import open_checkpoint
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.faults import Fault, make_faults, random_faults
-from flowengine.testing.simulation.log import EventLog
-from flowengine.testing.simulation.network import LinkModel
+from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, Outcome
 from flowengine.testing.simulation.training import Training
 from flowengine.testing.simulation.world import World, simulate
 
@@ -28,18 +27,10 @@ CLIENT: Final = "client"
 MASTER: Final = "/job:worker/task:0"
 #: More than any scenario needs: what goes on for ever shows as a hang.
 _RESTARTS_MAX: Final = 1000
-#: Simulated seconds within which a scenario ends, whatever happens in it.
-_SECONDS_MAX: Final = 3600.0
-#: Links with pieces that stray, so that what is said on several connections comes in any order.
-LINKS: Final = LinkModel(stray_seconds=0.02, stray_share=0.02)
-
-
-class Divergence(AssertionError):
-    """Training under faults did not give what it gives without."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Synchronous:
     """What is trained, and for how long.
 
     training      the graph
@@ -59,23 +50,10 @@ class Scenario:
         return random_faults(generator(seed, "faults"), [*hosts, CLIENT], self.faults)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a scenario went.
-
-    seconds     simulated, from the first step to the last
-    restarts    how often training began again at a checkpoint
-    """
-
-    log: EventLog
-    seconds: float
-    restarts: int
-
-
 class _Trainer:
     """The program of the client: trains to the last step, from the latest checkpoint whenever it begins."""
 
-    def __init__(self, world: World, scenario: Scenario) -> None:
+    def __init__(self, world: World, scenario: Synchronous) -> None:
         self._world = world
         self._scenario = scenario
         self.values: list[Any] = []
@@ -92,7 +70,7 @@ class _Trainer:
             target=world.target(MASTER),
             config=world.config,
             max_restarts=_RESTARTS_MAX,
-            max_wait_seconds=_SECONDS_MAX,
+            max_wait_seconds=SECONDS_MAX,
             on_restart=self._restarted,
         )
         assert result.checkpoint is not None, "a run ended without a checkpoint"
@@ -111,15 +89,15 @@ class _Trainer:
         self._world.log.add(CLIENT, f"goes on from step {restart.resumed}, at {restart.step} it met {what}")
 
 
-def play(
-    seed: object, scenario: Scenario | None = None, faults: Sequence[Fault] | None = None, **options: Any
+def play_synchronous(
+    seed: object, scenario: Synchronous | None = None, faults: Sequence[Fault] | None = None, **options: Any
 ) -> Outcome:
     """Train under faults, by default the seed's own.
 
     Raises Divergence where the parameters are not, bit by bit, those of a run without faults, and Hang where
     training does not end.
     """
-    scenario = scenario if scenario is not None else Scenario()
+    scenario = scenario if scenario is not None else Synchronous()
     chosen = scenario.random_faults(seed) if faults is None else list(faults)
     trainers: list[_Trainer] = []
     seconds: list[float] = []
@@ -136,7 +114,7 @@ def play(
         world.log.add(CLIENT, f"has {[value.tolist() for value in trainers[0].values]}")
 
     options.setdefault("model", LINKS)
-    options.setdefault("seconds_max", _SECONDS_MAX)
+    options.setdefault("seconds_max", SECONDS_MAX)
     world = simulate(main, seed=seed, jobs=scenario.training.jobs, **options)
     expected = scenario.training.reference(scenario.steps)
     for number, (value, right) in enumerate(zip(trainers[0].values, expected, strict=True)):
@@ -145,4 +123,4 @@ def play(
     return Outcome(world.log, seconds[0], trainers[0].restarts)
 
 
-__all__ = ["CLIENT", "LINKS", "Divergence", "Outcome", "Scenario", "play"]
+__all__ = ["CLIENT", "MASTER", "Synchronous", "play_synchronous"]

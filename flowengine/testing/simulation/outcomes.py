@@ -1,0 +1,34 @@
+"""How a scenario went, and what all scenarios share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from flowengine.testing.simulation.log import EventLog
+from flowengine.testing.simulation.network import LinkModel
+
+#: Simulated seconds within which a scenario ends, whatever happens in it.
+SECONDS_MAX: Final = 3600.0
+#: Links with pieces that stray, so that what is said on several connections comes in any order.
+LINKS: Final = LinkModel(stray_seconds=0.02, stray_share=0.02)
+
+
+class Divergence(AssertionError):
+    """Training under faults did not give what it gives without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a scenario went.
+
+    seconds     simulated, from the first step to the last
+    restarts    how often training began again at a checkpoint
+    """
+
+    log: EventLog
+    seconds: float
+    restarts: int = 0
+
+
+__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "Outcome"]
