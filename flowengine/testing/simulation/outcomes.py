@@ -14,8 +14,18 @@ SECONDS_MAX: Final = 3600.0
 LINKS: Final = LinkModel(stray_seconds=0.02, stray_share=0.02)
 
 
-class Divergence(AssertionError):
+class Failure(AssertionError):
+    """What a simulation found to be wrong, with the log of what led to it."""
+
+    log: EventLog | None = None
+
+
+class Divergence(Failure):
     """Training under faults did not give what it gives without."""
+
+
+class Hang(Failure):
+    """A simulation did not end within its simulated time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +41,4 @@ class Outcome:
     restarts: int = 0
 
 
-__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "Outcome"]
+__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "Failure", "Hang", "Outcome"]

@@ -83,6 +83,13 @@ class _Trainer:
             raise Divergence(f"step {number + 1} says that it is step {found}")
         self._world.log.add(CLIENT, f"step {found}")
 
+    def check(self) -> None:
+        """Raises Divergence unless the last checkpoint holds what it must."""
+        expected = self._scenario.training.reference(self._scenario.steps)
+        for number, (value, right) in enumerate(zip(self.values, expected, strict=True)):
+            if not np.array_equal(value, right):
+                raise Divergence(f"w{number} is {value.tolist()}, without faults it is {right.tolist()}")
+
     def _restarted(self, restart: fe.train.Restart) -> None:
         self.restarts += 1
         what = f"{type(restart.error).__name__}: {restart.error}"
@@ -112,14 +119,11 @@ def play_synchronous(
             nursery.cancel_scope.cancel()
         seconds.append(trio.current_time() - begun)
         world.log.add(CLIENT, f"has {[value.tolist() for value in trainers[0].values]}")
+        trainers[0].check()
 
     options.setdefault("model", LINKS)
     options.setdefault("seconds_max", SECONDS_MAX)
     world = simulate(main, seed=seed, jobs=scenario.training.jobs, **options)
-    expected = scenario.training.reference(scenario.steps)
-    for number, (value, right) in enumerate(zip(trainers[0].values, expected, strict=True)):
-        if not np.array_equal(value, right):
-            raise Divergence(f"w{number} is {value.tolist()}, without faults it is {right.tolist()}")
     return Outcome(world.log, seconds[0], trainers[0].restarts)
 
 

@@ -32,6 +32,7 @@ from flowengine.testing.simulation.chance import generator, seeded
 from flowengine.testing.simulation.hosts import Death, Host
 from flowengine.testing.simulation.log import EventLog
 from flowengine.testing.simulation.network import LinkModel, Network
+from flowengine.testing.simulation.outcomes import Failure, Hang
 from flowengine.testing.simulation.streams import SCHEME
 from flowengine.transport.limits import Limits
 
@@ -41,10 +42,6 @@ _CLUSTER: Final = "simulated"
 
 #: What the engine runs with: everything inline, for a clock that jumps must not jump while threads work.
 CONFIG: Final = fe.Config(worker_threads=False, sync_checkpoints=False, measure_costs=False)
-
-
-class Hang(AssertionError):
-    """A simulation did not end within its simulated time."""
 
 
 class World:
@@ -213,6 +210,13 @@ def _open(target: str, graph: Graph, config: fe.Config) -> RemoteSession:
 register_scheme(SCHEME, _open)
 
 
+def _single(error: Exception) -> Exception:
+    """What a group of one holds, however deep."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
 def simulate(
     main: Callable[[World], Awaitable[object]],
     *,
@@ -245,8 +249,7 @@ def simulate(
                     try:
                         await main(world)
                     except Exception as error:
-                        # By itself, and not as the only one of several groups.
-                        failures.append(error)
+                        failures.append(_single(error))
                 if scope.cancelled_caught:
                     failures.append(Hang(f"seed {seed}: no end within {seconds_max:g} simulated seconds"))
                 world.log.add("-", "the end")
@@ -258,8 +261,11 @@ def simulate(
             clock=trio.testing.MockClock(autojump_threshold=0),
         )
     if failures:
-        raise failures[0]
+        error = failures[0]
+        if isinstance(error, Failure):
+            error.log = worlds[0].log
+        raise error
     return worlds[0]
 
 
-__all__ = ["CONFIG", "Hang", "World", "simulate"]
+__all__ = ["CONFIG", "World", "simulate"]
