@@ -264,11 +264,13 @@ class Connection(Wire):
         self._ledger.credit_out.charge(ENTRY_BYTES)
         self.counters.tensors_announced += 1
 
-    def pull(self, key: RendezvousKey) -> None:
-        """Ask for a tensor. Asking again while it is owed says nothing."""
-        if self._ledger.may_pull(key, self.address):
-            self._send(m.PULL, (m.key_to_wire(key),))
-            self._ledger.pull_sent(key)
+    def pull(self, key: RendezvousKey) -> bool:
+        """Ask for a tensor; whether it was asked for. Asking again while it is owed says nothing."""
+        if not self._ledger.may_pull(key, self.address):
+            return False
+        self._send(m.PULL, (m.key_to_wire(key),))
+        self._ledger.pull_sent(key)
+        return True
 
     def give_back(self, cost: int) -> None:
         """What cost this much has been taken or dropped here."""

@@ -159,6 +159,19 @@ class Exchange:
             peer.connection.end_step(number, reason)
             peer.flush()
 
+    def traffic(self, number: int) -> tuple[int, int] | None:
+        """(messages sent, received) of a step that has begun; None while some can be sent without its doing.
+
+        See `Step.sent`.
+        """
+        step = self._steps.get(number)
+        if step is None or not step.is_begun:
+            return None
+        # Where announcements found no credit, more of it, or a pull by somebody who knew of none, sends.
+        if any(peer in self._overflowing_here for peer, _, _ in step.held.values()):
+            return None
+        return step.sent, step.received
+
     def peer(self, task: str) -> Peer | None:
         """The peer that is this task, if it is connected."""
         return self._peers.get(task)
@@ -189,14 +202,17 @@ class Exchange:
         payload = Payload(() if is_dead else (value,))
         if connection.is_pulled(key):
             connection.answer_pull(key, payload, is_dead)
+            step.sent += 1
         elif connection.may_push(payload):
             connection.push(key, payload, is_dead)
+            step.sent += 1
         else:
             if key in step.held:
                 raise sent_twice(key)
             step.held[key] = (peer, payload, is_dead)
             if connection.may_announce():
                 connection.announce(key, payload.size)
+                step.sent += 1
             elif peer not in self._overflowing_here:
                 self._overflowing_here.add(peer)
                 connection.overflow()
@@ -256,7 +272,7 @@ class Exchange:
                 return None
         if peer is not None and peer.is_open:
             try:
-                peer.connection.pull(key)
+                step.sent += peer.connection.pull(key)
             except OpError as error:
                 return error
             peer.flush()
@@ -317,6 +333,7 @@ class Exchange:
             release()
             return
         step = self._step(key.step)
+        step.received += 1
         announced = step.announced.pop(key, None)
         if announced is not None:
             connection.give_back(announced[1])
@@ -331,6 +348,7 @@ class Exchange:
             peer.connection.give_back(event.cost)
             return
         step = self._step(key.step)
+        step.received += 1
         if step.table.error is not None:
             peer.connection.give_back(event.cost)
         elif step.table.holds(key):
@@ -338,7 +356,7 @@ class Exchange:
             self.abort(step, sent_twice(key))
         elif step.table.is_awaited(key):
             peer.connection.give_back(event.cost)
-            peer.connection.pull(key)
+            step.sent += peer.connection.pull(key)
         else:
             step.announced[key] = (peer, event.cost)
 
@@ -347,11 +365,13 @@ class Exchange:
             ended = CancelledError(f"step {key.step} has ended at {self.task}")
             peer.connection.end_step(key.step, ended, tell=True)
             return
-        step = self._steps.get(key.step)
-        held = step.held.pop(key, None) if step is not None else None
+        step = self._step(key.step)
+        step.received += 1
+        held = step.held.pop(key, None)
         # If it is not here yet, the connection remembers the pull until it is, or until the step ends.
         if held is not None:
             peer.connection.answer_pull(key, held[1], held[2])
+            step.sent += 1
 
     def _step_failed(self, number: int, error: OpError) -> None:
         if number in self._ended:
@@ -376,6 +396,7 @@ class Exchange:
                     return
                 del step.held[key]
                 peer.connection.push(key, payload, is_dead)
+                step.sent += 1
 
     def _overflowed(self, peer: Peer) -> None:
         self._overflowing_there.add(peer)
@@ -383,7 +404,7 @@ class Exchange:
         for step in self._steps.values():
             for key in step.table.waiting_keys():
                 if self._task(key.source_device) == task and peer.is_open:
-                    peer.connection.pull(key)
+                    step.sent += peer.connection.pull(key)
 
     def _is_meant_for_us(self, peer: Peer, key: RendezvousKey) -> bool:
         """Whether the key is of a living step, from this peer in this life, to this task."""

@@ -61,11 +61,25 @@ class EndedSteps:
 class Step:
     """One step at this task, from the first that is heard of it."""
 
-    __slots__ = ("announced", "held", "incarnations", "is_begun", "lost", "number", "table")
+    __slots__ = (
+        "announced",
+        "held",
+        "incarnations",
+        "is_begun",
+        "lost",
+        "number",
+        "received",
+        "sent",
+        "table",
+    )
 
     def __init__(self, number: int, on_wait: Callable[[Step, RendezvousKey], Exception | None]) -> None:
         self.number = number
         self.is_begun = False
+        #: Messages of the step to and from other tasks: pushes, announcements and pulls. When nobody does
+        #: anything any more, and as many were received as sent, nothing is on its way.
+        self.sent = 0
+        self.received = 0
         self.table = LocalRendezvous(lambda key: on_wait(self, key))
         #: {task: incarnation} of those who take part, where the master has said so.
         self.incarnations: Mapping[str, int] | None = None

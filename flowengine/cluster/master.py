@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.health import lost_task
+from flowengine.cluster.health import LOOK_SECONDS, Patience, first_in_vain, lost_task
 from flowengine.cluster.ids import Endings, StepNumbers
 from flowengine.cluster.links import Links
 from flowengine.cluster.plans import MasterPlan, TaskPart
@@ -133,6 +133,8 @@ class Master:
         #: Why the tasks that did not answer when they were last asked for their devices did not.
         self._absent: dict[str, OpError] = {}
         self._to_tell = trio.Event()
+        #: Steps that run on tasks that wait for each other.
+        self._joint: set[_Step] = set()
         #: Messages sent to tasks, by method: what a step costs.
         self.messages: dict[str, int] = {}
 
@@ -370,6 +372,14 @@ class Master:
             raise lost_task(part.task, devices, self.identity.task, error) from None
         return m.Done.from_wire(reply.result), list(reply.tensors)
 
+    def joint_began(self, step: _Step) -> None:
+        """Look at a step now and then whether anything will come of it."""
+        self._joint.add(step)
+
+    def joint_ended(self, step: _Step) -> None:
+        """It is over."""
+        self._joint.discard(step)
+
     def begin_step(self) -> int:
         """Another number for every step."""
         return self._steps.new()
@@ -383,6 +393,52 @@ class Master:
                 self._endings.setdefault(part.task, Endings()).add(number)
         if len(plan.parts) > 1 or plan.parts[0].task != self.identity.task:
             self._to_tell.set()
+
+    async def watch(self) -> None:
+        """Find steps of which nothing will come any more. Runs until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                await trio.sleep(LOOK_SECONDS)
+                now = trio.current_time()
+                for step in self._joint:
+                    if step.patience.is_due(now):
+                        step.patience.is_looked_at = True
+                        nursery.start_soon(self._look_at, step)
+
+    async def _look_at(self, step: _Step) -> None:
+        parts = step.plan.parts
+
+        async def ask(index: int) -> m.Standing | None:
+            if step not in self._joint:
+                return None
+            answer = await self._ask(parts[index], m.PROBE_STEP, m.ProbeStep(step.number))
+            return None if answer is None else m.Standing.from_wire(answer)
+
+        try:
+            while step in self._joint:
+                first = await first_in_vain(len(parts), ask)
+                if first is not None:
+                    message = m.GiveUp(step.number, first)
+                    await together(partial(self._ask, part, m.GIVE_UP, message) for part in parts)
+                    step.patience.something_happened()
+                elif not await step.patience.wait():
+                    break
+        except OpError as error:
+            # Whoever is gone is found by the part of the step that waits for it.
+            logger.debug("step %d was not looked at: %s", step.number, error.message)
+            await step.patience.wait()
+        finally:
+            step.patience.is_looked_at = False
+
+    async def _ask(self, part: TaskPart, method: str, message: m.ProbeStep | m.GiveUp) -> Any:
+        if part.task == self.identity.task:
+            if isinstance(message, m.GiveUp):
+                return self._worker.give_up(message.step, message.first)
+            standing = self._worker.probe(message.step)
+            return None if standing is None else standing.to_wire()
+        self._count(method)
+        peer = await self._links.peer(part.task, part.incarnation)
+        return (await peer.call(method, message.to_wire())).result
 
     async def tell(self) -> None:
         """Tell tasks what is over, where no other message does. Runs until cancelled."""
@@ -488,10 +544,11 @@ class _Step:
         self, master: Master, plan: MasterPlan, feeds: Sequence[Value], wants_metadata: bool
     ) -> None:
         self._master = master
-        self._plan = plan
+        self.plan = plan
         self._feeds = feeds
         self._wants_metadata = wants_metadata
-        self._number = master.begin_step()
+        self.number = master.begin_step()
+        self.patience = Patience()
         self._values: list[Any] = [None] * plan.fetches
         self._error: OpError | None = None
         self._derived: OpError | None = None
@@ -499,7 +556,9 @@ class _Step:
 
     async def run(self) -> None:
         """Run every task's part. Raises the first error that is nobody else's."""
-        parts = self._plan.parts
+        parts = self.plan.parts
+        if self.plan.is_joint:
+            self._master.joint_began(self)
         try:
             if len(parts) == 1:
                 await self._run_part(parts[0], None)
@@ -508,7 +567,8 @@ class _Step:
                     for part in parts:
                         nursery.start_soon(self._run_part, part, nursery.cancel_scope)
         finally:
-            self._master.end_step(self._plan, self._number)
+            self._master.joint_ended(self)
+            self._master.end_step(self.plan, self.number)
         error = self._error if self._error is not None else self._derived
         if error is not None:
             raise error
@@ -517,7 +577,7 @@ class _Step:
         error: OpError
         try:
             done, tensors = await self._master.run_part(
-                self._plan, part, self._number, self._feeds, self._wants_metadata
+                self.plan, part, self.number, self._feeds, self._wants_metadata
             )
         except OpError as raised:
             error, is_derived = raised, False

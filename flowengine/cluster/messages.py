@@ -5,7 +5,7 @@ record that comes from outside is checked field by field: what passes has the ri
 
     client -> master    CreateSession ExtendSession Prepare Run CloseSession Reset ListDevices Status
                         RandomPlaces SetRandomPlaces
-    master -> worker    RegisterGraph RunGraph EndSteps DeregisterGraphs ListDevices Reset
+    master -> worker    RegisterGraph RunGraph ProbeStep GiveUp EndSteps DeregisterGraphs ListDevices Reset
                         RandomPlaces SetRandomPlaces
 """
 
@@ -34,6 +34,8 @@ STATUS: Final = "status"
 DRAIN: Final = "drain"
 REGISTER_GRAPH: Final = "register_graph"
 RUN_GRAPH: Final = "run_graph"
+PROBE_STEP: Final = "probe_step"
+GIVE_UP: Final = "give_up"
 END_STEPS: Final = "end_steps"
 DEREGISTER_GRAPHS: Final = "deregister_graphs"
 
@@ -217,6 +219,35 @@ class RunGraph(Message):
     step: int
     ended: list[int]
     wants_metadata: bool
+
+
+@dataclass(frozen=True)
+class ProbeStep(Message):
+    """Say how a task's part of a step stands. Answer: a `Standing`, or None while it does something."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Standing(Message):
+    """A part of a step that waits for other tasks and does nothing else, or is over.
+
+    sent, received    messages of the step to and from other tasks
+    first             where the Recvs stand that are to be given up first, as (minus their depth in frames,
+                      numbers of the iterations ...); [] where none waits
+    """
+
+    sent: int
+    received: int
+    first: list[int]
+
+
+@dataclass(frozen=True)
+class GiveUp(Message):
+    """What the Recvs at this place of a step wait for will not come. Answer: nothing."""
+
+    step: int
+    first: list[int]
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,15 @@ class MasterPlan:
             by_task.setdefault(task_of_device(partition.device), []).append(partition)
         self.parts = [TaskPart(task, incarnations[task], partitions) for task, partitions in by_task.items()]
         self.tasks = {part.task: part.incarnation for part in self.parts}
+        #: Whether tasks wait for each other's tensors.
+        self.is_joint = False
         self._partners: dict[str, set[str]] = {task: set() for task in by_task}
         for transfer in cut.transfers:
             source, target = task_of_device(transfer.source), task_of_device(transfer.target)
             if source != target:
                 self._partners[source].add(target)
                 self._partners[target].add(source)
+                self.is_joint = True
 
     def registration(self, part: TaskPart, addresses: Mapping[str, str]) -> tuple[RegisterGraph, list[Any]]:
         """The message for one task, and the graphs beside it."""

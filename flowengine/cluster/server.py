@@ -157,6 +157,7 @@ class Server:
         )
         self._started_at = trio.current_time()
         self._nursery.start_soon(self._master.tell)
+        self._nursery.start_soon(self._master.watch)
         self._nursery.start_soon(self._serve, listener, service)
         logger.info("%s of cluster '%s' serves at %s", self.name, self.cluster.name, self._address)
         return self
@@ -244,6 +245,8 @@ class Server:
             m.DRAIN: self._drain,
             m.REGISTER_GRAPH: _for_tasks(self._register_graph),
             m.RUN_GRAPH: _for_tasks(self._run_graph),
+            m.PROBE_STEP: self._probe_step,
+            m.GIVE_UP: self._give_up,
             m.END_STEPS: self._end_steps,
             m.DEREGISTER_GRAPHS: self._deregister_graphs,
         }
@@ -341,6 +344,16 @@ class Server:
         message = m.RunGraph.from_wire(request.arguments)
         done, values = await self.worker.run(_registrar(request), message, request.tensors)
         return Reply(done.to_wire(), values)
+
+    def _probe_step(self, request: Request) -> dict[str, Any] | None:
+        _check_task(request)
+        standing = self.worker.probe(m.ProbeStep.from_wire(request.arguments).step)
+        return None if standing is None else standing.to_wire()
+
+    def _give_up(self, request: Request) -> None:
+        _check_task(request)
+        message = m.GiveUp.from_wire(request.arguments)
+        self.worker.give_up(message.step, message.first)
 
     def _end_steps(self, request: Request) -> None:
         _check_task(request)

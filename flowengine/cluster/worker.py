@@ -15,7 +15,7 @@ import trio
 
 from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
-from flowengine.cluster.messages import Done, RegisterGraph, RunGraph, error_to_table
+from flowengine.cluster.messages import Done, RegisterGraph, RunGraph, Standing, error_to_table
 from flowengine.cluster.together import together
 from flowengine.core.arrays import Value
 from flowengine.core.config import RunMetadata, Settings
@@ -33,6 +33,7 @@ from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.partition import Partition, Partitioned
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.exchange import Group, JointGroup
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
 from flowengine.runtime.step import StepRunner
@@ -114,6 +115,8 @@ class Worker:
         self._runner = StepRunner(resources, settings, devices.default)
         self._partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=settings.compiles_plans)
         self._registered: dict[tuple[Master, int], _Registered] = {}
+        #: {step: its partitions here}, of running steps that other tasks take part in.
+        self._joint: dict[int, Group] = {}
         #: Tasks whose connection was lost: they are met again by the next step that needs them.
         self._unmet: set[str] = set()
         self.steps_run = 0
@@ -216,9 +219,11 @@ class Worker:
         witness = _Witness(self.exchange.begin_step(message.step, registered.message.tasks))
         metadata = RunMetadata() if message.wants_metadata else None
         self.steps_running += 1
+        # A part that exchanges nothing with others can tell by itself when it waits in vain.
+        group = self._joint[message.step] = JointGroup() if registered.message.partners else Group()
         try:
             results, hot = await self._partitions.run(
-                registered.plan, values, None, metadata, JointStep(message.step, witness)
+                registered.plan, values, None, metadata, JointStep(message.step, witness, group)
             )
         except OpError as error:
             self.steps_failed += 1
@@ -231,6 +236,7 @@ class Worker:
             self.exchange.end_step(message.step)
             raise
         finally:
+            del self._joint[message.step]
             self.steps_running -= 1
             if not self.steps_running:
                 self._idle.unpark_all()
@@ -238,6 +244,20 @@ class Worker:
         for plan in hot:
             self._runner.compile(plan)
         return Done(metadata=_table(metadata)), [results[index] for index in registered.fetches]
+
+    def probe(self, step: int) -> Standing | None:
+        """How the part of a step here stands; None while it does anything, or has not begun."""
+        traffic, group = self.exchange.traffic(step), self._joint.get(step)
+        if traffic is None or (group is not None and not group.is_asleep):
+            return None
+        first = group.first() if group is not None else None
+        return Standing(*traffic, [] if first is None else [first[0], *first[1]])
+
+    def give_up(self, step: int, first: Sequence[int]) -> None:
+        """Give up Recvs of a step of which nothing is under way anywhere."""
+        group = self._joint.get(step)
+        if group is not None and first and group.is_asleep:
+            group.give_up((first[0], tuple(first[1:])))
 
     async def wait_idle(self) -> None:
         """Wait until no step runs here."""

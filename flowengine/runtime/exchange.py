@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What a Recv is known by: its place in construction order, and the serial of its iteration.
 Key: TypeAlias = tuple[int, int]
+#: Where a Recv stands, the innermost and oldest first: (minus its depth, numbers of the iterations).
+Place: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class Exchange:
@@ -97,11 +99,13 @@ class Group:
 
     def __init__(self) -> None:
         self._members: set[Exchange] = set()
+        self._has_begun = False
         self._asleep: set[Exchange] = set()
         self._over = False
 
     def join(self, exchange: Exchange) -> None:
         self._members.add(exchange)
+        self._has_begun = True
 
     def leave(self, exchange: Exchange, *, failed: bool) -> None:
         """One partition is over; if the others all sleep they are looked at again.
@@ -129,22 +133,51 @@ class Group:
 
     def _give_up(self) -> None:
         """Nobody can send any more: give up the Recvs of the deepest frames, there the oldest."""
-        places = [
-            ((-len(tag), tuple(number for _, number in tag)), member, key)
-            for member in self._members
-            for key, (_, iteration) in member.waiting.items()
-            for tag in (iteration.tag(),)
-        ]
-        if not places:
-            return
-        first = min(place for place, _, _ in places)
+        first = self.first()
+        if first is not None:
+            self.give_up(first)
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether all partitions have begun, and none has anything to do but to wait."""
+        return self._has_begun and self._asleep >= self._members
+
+    def first(self) -> Place | None:
+        """Where the Recvs stand that are to be given up first; None if there is none."""
+        return min((place for place, _, _ in self._places()), default=None)
+
+    def give_up(self, first: Place) -> None:
+        """What is waited for at this place will not come."""
         chosen: dict[Exchange, list[Key]] = {}
-        for place, member, key in places:
+        for place, member, key in self._places():
             if place == first:
                 chosen.setdefault(member, []).append(key)
         for member, keys in chosen.items():
             self._asleep.discard(member)
             member.give_up(keys)
 
+    def _places(self) -> list[tuple[Place, Exchange, Key]]:
+        return [
+            ((-len(tag), tuple(number for _, number in tag)), member, key)
+            for member in self._members
+            for key, (_, iteration) in member.waiting.items()
+            for tag in (iteration.tag(),)
+        ]
 
-__all__ = ["Exchange", "Group"]
+
+class JointGroup(Group):
+    """The partitions of this process in a step that others take part in: nobody here knows when all sleep.
+
+    Whoever began the step asks, and says when something is to be given up.
+    """
+
+    def leave(self, exchange: Exchange, *, failed: bool) -> None:
+        self._members.discard(exchange)
+        self._asleep.discard(exchange)
+
+    def sleeps(self, exchange: Exchange) -> bool:
+        self._asleep.add(exchange)
+        return False
+
+
+__all__ = ["Exchange", "Group", "JointGroup", "Place"]

@@ -42,12 +42,13 @@ MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
 class JointStep(NamedTuple):
     """A step that other processes run parts of: its number there too, and the rendezvous that reaches them.
 
-    Nobody here can tell when all partitions sleep, and the end of what runs here is not the end of the step:
-    whoever began it says so to the rendezvous.
+    The end of what runs here is not the end of the step: whoever began it says so to the rendezvous.
+    group    knows the partitions that run here
     """
 
     number: int
     rendezvous: Rendezvous
+    group: Group
 
 
 class Part:
@@ -240,7 +241,7 @@ class _Step:
         self._containers: list[StepContainer] = []
         step_id = runner.new_step_id() if joint is None else joint.number
         shared = self._new_container()
-        group = Group() if joint is None else None
+        group = Group() if joint is None else joint.group
         self.executors: list[Executor] = []
         self._feeds: list[list[Any]] = []
         self._plans: list[Plan] = []
