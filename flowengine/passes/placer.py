@@ -16,7 +16,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.traverse import sources, topological_order
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.costs import CostModel
@@ -50,6 +50,8 @@ _RARE: Final = frozenset(
         "MergeSummary",
     }
 )
+#: Their state is one step's, and may be elsewhere in the next: stacks, TensorArrays, temporary variables.
+_OF_ONE_STEP: Final = ("Stack", "TensorArray", "TemporaryVariable", "DestroyTemporaryVariable")
 
 
 class Placer:
@@ -148,9 +150,7 @@ class Placer:
         if whole.version == self._version:
             return
         self._demands, self._wishes = self._asked(whole)
-        if len(self.offers) > 1 and any(
-            node.is_stateful and node.op_def is not None and node.name not in self.homes for node in whole
-        ):
+        if len(self.offers) > 1 and any(_keeps_state(node) and node.name not in self.homes for node in whole):
             try:
                 placement = place(
                     whole,
@@ -195,8 +195,13 @@ class Placer:
 
     def _settle(self, graph: Graph, placement: Placement) -> None:
         for node in graph:
-            if node.is_stateful and node.op_def is not None and node.name not in placement.unplaced:
+            if _keeps_state(node) and node.name not in placement.unplaced:
                 self.homes.setdefault(node.name, placement.device_of[node.name])
+
+
+def _keeps_state(node: Node) -> bool:
+    """Whether what a node keeps is there in the next step."""
+    return node.is_stateful and node.op_def is not None and not node.op.startswith(_OF_ONE_STEP)
 
 
 def runs_rarely(graph: Graph) -> frozenset[str]:

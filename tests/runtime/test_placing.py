@@ -142,6 +142,21 @@ async def test_state_stays_where_it_is() -> None:
     assert kernels.ran["AssignAdd_1"] == kernels.ran["w"]
 
 
+async def test_what_one_step_keeps_has_no_home() -> None:
+    """A stack or TensorArray begins anew in each step: where it was in the last one binds nothing."""
+    g = counting()
+    with g.control_dependencies(["step"]):
+        stack = g.ops.StackV2(-1, elem_type="float32")
+        pushed = g.ops.StackPushV2(stack, g.constant(2.0))
+        with g.control_dependencies([pushed]):
+            g.ops.StackPopV2(stack, elem_type="float32", name="popped")
+    async with fe.Session(g, config=fe.Config(device_count={"CPU": 3})) as session:
+        await session.run([], targets=["init"])
+        assert await session.run("popped:0") == 2.0
+        assert isinstance(session._placer, SessionPlacer)
+        assert session._placer.placer.homes.keys() == {"v", "w"}
+
+
 async def test_what_is_impossible_in_a_part_that_never_runs_is_no_matter() -> None:
     g = counting()
     with g.device("/device:GPU:0"):
