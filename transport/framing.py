@@ -13,9 +13,10 @@ A frame is a prefix of 20 bytes and what the prefix announces:
 A payload of up to 64 KiB follows its header at once. A larger one follows as DATA frames of the stream that
 the message names, between which other frames may come; ABANDON ends a stream that will not be finished.
 
-The reader asks for exactly the bytes that it can place, and no more: payload lands in memory of its own that
-becomes the tensors', never in a buffer between. While a payload arrives the next prefix is asked for in the
-same breath, so that a long stream costs one system call a chunk, and a small message two.
+Small messages are read as many at a time as have arrived, into a buffer that is used again, and a small
+payload is copied out of it once. The chunks of a stream are placed exactly: they land in memory of their own
+that becomes the tensors', with the next prefix in the same breath, so that a long stream costs one system
+call a chunk.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ VIEWS_MAX: Final = 512
 #: Stream numbers count up from 1 and start again after this.
 STREAM_MAX: Final = 0xFFFF_FFFF
 
-#: Headers up to this are received into a buffer that is used again.
-_SCRATCH_BYTES: Final = 4096
+#: Where small frames are received: what a stranger gets, and what it grows to for a trusted side.
+_STAGING_BYTES: Final = 8 * 1024
+_STAGING_BYTES_MAX: Final = 128 * 1024
 
-_IN_PREFIX, _IN_HEADER, _IN_PAYLOAD, _BROKEN = range(4)
+_IN_FRAMES, _IN_CHUNK, _BROKEN = range(3)
 
 
 def message_prefix(header_bytes: int, stream: int, payload_bytes: int) -> bytes:
@@ -125,16 +127,15 @@ class FrameReader(Generic[T]):
         self._message_bytes_max = message_bytes_max
         self._incoming_bytes_max = incoming_bytes_max
         self._streams_max = streams_max
-        self._prefix = memoryview(bytearray(PREFIX_BYTES))
-        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
-        self._header = self._scratch[:0]
-        #: Room for the next bytes: `_wanted` views of the part under way, then perhaps the next prefix.
-        self._views: list[memoryview] = [self._prefix]
-        self._wanted = 1
-        self._phase = _IN_PREFIX
-        self._payload_bytes = 0
-        self._stream_number = 0
-        self._inline: bytearray | None = None
+        #: Frames as they arrive; from `_start` to `_end` lies what has not been looked at.
+        self._staging = memoryview(bytearray(_STAGING_BYTES))
+        self._start = self._end = 0
+        #: What the next frame takes at least, once its prefix is known: it is asked for as a whole.
+        self._needed = PREFIX_BYTES
+        #: Room for the rest of a chunk; behind it stands, in the staging, that for the next prefix.
+        self._views: list[memoryview] = []
+        self._phase = _IN_FRAMES
+        self._chunk_stream = 0
         self._streams: dict[int, _Stream[T]] = {}
         self._last_stream = 0
         #: Room held by open streams.
@@ -144,7 +145,14 @@ class FrameReader(Generic[T]):
 
     def receive_buffers(self) -> list[memoryview]:
         """Where the next bytes go, in order; never empty while the reader is whole."""
-        return self._views if len(self._views) <= VIEWS_MAX else self._views[:VIEWS_MAX]
+        if self._phase == _IN_FRAMES:
+            if self._streams:
+                # No more than is known to be no chunk, which would have to be copied on.
+                return [self._staging[self._end : self._start + self._needed]]
+            return [self._staging[self._end :]]
+        if self._phase == _IN_CHUNK:
+            return [*self._views[: VIEWS_MAX - 1], *self._prefix_behind()]
+        return []
 
     def bytes_received(self, count: int, now: float) -> None:
         """`count` bytes lie in the buffers last offered. Calls the owner for what is complete by that.
@@ -153,7 +161,11 @@ class FrameReader(Generic[T]):
         """
         self._now = now
         try:
-            self._consume(count)
+            if self._phase == _IN_CHUNK:
+                count = self._chunk_received(count)
+            if count:
+                self._end += count
+                self._read_frames()
         except BaseException:
             self.break_off()
             raise
@@ -163,7 +175,8 @@ class FrameReader(Generic[T]):
         self._phase = _BROKEN
         self._views = []
         self._streams.clear()
-        self._inline = None
+        self._start = self._end = 0
+        self._staging = memoryview(b"")
         self.incoming_bytes = 0
 
     def drop_streams(self) -> None:
@@ -174,7 +187,7 @@ class FrameReader(Generic[T]):
     @property
     def is_between_frames(self) -> bool:
         """Whether the bytes so far end with a whole frame and no stream is open."""
-        return self._phase == _IN_PREFIX and not self._streams and len(self._views[0]) == PREFIX_BYTES
+        return self._phase == _IN_FRAMES and not self._streams and self._start == self._end
 
     @property
     def open_streams(self) -> int:
@@ -187,54 +200,74 @@ class FrameReader(Generic[T]):
             moments.append(self._frame_began_at)
         return min(moments, default=None)
 
-    def _consume(self, count: int) -> None:
-        # A message may close the connection: what follows it is not looked at.
-        while count and self._phase != _BROKEN:
-            views = self._views
-            head = views[0]
-            if self._frame_began_at is None:
-                self._frame_began_at = self._now
-            if count < len(head):
-                views[0] = head[count:]
-                return
-            count -= len(head)
-            views.pop(0)
-            self._wanted -= 1
-            if not self._wanted:
-                self._part_complete()
+    def _prefix_behind(self) -> list[memoryview]:
+        return [self._staging[:PREFIX_BYTES]] if len(self._views) < VIEWS_MAX else []
 
-    def _part_complete(self) -> None:
-        if self._phase == _IN_PREFIX:
-            self._read_prefix()
-        elif self._phase == _IN_HEADER:
-            self._read_header()
+    # Frames in the staging.
+
+    def _read_frames(self) -> None:
+        """Take all frames that are whole. A message may close the connection: what follows it is not looked at."""
+        start, end = self._start, self._end
+        while self._phase == _IN_FRAMES and end - start >= PREFIX_BYTES:
+            magic, format_, kind, header_bytes, stream, payload_bytes = PREFIX.unpack_from(
+                self._staging, start
+            )
+            if magic != MAGIC or format_ != FORMAT:
+                raise RemoteProtocolError(_what_speaks(bytes(self._staging[start : start + PREFIX_BYTES])))
+            if kind == MESSAGE:
+                if self._needed == PREFIX_BYTES:
+                    self._check_message(header_bytes, stream, payload_bytes)
+                size = PREFIX_BYTES + header_bytes + (0 if stream else payload_bytes)
+                if end - start < size:
+                    self._needed = size
+                    break
+                self._needed = PREFIX_BYTES
+                begin = self._start = start + PREFIX_BYTES
+                start += size
+                self._frame_began_at = None
+                self._message(self._staging[begin : begin + header_bytes], begin, stream, payload_bytes)
+            elif kind == DATA:
+                self._check_chunk(header_bytes, stream, payload_bytes)
+                start += PREFIX_BYTES
+                start += self._begin_chunk(stream, payload_bytes, start)
+            elif kind == ABANDON:
+                start += PREFIX_BYTES
+                self._frame_began_at = None
+                self._stream_abandoned(header_bytes, stream, payload_bytes)
+            else:
+                raise RemoteProtocolError(f"there is no frame of kind {kind}")
+        if self._phase == _BROKEN:
+            return
+        if start == end:
+            self._start = self._end = 0
+            if len(self._staging) > _STAGING_BYTES_MAX:
+                self._staging = memoryview(bytearray(_STAGING_BYTES_MAX))
+            return
+        self._start = start
+        if self._frame_began_at is None:
+            self._frame_began_at = self._now
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Have room for the whole of the frame that is under way, and for what may come with it."""
+        staging, held = self._staging, self._end - self._start
+        size = len(staging)
+        if self._needed > size or (self.is_trusted and self._end == size < _STAGING_BYTES_MAX):
+            larger = memoryview(bytearray(max(self._needed, self._staging_bytes)))
+            larger[:held] = staging[self._start : self._end]
+            self._staging = larger
+        elif self._end == size or self._start + self._needed > size:
+            # Moved within one buffer, which may overlap.
+            staging[:held] = bytes(staging[self._start : self._end])
         else:
-            self._payload_complete()
+            return
+        self._start, self._end = 0, held
 
-    def _next_frame(self) -> None:
-        # The prefix may be asked for already, at the end of the views.
-        if not self._views:
-            self._views = [self._prefix]
-        self._wanted = 1
-        self._phase = _IN_PREFIX
-        self._frame_began_at = None
+    @property
+    def _staging_bytes(self) -> int:
+        return _STAGING_BYTES_MAX if self.is_trusted else _STAGING_BYTES
 
-    def _read_prefix(self) -> None:
-        magic, format_, kind, header_bytes, stream, payload_bytes = PREFIX.unpack(self._prefix)
-        if magic != MAGIC or format_ != FORMAT:
-            raise RemoteProtocolError(_what_speaks(bytes(self._prefix)))
-        self._payload_bytes = payload_bytes
-        self._stream_number = stream
-        if kind == MESSAGE:
-            self._message_announced(header_bytes, stream, payload_bytes)
-        elif kind == DATA:
-            self._chunk_announced(header_bytes, stream, payload_bytes)
-        elif kind == ABANDON:
-            self._stream_abandoned(header_bytes, stream, payload_bytes)
-        else:
-            raise RemoteProtocolError(f"there is no frame of kind {kind}")
-
-    def _message_announced(self, header_bytes: int, stream: int, payload_bytes: int) -> None:
+    def _check_message(self, header_bytes: int, stream: int, payload_bytes: int) -> None:
         if not 0 < header_bytes <= self.header_bytes_max:
             raise RemoteProtocolError(
                 f"a header of {header_bytes} bytes was announced; 1 to {self.header_bytes_max} are allowed"
@@ -259,20 +292,27 @@ class FrameReader(Generic[T]):
                 raise RemoteProtocolError(f"stream {stream} was opened where {expected} is next")
         elif stream:
             raise RemoteProtocolError(f"stream {stream} was opened for {payload_bytes} bytes")
-        if header_bytes <= _SCRATCH_BYTES:
-            self._header = self._scratch[:header_bytes]
-        else:
-            self._header = memoryview(bytearray(header_bytes))
-        self._phase = _IN_HEADER
-        if payload_bytes and not stream:
-            self._inline = bytearray(payload_bytes)
-            self._wanted = 2
-            self._views = [self._header, memoryview(self._inline), self._prefix]
-        else:
-            self._wanted = 1
-            self._views = [self._header, self._prefix]
 
-    def _chunk_announced(self, header_bytes: int, number: int, payload_bytes: int) -> None:
+    def _message(self, header: memoryview, begin: int, number: int, payload_bytes: int) -> None:
+        """A message whose header is here, and its payload too unless it is a stream."""
+        if number:
+            incoming = self._owner.message_started(header, payload_bytes, None)
+            if self._phase == _BROKEN:
+                return
+            self.incoming_bytes += payload_bytes
+            self._last_stream = number
+            self._streams[number] = _Stream(incoming, payload_bytes, self._now)
+            return
+        inline = None
+        if payload_bytes:
+            behind = begin + len(header)
+            # The staging is used again; what the payload becomes may live long.
+            inline = bytearray(self._staging[behind : behind + payload_bytes])
+        self._owner.message_finished(self._owner.message_started(header, payload_bytes, inline))
+
+    # Chunks of streams.
+
+    def _check_chunk(self, header_bytes: int, number: int, payload_bytes: int) -> None:
         stream = self._streams.get(number)
         if stream is None:
             raise RemoteProtocolError(f"a chunk of stream {number} came, which is not open")
@@ -281,42 +321,69 @@ class FrameReader(Generic[T]):
                 f"a chunk of {payload_bytes} bytes came where stream {number} lacks {stream.remaining} "
                 f"and a chunk holds {CHUNK_BYTES_MAX}"
             )
-        views = stream.take(payload_bytes)
-        self._phase = _IN_PAYLOAD
-        self._wanted = len(views)
-        views.append(self._prefix)
-        self._views = views
 
-    def _stream_abandoned(self, header_bytes: int, number: int, payload_bytes: int) -> None:
-        stream = self._streams.pop(number, None)
-        if stream is None or header_bytes or payload_bytes:
-            raise RemoteProtocolError(f"stream {number} was abandoned, which is not open")
-        self.incoming_bytes -= stream.payload_bytes
-        self._next_frame()
-        self._owner.message_abandoned(stream.incoming)
+    def _begin_chunk(self, number: int, payload_bytes: int, begin: int) -> int:
+        """Place what is here of a chunk, which begins there in the staging; how much that was."""
+        here = min(payload_bytes, self._end - begin)
+        views = self._streams[number].take(payload_bytes)
+        self._chunk_stream = number
+        if here:
+            place(views, self._staging[begin : begin + here])
+            views = _behind(views, here)
+        if views:
+            self._views = views
+            self._phase = _IN_CHUNK
+            self._frame_began_at = self._now
+            self._start = self._end = 0
+        else:
+            self._frame_began_at = None
+            self._chunk_complete()
+        return here
 
-    def _read_header(self) -> None:
-        payload_bytes, number = self._payload_bytes, self._stream_number
-        inline, self._inline = self._inline, None
-        header, self._header = self._header, self._scratch
-        self._next_frame()
-        incoming = self._owner.message_started(header, payload_bytes, inline)
-        if not number:
-            self._owner.message_finished(incoming)
-            return
-        self.incoming_bytes += payload_bytes
-        self._last_stream = number
-        self._streams[number] = _Stream(incoming, payload_bytes, self._now)
+    def _chunk_received(self, count: int) -> int:
+        """So many bytes have come while a chunk was under way; how many of them lie behind it."""
+        views = self._views
+        done = 0
+        for view in views:
+            size = len(view)
+            if count < size:
+                break
+            count -= size
+            done += 1
+        del views[:done]
+        if views:
+            if count:
+                views[0] = views[0][count:]
+            return 0
+        self._phase = _IN_FRAMES
+        self._frame_began_at = None
+        self._chunk_complete()
+        return count
 
-    def _payload_complete(self) -> None:
-        number = self._stream_number
-        self._next_frame()
+    def _chunk_complete(self) -> None:
+        number = self._chunk_stream
         stream = self._streams[number]
         stream.moved_at = self._now
         if not stream.remaining:
             del self._streams[number]
             self.incoming_bytes -= stream.payload_bytes
             self._owner.message_finished(stream.incoming)
+
+    def _stream_abandoned(self, header_bytes: int, number: int, payload_bytes: int) -> None:
+        stream = self._streams.pop(number, None)
+        if stream is None or header_bytes or payload_bytes:
+            raise RemoteProtocolError(f"stream {number} was abandoned, which is not open")
+        self.incoming_bytes -= stream.payload_bytes
+        self._owner.message_abandoned(stream.incoming)
+
+
+def _behind(views: list[memoryview], count: int) -> list[memoryview]:
+    """The views without their first `count` bytes."""
+    for index, view in enumerate(views):
+        if count < len(view):
+            return [view[count:], *views[index + 1 :]]
+        count -= len(view)
+    return []
 
 
 def place(views: Sequence[memoryview], data: bytes | memoryview) -> int:

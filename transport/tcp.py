@@ -50,24 +50,32 @@ class TcpStream:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         self._socket = connected
         self.address = address
+        #: The last call got less than it had room for: the next one would find nothing.
+        self._is_drained = True
 
     def __repr__(self) -> str:
         return f"<TcpStream {self.address}>"
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
+        room = sum(map(len, buffers))
         while True:
+            if self._is_drained:
+                try:
+                    await trio.lowlevel.wait_readable(self._socket)
+                except (trio.ClosedResourceError, OSError, ValueError) as error:
+                    raise self._failed(error) from None
             try:
                 if len(buffers) == 1:
-                    return self._socket.recv_into(buffers[0])
-                return self._socket.recvmsg_into(buffers)[0]
+                    count = self._socket.recv_into(buffers[0])
+                else:
+                    count = self._socket.recvmsg_into(buffers)[0]
             except BlockingIOError:
-                pass
+                self._is_drained = True
             except OSError as error:
                 raise self._failed(error) from None
-            try:
-                await trio.lowlevel.wait_readable(self._socket)
-            except (trio.ClosedResourceError, OSError, ValueError) as error:
-                raise self._failed(error) from None
+            else:
+                self._is_drained = count < room
+                return count
 
     async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:
         while True:
@@ -90,6 +98,7 @@ class TcpStream:
             raise self._failed(error) from None
 
     def close(self) -> None:
+        self._is_drained = False
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()

@@ -216,17 +216,39 @@ def test_no_payload_from_a_stranger() -> None:
         feed(target, small(b"h", b"x"), [])
 
 
-def test_only_wanted_bytes_are_asked_for() -> None:
-    """The reader never asks for bytes that it would have to copy on."""
+def test_chunks_are_placed_exactly() -> None:
+    """While a stream is open the reader never asks for bytes that it would have to copy on."""
     owner = Owner()
     target = reader(owner)
-    assert sum(map(len, target.receive_buffers())) == PREFIX_BYTES
     data = large(b"header", b"z" * BIG, 1, 30_000)
     feed(target, data[0], [])
+    assert sum(map(len, target.receive_buffers())) == PREFIX_BYTES
     feed(target, data[1][:PREFIX_BYTES], [])
     # The chunk, in the message's own memory, and the prefix behind it.
     assert [len(view) for view in target.receive_buffers()][-1] == PREFIX_BYTES
     assert sum(map(len, target.receive_buffers())) == 30_000 + PREFIX_BYTES
+
+
+def test_small_frames_are_received_together() -> None:
+    """One turn brings as many as have arrived, and a long one is asked for as a whole."""
+    owner = Owner()
+    target = reader(owner)
+    data = small(b"one") + small(b"two", b"payload") + small(b"three")
+    assert place(target.receive_buffers(), data) == len(data)
+    target.bytes_received(len(data), 1.0)
+    assert owner.done == [(b"one", b""), (b"two", b"payload"), (b"three", b"")]
+    long = small(b"x" * 9000, b"y" * INLINE_BYTES_MAX)
+    feed(target, long[:PREFIX_BYTES], [])
+    assert sum(map(len, target.receive_buffers())) >= len(long) - PREFIX_BYTES
+    feed(target, long[PREFIX_BYTES:], [])
+    assert owner.done[3:] == [(b"x" * 9000, b"y" * INLINE_BYTES_MAX)]
+
+
+def test_a_stranger_gets_little_room() -> None:
+    target = reader(Owner())
+    target.is_trusted = False
+    feed(target, small(b"h" * 4000) * 10, [])
+    assert sum(map(len, target.receive_buffers())) <= 8192
 
 
 def test_progress_is_noted() -> None:
