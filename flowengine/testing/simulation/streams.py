@@ -25,7 +25,7 @@ SCHEME: Final = "sim"
 #: What a host waits for an answer to each of its attempts to connect, as operating systems do.
 _ATTEMPT_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
-_RESET: Final = "was reset by the other side"
+_RESET: Final = "it was reset by the other side"
 
 
 class Place(Protocol):
@@ -90,7 +90,9 @@ class SimulatedStream:
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         while True:
-            self._check()
+            # What came before the link broke is still read.
+            if not self._pieces or self._is_closed:
+                self._check()
             count = self._take(buffers)
             if count or self._is_ended:
                 self.bytes_copied += count
@@ -163,6 +165,7 @@ class SimulatedStream:
         if not silently:
             self._tell(_RESET if resets else "")
         self._fault = f"{self._owner.name} has crashed"
+        self._pieces.clear()
         self._leave()
 
     def _tell(self, fault: str) -> None:
@@ -220,7 +223,7 @@ class SimulatedStream:
         if self._is_closed:
             raise FailedPreconditionError(f"the stream to {self.address} is closed")
         if self._fault:
-            raise UnavailableError(f"the link to {self.address} broke: it {self._fault}")
+            raise UnavailableError(f"the link to {self.address} broke: {self._fault}")
 
 
 class SimulatedListener:

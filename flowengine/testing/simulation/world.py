@@ -164,7 +164,7 @@ class World:
         for near, far in ((first, second), (second, first)):
             for stream in tuple(self.hosts[near].streams):
                 if stream.peer == far:
-                    stream.fail("was reset")
+                    stream.fail("it was reset")
 
     # -- clients ------------------------------------------------------------------------------------
 
