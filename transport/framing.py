@@ -206,7 +206,10 @@ class FrameReader(Generic[T]):
     # Frames in the staging.
 
     def _read_frames(self) -> None:
-        """Take all frames that are whole. A message may close the connection: what follows it is not looked at."""
+        """Take all frames that are whole.
+
+        A message may close the connection: what follows it is not looked at.
+        """
         start, end = self._start, self._end
         while self._phase == _IN_FRAMES and end - start >= PREFIX_BYTES:
             magic, format_, kind, header_bytes, stream, payload_bytes = PREFIX.unpack_from(
