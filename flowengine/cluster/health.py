@@ -11,7 +11,7 @@ What is there may wait in vain all the same: see `first_in_vain`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -53,14 +53,11 @@ def limits_for(silence_seconds: float) -> Limits:
     )
 
 
-def lost_task(task: str, devices: Iterable[str], master: str, error: OpError) -> ConnectionLostError:
-    """What a step says that lost a task: which, with what devices, and on which link."""
-    names = list(devices)
-    lost = ConnectionLostError(
-        f"{task} was lost while it ran its part of the step on {', '.join(names)}; "
-        f"on the link from {master}: {error.message}"
-    )
-    lost.device = names[0] if names else None
+def lost_task(task: str, devices: Sequence[str], master: str, error: OpError) -> ConnectionLostError:
+    """What is said of a task that was lost: which, with what devices if it ran a step, and on which link."""
+    part = f" while it ran its part of the step on {', '.join(devices)}" if devices else ""
+    lost = ConnectionLostError(f"{task} was lost{part}; on the link from {master}: {error.message}")
+    lost.device = devices[0] if devices else None
     return lost
 
 

@@ -44,6 +44,8 @@ from flowengine.passes.placer import Placer
 from flowengine.runtime.requests import Requests
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
+from flowengine.transport.peer import Peer
+from flowengine.transport.service import Reply
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
@@ -297,7 +299,21 @@ class Master:
             await self._worker.register(self._registrar, message, graphs, self._links)
             return
         peer = await self._links.peer(part.task, part.incarnation)
-        await peer.call(m.REGISTER_GRAPH, message.to_wire(), graphs)
+        await self._call(peer, m.REGISTER_GRAPH, message.to_wire(), graphs)
+
+    async def _call(
+        self,
+        peer: Peer,
+        method: str,
+        arguments: Any = None,
+        tensors: Sequence[Any] = (),
+        devices: Sequence[str] = (),
+    ) -> Reply:
+        """Call a task; if it is lost meanwhile the error says on which link."""
+        try:
+            return await peer.call(method, arguments, tensors)
+        except ConnectionLostError as error:
+            raise lost_task(peer.identity.task, devices, self.identity.task, error) from None
 
     # -- steps --------------------------------------------------------------------------------------
 
@@ -362,14 +378,11 @@ class Master:
             return await self._worker.run(self._registrar, message, values)
         try:
             peer = await self._links.peer(part.task, part.incarnation)
-            reply = await peer.call(m.RUN_GRAPH, message.to_wire(), values)
+            reply = await self._call(peer, m.RUN_GRAPH, message.to_wire(), values, part.devices)
         except AbortedError:
             # It lives anew, or has forgotten the graph because the connection was lost.
             self.task_lost(part.task)
             raise
-        except ConnectionLostError as error:
-            devices = [each.device for each in part.partitions]
-            raise lost_task(part.task, devices, self.identity.task, error) from None
         return m.Done.from_wire(reply.result), list(reply.tensors)
 
     def joint_began(self, step: _Step) -> None:
@@ -486,7 +499,7 @@ class Master:
         try:
             peer = await self._links.peer(task)
             self._count(m.LIST_DEVICES)
-            reply = await peer.call(m.LIST_DEVICES)
+            reply = await self._call(peer, m.LIST_DEVICES)
         except OpError as error:
             if task in self._devices:
                 self._absent[task] = error
@@ -504,7 +517,7 @@ class Master:
                 self._worker.reset(containers)
             else:
                 peer = await self._links.peer(task)
-                await peer.call(m.RESET, message.to_wire())
+                await self._call(peer, m.RESET, message.to_wire())
 
     async def random_places(self, names: list[str]) -> dict[str, str]:
         """Where these random nodes stand, wherever they run."""
@@ -513,7 +526,7 @@ class Master:
         for task in self._links.addresses:
             if task != self.identity.task:
                 peer = await self._links.peer(task)
-                places.update((await peer.call(m.RANDOM_PLACES, message)).result)
+                places.update((await self._call(peer, m.RANDOM_PLACES, message)).result)
         return places
 
     async def set_random_places(self, names: list[str], places: dict[str, str]) -> None:
@@ -523,7 +536,7 @@ class Master:
         for task in self._links.addresses:
             if task != self.identity.task:
                 peer = await self._links.peer(task)
-                await peer.call(m.SET_RANDOM_PLACES, message)
+                await self._call(peer, m.SET_RANDOM_PLACES, message)
 
     def _count(self, method: str) -> None:
         self.messages[method] = self.messages.get(method, 0) + 1

@@ -17,14 +17,16 @@ class TaskPart:
 
     incarnation      the life of the task that it is registered with
     feeds, fetches   positions among the request's
+    devices          of the task, those that take part
     """
 
-    __slots__ = ("feeds", "fetches", "incarnation", "partitions", "task")
+    __slots__ = ("devices", "feeds", "fetches", "incarnation", "partitions", "task")
 
     def __init__(self, task: str, incarnation: int, partitions: Sequence[Partition]) -> None:
         self.task = task
         self.incarnation = incarnation
         self.partitions = tuple(partitions)
+        self.devices = tuple(each.device for each in partitions)
         self.feeds = sorted({index for each in partitions for index in each.feeds})
         self.fetches = sorted({index for each in partitions for index in each.fetches})
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
+from flowengine.cluster import health, master
 from flowengine.cluster.health import first_in_vain
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.messages import Standing
@@ -30,6 +31,12 @@ async def two_tasks(graph: fe.Graph) -> AsyncIterator[tuple[fe.Session, fe.Serve
             patch.setenv("FLOWENGINE_CLUSTER_KEY", key.hex())
             async with fe.Session(graph, target=master.target, config=config) as session:
                 yield session, master
+
+
+@pytest.fixture(autouse=True)
+def look_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (health, master):
+        monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
 
 
 def loop(iterations: int) -> fe.Graph:
@@ -57,14 +64,14 @@ def loop(iterations: int) -> fe.Graph:
 
 
 async def test_a_loop_without_one_of_its_variables() -> None:
-    async with two_tasks(loop(30)) as (session, master):
+    async with two_tasks(loop(30)) as (session, server):
         with trio.fail_after(20):
             assert await session.run("out:0", {"x:0": False}, targets=["near"]) == 30
             for _ in range(2):
                 assert await session.run("out:0", {"x:0": True}, targets=["near"]) == 30
         # Of both tasks it is asked twice for each iteration, and now and then in vain.
-        assert 2 * 30 <= master.master.messages["probe_step"] <= 1000
-        assert 2 * 28 <= master.master.messages["give_up"] <= 2 * 30
+        assert 2 * 30 <= server.master.messages["probe_step"] <= 1000
+        assert 2 * 28 <= server.master.messages["give_up"] <= 2 * 30
 
 
 async def test_the_error_is_that_of_one_machine() -> None:
@@ -89,23 +96,23 @@ async def test_whoever_waits_for_something_else_is_left_alone() -> None:
     g.ops.QueueEnqueueV2(queue, [g.constant(2.0)], name="far_put")
     (taken,) = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="far_take")
     g.ops.Neg(taken, name="y")
-    async with two_tasks(g) as (session, master):
+    async with two_tasks(g) as (session, server):
 
         async def put_late() -> None:
             with trio.fail_after(20):
-                while not master.master._joint:
+                while not server.master._joint:
                     await trio.lowlevel.checkpoint()
-                (step,) = master.master._joint
-                while master.master.messages.get("probe_step", 0) < 3:
+                (step,) = server.master._joint
+                while server.master.messages.get("probe_step", 0) < 3:
                     await trio.lowlevel.checkpoint()
-                    await master.master._look_at(step)
+                    await server.master._look_at(step)
             await session.run((), targets=["far_put"])
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(put_late)
             assert await session.run("y:0") == -2
-        assert master.master.messages["probe_step"] >= 3
-        assert "give_up" not in master.master.messages
+        assert server.master.messages["probe_step"] >= 3
+        assert "give_up" not in server.master.messages
 
 
 class Model:
