@@ -46,8 +46,9 @@ class _Waiter:
 
     __slots__ = ("error", "reply", "task")
 
-    def __init__(self, task: trio.lowlevel.Task) -> None:
-        self.task: trio.lowlevel.Task | None = task
+    def __init__(self) -> None:
+        #: Who is to be woken; None while nobody sleeps.
+        self.task: trio.lowlevel.Task | None = None
         self.reply: Reply | None = None
         self.error: OpError | None = None
 
@@ -111,7 +112,7 @@ class Peer:
         if connection.calls_waiting and not connection.has_room_for_call(payload):
             await self._wait_for_room(method, payload)
         call = connection.request(method, arguments, payload)
-        waiter = self._waiting[call] = _Waiter(trio.lowlevel.current_task())
+        waiter = self._waiting[call] = _Waiter()
         self.flush()
 
         def give_up(_: object) -> trio.lowlevel.Abort:
@@ -122,7 +123,10 @@ class Peer:
             self._room_may_have_grown()
             return trio.lowlevel.Abort.SUCCEEDED
 
-        await trio.lowlevel.wait_task_rescheduled(give_up)
+        if waiter.error is None:
+            # Sending may have found the link broken, and then there is nothing to wait for.
+            waiter.task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(give_up)
         if waiter.error is not None:
             raise waiter.error
         assert waiter.reply is not None, "a call was woken without an answer"
