@@ -507,7 +507,9 @@ class Master:
             raise
         self._absent.pop(task, None)
         self._devices[task] = (peer.identity.incarnation, _offers(reply.result))
-        self._lost.discard(task)
+        if peer.is_open:
+            # Else it was lost as soon as it had answered, and may have another life by now.
+            self._lost.discard(task)
 
     async def reset(self, containers: list[str]) -> None:
         """Clear containers on every task; all of them if none is named."""
