@@ -107,7 +107,7 @@ class CostModel:
         for name, cost in self.nodes.items():
             for device in cost.samples:
                 index = positions.get(device)
-                if index is not None and name in ops:
+                if index is not None and name in ops and (cost.on(device) or 0.0) >= _TELLING_MICROSECONDS:
                     ran[index].add(ops[name])
                     counts[index] += 1
         if not any(counts):

@@ -55,9 +55,10 @@ def problem_of(
     rounds: list[float] = []
     estimates: dict[str, tuple[str, float]] = {}
     for node in graph:
-        times = estimator.iterations(node)
+        # Of what was measured it is known how often it ran, and only then do its times tell of speeds.
+        times = known[node.name].iterations if node.name in known else estimator.iterations(node)
         estimates[node.name] = (node.op, estimator.microseconds(node) * times)
-        rounds.append(known[node.name].iterations if node.name in known else times)
+        rounds.append(times)
     calibration = model.calibration(offers, estimates)
     work: list[Sequence[float]] = []
     nothing = (NEXT_TO_NOTHING,) * len(offers)

@@ -17,7 +17,8 @@ from flowengine.core.shapes import TensorShape
 from flowengine.passes.calibrate import calibrate
 from flowengine.passes.cost_estimates import USUAL_DIMENSION, Estimator, bytes_of
 from flowengine.passes.costs import SAMPLES_MAX, CostModel
-from flowengine.passes.offers import Offer, cpu_offers
+from flowengine.passes.offers import EvenLinks, Offer, cpu_offers
+from flowengine.passes.place_graph import problem_of
 
 KERNELS = flowengine.kernels.load.load_all()
 
@@ -133,6 +134,32 @@ def test_a_device_that_shares_no_op_is_unknown() -> None:
     assert model.unknown(offers, ops) == [1, 3]
     model.record("d", third, 10.0)
     assert model.unknown(offers, ops) == [3]
+    model.record("a", names(offers)[3], 0.4)
+    assert model.unknown(offers, ops) == [3], "what a clock can hardly tell says nothing of speed"
+
+
+def test_what_ran_more_often_than_was_thought_says_nothing_of_speed() -> None:
+    """Two loops of like bodies on devices of one speed; one of them goes round a hundred times as often."""
+    g = Graph()
+    for name in ("short", "long"):
+        x = g.ops.Enter(g.placeholder("float32", [100, 100]), frame_name=name)
+        g.ops.Exp(g.ops.Add(x, x), name=name)
+    offers = cpu_offers(2)
+    model = CostModel()
+    for name, device, rounds in (("short", 0, 2.0), ("long", 1, 200.0)):
+        model.record(name, names(offers)[device], 30.0 * rounds, (40_000.0,), rounds)
+    count = len(g)
+    problem = problem_of(
+        g,
+        offers,
+        group_of=list(range(count)),
+        masks=[3] * count,
+        kernels=KERNELS,
+        links=EvenLinks(15.0, 10_000.0),
+        costs=model,
+    )
+    index = list(g.nodes).index("short")
+    assert problem.costs[index] == pytest.approx([60.0, 60.0])
 
 
 def test_a_model_goes_through_json() -> None:
