@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -26,7 +27,7 @@ from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
 from flowengine.transport.payload import Payload
-from flowengine.transport.service import Handler, Reply, Request, Service, TensorSink, as_reply
+from flowengine.transport.service import Cancellable, Handler, Reply, Request, Service, TensorSink, as_reply
 from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics
 from flowengine.transport.streams import ByteStream, connect_stream
@@ -41,8 +42,12 @@ _YIELD_TURNS: Final = 32
 _GRACE_SECONDS: Final = 1.0
 
 
+#: What is called with the answer to a call, or with the error.
+Answered = Callable[[Reply | None, OpError | None], None]
+
+
 class _Waiter:
-    """Who waits for a call's answer."""
+    """The task that waits for a call's answer."""
 
     __slots__ = ("error", "reply", "task")
 
@@ -51,6 +56,13 @@ class _Waiter:
         self.task: trio.lowlevel.Task | None = None
         self.reply: Reply | None = None
         self.error: OpError | None = None
+
+    def settle(self, reply: Reply | None, error: OpError | None) -> None:
+        """The answer is here."""
+        self.reply, self.error = reply, error
+        task, self.task = self.task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
 
 
 class Peer:
@@ -71,9 +83,13 @@ class Peer:
         #: Why the peer is gone; None while it is there.
         self.failure: OpError | None = None
         self._has_opened = False
-        self._waiting: dict[e.OutgoingCall, _Waiter] = {}
+        self._waiting: dict[e.OutgoingCall, Answered] = {}
         self._room = trio.lowlevel.ParkingLot()
-        self._serving: dict[int, trio.CancelScope] = {}
+        self._serving: dict[int, Cancellable] = {}
+        #: Calls that were answered before it was known what to cancel.
+        self._ended_early: set[int] = set()
+        #: Events of what was read are being handled: what that gives to send leaves together, afterwards.
+        self._is_handling = False
         self._output = trio.lowlevel.ParkingLot()
         self._is_writing = False
         self._idle: deque[trio.Event] = deque()
@@ -112,15 +128,13 @@ class Peer:
         if connection.calls_waiting and not connection.has_room_for_call(payload):
             await self._wait_for_room(method, payload)
         call = connection.request(method, arguments, payload)
-        waiter = self._waiting[call] = _Waiter()
+        waiter = _Waiter()
+        self._waiting[call] = waiter.settle
         self.flush()
 
         def give_up(_: object) -> trio.lowlevel.Abort:
             waiter.task = None
-            self._waiting.pop(call, None)
-            connection.cancel(call)
-            self.flush()
-            self._room_may_have_grown()
+            self.give_up(call)
             return trio.lowlevel.Abort.SUCCEEDED
 
         if waiter.error is None:
@@ -131,6 +145,29 @@ class Peer:
             raise waiter.error
         assert waiter.reply is not None, "a call was woken without an answer"
         return waiter.reply
+
+    def begin_call(
+        self, method: str, arguments: Any, payload: Payload, answered: Answered
+    ) -> e.OutgoingCall | None:
+        """As `call`, without a task: `answered` is called once with the answer or the error, later.
+
+        None if the peer has as many calls of ours as it takes. Raises where nothing was sent.
+        """
+        self._check_open(method)
+        connection = self.connection
+        if connection.calls_waiting and not connection.has_room_for_call(payload):
+            return None
+        call = connection.request(method, arguments, payload)
+        self._waiting[call] = answered
+        self.flush()
+        return call
+
+    def give_up(self, call: e.OutgoingCall) -> None:
+        """Nobody waits for this call's answer any more: nobody will be called with it."""
+        if self._waiting.pop(call, None) is not None:
+            self.connection.cancel(call)
+            self.flush()
+            self._room_may_have_grown()
 
     async def _wait_for_room(self, method: str, payload: Payload) -> None:
         # Everybody in line is woken together and looks in the same order: first come, first served, but a
@@ -267,8 +304,12 @@ class Peer:
             try:
                 connection.bytes_received(count, trio.current_time())
             finally:
-                for event in connection.take_events():
-                    self._handle(event)
+                self._is_handling = True
+                try:
+                    for event in connection.take_events():
+                        self._handle(event)
+                finally:
+                    self._is_handling = False
             if connection.has_output:
                 self.flush()
             if self._idle:
@@ -310,7 +351,7 @@ class Peer:
 
     def flush(self) -> None:
         """Send what is queued as far as that goes without waiting; the writer does the rest."""
-        if self._is_writing:
+        if self._is_writing or self._is_handling:
             return
         connection = self.connection
         buffers = connection.data_to_send()
@@ -342,40 +383,36 @@ class Peer:
         self.failure = error
         logger.debug("%s ended: %s", self.connection.address, error.message)
         self._scope.cancel()
-        for call, waiter in list(self._waiting.items()):
+        for call in list(self._waiting):
             if isinstance(error, CancelledError):
                 failure: OpError = CancelledError(f"'{call.method}' has no answer: {error.message}")
             else:
                 failure = ConnectionLostError(f"'{call.method}' has no answer: {error.message}")
-            self._settle(call, waiter, None, failure)
+            self._settle(call, None, failure)
+        for running in list(self._serving.values()):
+            running.cancel()
         self._room.unpark_all()
         if self._has_opened and self._tensors is not None:
             self._tensors.peer_lost(self, error)
 
-    def _settle(
-        self, call: e.OutgoingCall, waiter: _Waiter, reply: Reply | None, error: OpError | None
-    ) -> None:
-        del self._waiting[call]
-        waiter.reply, waiter.error = reply, error
-        if waiter.task is not None:
-            trio.lowlevel.reschedule(waiter.task)
-            waiter.task = None
+    def _settle(self, call: e.OutgoingCall, reply: Reply | None, error: OpError | None) -> None:
+        answered = self._waiting.pop(call, None)
+        if answered is not None:
+            answered(reply, error)
 
     # What the connection reports.
 
     def _handle(self, event: e.Event) -> None:
         if isinstance(event, e.Answered):
-            waiter = self._waiting.get(event.call)
-            if waiter is not None:
-                reply = None if event.error is not None else Reply(event.result, event.tensors)
-                self._settle(event.call, waiter, reply, event.error)
+            reply = None if event.error is not None else Reply(event.result, event.tensors)
+            self._settle(event.call, reply, event.error)
             self._room_may_have_grown()
         elif isinstance(event, e.Requested):
             self._serve(event)
         elif isinstance(event, e.RequestCancelled):
-            scope = self._serving.get(event.call)
-            if scope is not None:
-                scope.cancel()
+            running = self._serving.get(event.call)
+            if running is not None:
+                running.cancel()
         elif isinstance(event, e.Opened):
             self._has_opened = True
             if self._tensors is not None:
@@ -394,9 +431,13 @@ class Peer:
         request = Request(self.identity, event.method, event.arguments, event.tensors)
         try:
             handler = self._service.find(event.method)
+            if handler.begin is not None:
+                self._begin(event.call, handler.begin(request, partial(self._begun_ended, event.call)))
+                return
             if handler.is_async:
                 assert self._nursery is not None, "a call was read while no nursery was open"
-                scope = self._serving[event.call] = trio.CancelScope()
+                scope = trio.CancelScope()
+                self._serving[event.call] = scope
                 self._nursery.start_soon(self._serve_async, event.call, handler, request, scope)
                 return
             reply = as_reply(handler.function(request))
@@ -404,6 +445,25 @@ class Peer:
             self._answer_error(event.call, error)
             return
         self._answer(event.call, reply)
+
+    def _begin(self, call: int, running: Cancellable) -> None:
+        if call in self._ended_early:
+            self._ended_early.discard(call)
+        else:
+            self._serving[call] = running
+
+    def _begun_ended(self, call: int, result: Any, error: BaseException | None) -> None:
+        """What was begun to be answered has its answer."""
+        if self._serving.pop(call, None) is None:
+            self._ended_early.add(call)
+        if self.failure is not None:
+            return
+        if error is None:
+            self._answer(call, as_reply(result))
+        else:
+            self._answer_error(call, error)
+        self.flush()
+        self._wake_idle()
 
     async def _serve_async(
         self, call: int, handler: Handler, request: Request, scope: trio.CancelScope
@@ -432,7 +492,7 @@ class Peer:
         except OpError as error:
             self.connection.fail(call, error)
 
-    def _answer_error(self, call: int, error: Exception) -> None:
+    def _answer_error(self, call: int, error: BaseException) -> None:
         if not isinstance(error, OpError):
             logger.error("a handler failed on a call of %s", self.connection.address, exc_info=error)
         if self.is_open:

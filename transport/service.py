@@ -3,7 +3,9 @@
     service = Service({"add": add, "train": train})
 
 A plain function is run where the call was read and must be short. A coroutine function gets a task of its
-own, which is cancelled if the caller gives the call up or the connection ends.
+own, which is cancelled if the caller gives the call up or the connection ends. A function in `begun` is run
+where the call was read, too, and answers it when it can: it is given the function to answer with, and returns
+what is to be cancelled if nobody waits for the answer any more.
 """
 
 from __future__ import annotations
@@ -35,25 +37,39 @@ class Reply(NamedTuple):
     tensors: list[Value] | tuple[Value, ...] = ()
 
 
+#: What a call is answered with: a `Reply` or a plain result, or the error that the caller is to see.
+Answer = Callable[[Any, BaseException | None], None]
+
+
+class Cancellable(Protocol):
+    """What has begun and may be given up; without effect on what is over."""
+
+    def cancel(self) -> None:
+        """Give it up."""
+
+
 class Handler(NamedTuple):
-    """A handler and whether it needs a task."""
+    """A handler, and whether it needs a task; or what begins to answer."""
 
     function: Callable[[Request], Any]
-    is_async: bool
+    is_async: bool = False
+    begin: Callable[[Request, Answer], Cancellable] | None = None
 
 
 class Service:
     """Handlers by name; each takes a `Request` and returns a `Reply` or a plain result."""
 
-    def __init__(self, handlers: Mapping[str, Callable[[Request], Any]]) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Callable[[Request], Any]],
+        begun: Mapping[str, Callable[[Request, Answer], Cancellable]] | None = None,
+    ) -> None:
         """InvalidArgumentError for names that cannot travel."""
         self._handlers: dict[str, Handler] = {}
         for name, function in handlers.items():
-            if not name or len(name) > NAME_BYTES_MAX:
-                raise InvalidArgumentError(
-                    f"a method's name has 1 to {NAME_BYTES_MAX} characters, not {name!r}"
-                )
-            self._handlers[name] = Handler(function, inspect.iscoroutinefunction(function))
+            self._handlers[_checked(name)] = Handler(function, inspect.iscoroutinefunction(function))
+        for name, begin in (begun or {}).items():
+            self._handlers[_checked(name)] = Handler(_unanswerable, begin=begin)
 
     def find(self, method: str) -> Handler:
         """The handler of this name; NotFoundError that lists the others."""
@@ -77,9 +93,19 @@ class TensorSink(Protocol):
         """A peer that was there is gone."""
 
 
+def _checked(name: str) -> str:
+    if not name or len(name) > NAME_BYTES_MAX:
+        raise InvalidArgumentError(f"a method's name has 1 to {NAME_BYTES_MAX} characters, not {name!r}")
+    return name
+
+
+def _unanswerable(_: Request) -> Any:
+    raise AssertionError("a method that is begun was called as a plain one")
+
+
 def as_reply(value: Any) -> Reply:
     """What a handler returned, as a Reply."""
     return value if isinstance(value, Reply) else Reply(value)
 
 
-__all__ = ["Reply", "Request", "Service", "TensorSink"]
+__all__ = ["Answer", "Cancellable", "Reply", "Request", "Service", "TensorSink"]

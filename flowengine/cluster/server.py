@@ -39,7 +39,7 @@ from flowengine.transport.identity import Identity, check_key, new_incarnation
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer
 from flowengine.transport.server import listen, serve
-from flowengine.transport.service import Reply, Request, Service
+from flowengine.transport.service import Answer, Cancellable, Reply, Request, Service
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
@@ -138,7 +138,8 @@ class Server:
         self._address = listener.address
         self._nursery_manager = trio.open_nursery()
         self._nursery = await self._nursery_manager.__aenter__()
-        service = Service(self._handlers())
+        self.worker.nursery = self._nursery
+        service = Service(self._handlers(), {m.RUN_GRAPH: self._run_graph})
         self._links = Links(
             self._nursery,
             identity=self.identity,
@@ -244,7 +245,6 @@ class Server:
             m.STATUS: self._status,
             m.DRAIN: self._drain,
             m.REGISTER_GRAPH: _for_tasks(self._register_graph),
-            m.RUN_GRAPH: _for_tasks(self._run_graph),
             m.PROBE_STEP: self._probe_step,
             m.GIVE_UP: self._give_up,
             m.END_STEPS: self._end_steps,
@@ -340,10 +340,14 @@ class Server:
         message = m.RegisterGraph.from_wire(request.arguments)
         await self.worker.register(_registrar(request), message, request.tensors, self.links)
 
-    async def _run_graph(self, request: Request) -> Reply:
+    def _run_graph(self, request: Request, answer: Answer) -> Cancellable:
+        _check_task(request)
         message = m.RunGraph.from_wire(request.arguments)
-        done, values = await self.worker.run(_registrar(request), message, request.tensors)
-        return Reply(done.to_wire(), values)
+
+        def done(found: m.Done | None, values: list[Any], error: BaseException | None) -> None:
+            answer(None if found is None else Reply(found.to_wire(), values), error)
+
+        return self.worker.begin(_registrar(request), message, request.tensors, done)
 
     def _probe_step(self, request: Request) -> dict[str, Any] | None:
         _check_task(request)

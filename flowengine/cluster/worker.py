@@ -6,9 +6,9 @@ steps leave behind (variables, queues, tables) is the task's, and shared by all 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import trio
@@ -21,7 +21,7 @@ from flowengine.core.arrays import Value
 from flowengine.core.config import RunMetadata, Settings
 from flowengine.core.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
 from flowengine.core.names import parse_tensor_name
-from flowengine.core.rendezvous import Received, RendezvousKey
+from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.devices.device import DeviceSet
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
@@ -37,6 +37,8 @@ from flowengine.runtime.exchange import Group, JointGroup
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.taskless import Running, TasklessStep, needs_no_task
+from flowengine.runtime.tiers import TieredPlan
 from flowengine.transport.exchange import Exchange, StepRendezvous
 from flowengine.transport.rendezvous import LocalRendezvous
 
@@ -48,19 +50,43 @@ class Master(NamedTuple):
     incarnation: int
 
 
+#: What is called with how a part of a step ended and what it gives, or with the error.
+PartDone: TypeAlias = Callable[[Done | None, list[Any], BaseException | None], None]
+
+_WELL: Final = Done()
+
+
+class _Over:
+    """What is over before anybody can give it up."""
+
+    def cancel(self) -> None:
+        return
+
+
+_OVER: Final = _Over()
+
+
 class _Registered:
     """A request's partitions on this task."""
 
-    __slots__ = ("feeds", "fetches", "links", "message", "plan", "size")
+    __slots__ = ("feeds", "fetches", "links", "message", "needs_no_task", "plan", "size")
 
     def __init__(self, message: RegisterGraph, plan: PartitionedPlan, links: Links) -> None:
         self.message = message
         self.links = links
         self.plan = plan
+        self.needs_no_task = False
         self.size = len(message.feeds)
         #: Positions, among the request's, of what comes with each step and of what goes back.
         self.feeds = sorted({index for part in plan.parts for index in part.feeds})
         self.fetches = sorted({index for part in plan.parts for index in part.fetches})
+
+    def spread(self, feeds: Sequence[Value]) -> list[Any]:
+        """The feeds that came, at their places among the request's."""
+        values: list[Any] = [None] * self.size
+        for index, value in zip(self.feeds, feeds, strict=True):
+            values[index] = value
+        return values
 
 
 class _Witness:
@@ -123,6 +149,8 @@ class Worker:
         self.steps_failed = 0
         self.steps_running = 0
         self._idle = trio.lowlevel.ParkingLot()
+        #: Where steps go on that turn out to need a task; None where every step is given one.
+        self.nursery: trio.Nursery | None = None
 
     # -- graphs -------------------------------------------------------------------------------------
 
@@ -134,6 +162,7 @@ class Worker:
         Raises InvalidArgumentError for what cannot be read, an error of `links` if a task is not there.
         """
         registered = _Registered(message, self._plan(message, tensors), links)
+        registered.needs_no_task = needs_no_task(registered.plan, self._runner)
         self._registered[master, message.handle] = registered
         links.addresses.update(
             {task: address for task, address in message.partners.items() if task not in links.addresses}
@@ -200,6 +229,96 @@ class Worker:
         Cancelled, it has told the other tasks.
         """
         self.end_steps(message.ended)
+        registered = self._find(master, message, feeds)
+        missing = self._unmet.intersection(registered.message.partners)
+        if missing:
+            await self._meet(registered, missing)
+        witness = _Witness(self.exchange.begin_step(message.step, registered.message.tasks))
+        metadata = RunMetadata() if message.wants_metadata else None
+        joint = self._joint_began(registered, message.step, witness)
+        try:
+            results, hot = await self._partitions.run(
+                registered.plan, registered.spread(feeds), None, metadata, joint
+            )
+        except OpError as error:
+            return self._failed(registered, error, witness), []
+        except BaseException:
+            witness.abort(CancelledError(f"step {message.step} was cancelled"))
+            self.exchange.end_step(message.step)
+            raise
+        finally:
+            self._joint_ended(message.step)
+        return self._succeeded(hot, metadata), [results[index] for index in registered.fetches]
+
+    def begin(self, master: Master, message: RunGraph, feeds: Sequence[Value], done: PartDone) -> Running:
+        """Begin the task's part of a step, without waiting.
+
+        done   called once, perhaps before this returns, with what `run` returns or raises
+        """
+        registered = self._registered.get((master, message.handle))
+        if (
+            registered is None
+            or not registered.needs_no_task
+            or message.wants_metadata
+            or self._unmet
+            or len(feeds) != len(registered.feeds)
+        ):
+            return self._begin_task(master, message, feeds, done)
+        assert self.nursery is not None, "a step was begun before there was a nursery"
+        if message.ended:
+            self.end_steps(message.ended)
+        number = message.step
+        try:
+            rendezvous = self.exchange.begin_step(number, registered.message.tasks)
+        except OpError as error:
+            done(None, [], error)
+            return _OVER
+
+        def ended(results: list[Any], hot: Sequence[TieredPlan], error: BaseException | None) -> None:
+            self._joint_ended(number)
+            if error is None:
+                done(self._succeeded(hot, None), [results[index] for index in registered.fetches], None)
+            elif isinstance(error, OpError):
+                done(self._failed(registered, error, _Witness(rendezvous)), [], None)
+            else:
+                rendezvous.abort(CancelledError(f"step {number} was cancelled"))
+                done(None, [], error)
+
+        joint = self._joint_began(registered, number, rendezvous)
+        step = TasklessStep(
+            self._runner,
+            registered.plan,
+            registered.spread(feeds),
+            joint,
+            self.nursery,
+            ended,
+            compiles=self._settings.compiles_plans,
+        )
+        step.begin()
+        return step
+
+    def _begin_task(
+        self, master: Master, message: RunGraph, feeds: Sequence[Value], done: PartDone
+    ) -> Running:
+        """As `begin`, for a step that is given a task at once."""
+        assert self.nursery is not None, "a step was begun before there was a nursery"
+        scope = trio.CancelScope()
+
+        async def run() -> None:
+            found: tuple[Done | None, list[Any]] = None, []
+            error: BaseException | None = CancelledError(f"step {message.step} was cancelled")
+            try:
+                with scope:
+                    found, error = await self.run(master, message, feeds), None
+            except Exception as raised:
+                error = raised
+            finally:
+                done(*found, error)
+
+        self.nursery.start_soon(run)
+        return scope
+
+    def _find(self, master: Master, message: RunGraph, feeds: Sequence[Value]) -> _Registered:
         registered = self._registered.get((master, message.handle))
         if registered is None:
             raise AbortedError(
@@ -209,41 +328,32 @@ class Worker:
             raise InvalidArgumentError(
                 f"step {message.step} was begun with {len(feeds)} feeds, it has {len(registered.feeds)} here"
             )
-        if self._unmet:
-            missing = self._unmet.intersection(registered.message.partners)
-            if missing:
-                await self._meet(registered, missing)
-        values: list[Any] = [None] * registered.size
-        for index, value in zip(registered.feeds, feeds, strict=True):
-            values[index] = value
-        witness = _Witness(self.exchange.begin_step(message.step, registered.message.tasks))
-        metadata = RunMetadata() if message.wants_metadata else None
+        return registered
+
+    def _joint_began(self, registered: _Registered, number: int, rendezvous: Rendezvous) -> JointStep:
         self.steps_running += 1
         # A part that exchanges nothing with others can tell by itself when it waits in vain.
-        group = self._joint[message.step] = JointGroup() if registered.message.partners else Group()
-        try:
-            results, hot = await self._partitions.run(
-                registered.plan, values, None, metadata, JointStep(message.step, witness, group)
-            )
-        except OpError as error:
-            self.steps_failed += 1
-            witness.abort(error)
-            if error.device is None:
-                error.device = registered.plan.parts[0].device.name
-            return Done(error_to_table(error), not witness.has_raised), []
-        except BaseException:
-            witness.abort(CancelledError(f"step {message.step} was cancelled"))
-            self.exchange.end_step(message.step)
-            raise
-        finally:
-            del self._joint[message.step]
-            self.steps_running -= 1
-            if not self.steps_running:
-                self._idle.unpark_all()
+        group = self._joint[number] = JointGroup() if registered.message.partners else Group()
+        return JointStep(number, rendezvous, group)
+
+    def _joint_ended(self, number: int) -> None:
+        del self._joint[number]
+        self.steps_running -= 1
+        if not self.steps_running:
+            self._idle.unpark_all()
+
+    def _succeeded(self, hot: Sequence[TieredPlan], metadata: RunMetadata | None) -> Done:
         self.steps_run += 1
         for plan in hot:
             self._runner.compile(plan)
-        return Done(metadata=_table(metadata)), [results[index] for index in registered.fetches]
+        return _WELL if metadata is None else Done(metadata=_table(metadata))
+
+    def _failed(self, registered: _Registered, error: OpError, witness: _Witness) -> Done:
+        self.steps_failed += 1
+        witness.abort(error)
+        if error.device is None:
+            error.device = registered.plan.parts[0].device.name
+        return Done(error_to_table(error), not witness.has_raised)
 
     def probe(self, step: int) -> Standing | None:
         """How the part of a step here stands; None while it does anything, or has not begun."""

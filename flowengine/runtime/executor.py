@@ -42,6 +42,8 @@ ITEMS_PER_CLOCK: Final = 16
 #: A region of one partition that takes less is not worth it either, though others could run meanwhile.
 HEAVY_REGION_SECONDS: Final = 250e-6
 _NEVER_RAN: Final = float("inf")
+#: How a step stands that runs without a task of its own.
+DONE, WAITING, NEEDS_TASK = range(3)
 _SIZE_NEVER_MATTERS: Final = INLINE_BYTES << 32
 
 
@@ -65,6 +67,7 @@ class Executor:
         "_interrupt",
         "_jobs",
         "_keywords",
+        "_listener",
         "_meter",
         "_needs_nursery",
         "_nursery",
@@ -120,6 +123,8 @@ class Executor:
         self._abandoned = False
         #: The step's own task while it waits for async or heavy items.
         self._task: trio.lowlevel.Task | None = None
+        #: What is called instead, where no task waits: see `go_on`.
+        self._listener: Callable[[], None] | None = None
         self._parked = 0
         #: What takes back the parked items' wish to be woken.
         self._callbacks: dict[Callable[[], None], Variable] = {}
@@ -138,18 +143,78 @@ class Executor:
         Raises the first error of an item, the others as its notes, or trio.Cancelled. Cancelled, it stops
         before the next item; a kernel that writes is waited for, a pure one on a thread is left alone.
         """
-        supplied = [(*edges, value) for edges, value in zip(self.plan.feeds, feeds, strict=True)]
-        self.state.start(self._sources, (*supplied, *self.plan.constants))
-        self._yielded_at = perf_counter()
         try:
-            if not self._run_slice():
+            if not self._begin(feeds):
                 await self._run_on()
         finally:
             if self._jobs or self._callbacks:
                 await self._wind_up()
+        self._conclude()
+
+    def _begin(self, feeds: list[Any]) -> bool:
+        """The first slice; True if it was the whole step."""
+        supplied = [(*edges, value) for edges, value in zip(self.plan.feeds, feeds, strict=True)]
+        self.state.start(self._sources, (*supplied, *self.plan.constants))
+        self._yielded_at = perf_counter()
+        return self._run_slice()
+
+    def _conclude(self) -> None:
+        """Raise the step's error, or remember what a step that went well has looked up."""
         if self.error is not None:
             raise self.error
         self.plan.handles.keep(self.plan.root, self.plan.sources, self._context, self._generation)
+
+    # -- a step without a task ----------------------------------------------------------------------
+
+    def begin(self, feeds: list[Any], listener: Callable[[], None]) -> int:
+        """Run the plan as far as that goes at once, without a task; see `go_on`.
+
+        listener   called when there may be more to run, perhaps while something runs
+        """
+        self._listener = listener
+        return self._standing(self._begin(feeds))
+
+    def go_on(self) -> int:
+        """Run what has become ready. DONE, WAITING until the listener is called, or NEEDS_TASK: `run_rest`.
+
+        Raises what ends the step; `drop` it then.
+        """
+        self._check_going_on()
+        return self._standing(self._run_slice())
+
+    def _standing(self, done: bool) -> int:
+        while not done:
+            self._check_going_on()
+            if self._needs_nursery or self.state.ready:
+                return NEEDS_TASK
+            if self._parked or self._exchange is None or not self._exchange.is_settled():
+                return WAITING
+            done = self._run_slice()
+        self._conclude()
+        return DONE
+
+    async def run_rest(self) -> None:
+        """What is left of a step that was begun without a task. Raises as `run` does."""
+        self._listener = None
+        try:
+            await self._run_on()
+        finally:
+            if self._jobs or self._callbacks:
+                await self._wind_up()
+        self._conclude()
+
+    def drop(self) -> None:
+        """Leave nothing behind of a step that has ended outside a task."""
+        self._listener = None
+        self._forget_callbacks()
+
+    def _check_going_on(self) -> None:
+        if self.cancel_requested:
+            raise CancelledError("the session was closed while this step was running")
+        if self._ending is not None:
+            raise self._ending
+
+    # -- a step's task ------------------------------------------------------------------------------
 
     async def _run_on(self) -> None:
         """Everything after the first slice, in which the step may yield, wait and spawn."""
@@ -200,10 +265,7 @@ class Executor:
     async def _yield(self) -> None:
         await trio.lowlevel.checkpoint()
         self._yielded_at = perf_counter()
-        if self.cancel_requested:
-            raise CancelledError("the session was closed while this step was running")
-        if self._ending is not None:
-            raise self._ending
+        self._check_going_on()
 
     async def _wait_for_progress(self) -> None:
         """Sleep until an async item, a heavy one, a parked one or a tensor received wakes this step."""
@@ -220,15 +282,14 @@ class Executor:
 
         await trio.lowlevel.wait_task_rescheduled(abort)
         self._yielded_at = perf_counter()
-        if self.cancel_requested:
-            raise CancelledError("the session was closed while this step was running")
-        if self._ending is not None:
-            raise self._ending
+        self._check_going_on()
 
     def _wake(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
+        elif self._listener is not None:
+            self._listener()
 
     def request_cancel(self) -> None:
         """End the step with CancelledError: for the session that is being closed."""
@@ -237,15 +298,18 @@ class Executor:
 
     async def _wind_up(self) -> None:
         """Leave nothing behind: wait for kernels that write, give up those that only compute."""
-        for callback, variable in tuple(self._callbacks.items()):
-            variable.forget(callback)
-        self._callbacks.clear()
+        self._forget_callbacks()
         self._abandoned = True
         self._jobs.give_up_pure()
         with trio.CancelScope(shield=True):
             while self._jobs:
                 self.cancel_requested = False
                 await self._wait_for_progress()
+
+    def _forget_callbacks(self) -> None:
+        for callback, variable in tuple(self._callbacks.items()):
+            variable.forget(callback)
+        self._callbacks.clear()
 
     def _record(self, error: BaseException) -> None:
         """Keep the first failure; later ones become its notes."""

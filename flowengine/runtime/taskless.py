@@ -1,0 +1,199 @@
+"""A step of one partition that needs no task: it goes on where the tensors that it waits for arrive.
+
+A task costs more than all kernels of a small partition: to be made, to be woken for each tensor, to be waited
+for. Here the executor's slices are called from whoever brings the tensors, and a task is made only for a step
+that turns out to need one, because a kernel is heavy or waits, or because there is more to do than a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, Protocol
+
+import trio
+
+from flowengine.core.errors import CancelledError, OpError
+from flowengine.devices.device import Device
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.container import StepContainer
+from flowengine.runtime.exchange import Exchange
+from flowengine.runtime.executor import DONE, NEEDS_TASK, Executor
+from flowengine.runtime.partitions import JointStep, PartitionedPlan
+from flowengine.runtime.step import StepRunner
+from flowengine.runtime.tiers import TieredPlan
+
+#: What is called once with how a step ended: its fetched values, plans that have become hot, or the error.
+Ended = Callable[[list[Any], Sequence[TieredPlan], BaseException | None], None]
+
+
+class Running(Protocol):
+    """Something that has begun and may be given up."""
+
+    def cancel(self) -> None:
+        """End it early; without effect on what is over."""
+
+
+def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
+    """Whether a plan may be begun without a task."""
+    return (
+        len(plan.parts) == 1
+        and plan.parts[0].device.shares_host_memory
+        and not runner.settings.counts_allocations
+    )
+
+
+class TasklessStep:
+    """One run of a plan that `needs_no_task`, for a step that other processes take part in."""
+
+    __slots__ = (
+        "_compiles",
+        "_container",
+        "_done",
+        "_exchange",
+        "_executor",
+        "_feeds",
+        "_inside",
+        "_is_over",
+        "_nursery",
+        "_part",
+        "_plan",
+        "_runner",
+        "_scope",
+        "_size",
+        "_started",
+    )
+
+    def __init__(
+        self,
+        runner: StepRunner,
+        plan: PartitionedPlan,
+        feeds: Sequence[Any],
+        joint: JointStep,
+        nursery: trio.Nursery,
+        done: Ended,
+        *,
+        compiles: bool,
+    ) -> None:
+        """`nursery` is where it goes on if it needs a task; `done` is called once, perhaps by `begin`."""
+        self._started = perf_counter()
+        self._runner = runner
+        self._compiles = compiles
+        self._size = plan.fetches
+        self._part = part = plan.parts[0]
+        self._nursery = nursery
+        self._done = done
+        self._container = StepContainer()
+        self._feeds = [feeds[index] for index in part.feeds]
+        self._plan = part.tiers.choose(self._feeds) if compiles else part.tiers.interpreted
+        self._exchange = Exchange(joint.group, None)
+        self._executor = Executor(
+            self._plan,
+            _context(runner, part.device, self._container, joint),
+            use_threads=runner.settings.worker_threads,
+            exchange=self._exchange,
+        )
+        self._exchange.serve(self._executor)
+        self._scope: trio.CancelScope | None = None
+        self._inside = False
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Run as far as that goes now."""
+        self._runner.running.add(self._executor)
+        self._go(lambda: self._executor.begin(self._feeds, self._heard))
+
+    def cancel(self) -> None:
+        """End the step with CancelledError."""
+        if self._is_over:
+            return
+        if self._scope is not None:
+            self._scope.cancel()
+        else:
+            self._executor.request_cancel()
+
+    def _heard(self) -> None:
+        # What arrives while a slice runs is found by that slice.
+        if not self._inside and self._scope is None:
+            self._go(self._executor.go_on)
+
+    def _go(self, advance: Callable[[], int]) -> None:
+        self._inside = True
+        try:
+            standing = advance()
+        except Exception as error:
+            self._end(error)
+            return
+        finally:
+            self._inside = False
+        if standing == DONE:
+            self._end(None)
+        elif standing == NEEDS_TASK:
+            self._scope = trio.CancelScope()
+            self._nursery.start_soon(self._go_on_in_task, self._scope)
+
+    async def _go_on_in_task(self, scope: trio.CancelScope) -> None:
+        error: BaseException = CancelledError("the step was cancelled")
+        try:
+            with scope:
+                await self._executor.run_rest()
+        except Exception as raised:
+            error = raised
+        except BaseException:
+            self._end(error)
+            raise
+        else:
+            if not scope.cancelled_caught:
+                self._end(None)
+                return
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        values: list[Any] = []
+        if error is None:
+            try:
+                values = self._results()
+            except OpError as missing:
+                error = missing
+        self._executor.drop()
+        self._exchange.finish(failed=error is not None)
+        self._container.clear()
+        self._runner.running.discard(self._executor)
+        for call in tuple(self._runner.ended):
+            call()
+        tiers = self._part.tiers
+        is_hot = (
+            error is None
+            and self._compiles
+            and self._plan is tiers.interpreted
+            and tiers.ran(self._feeds, perf_counter() - self._started)
+        )
+        done = self._done
+        # Whoever keeps the step, to give it up, keeps nothing else alive.
+        del self._done, self._feeds, self._executor
+        done(values, (tiers,) if is_hot else (), error)
+
+    def _results(self) -> list[Any]:
+        values: list[Any] = [None] * self._size
+        found = self._executor.results()
+        found.reverse()
+        for index in self._part.fetches:
+            values[index] = found.pop()
+        return values
+
+
+def _context(runner: StepRunner, device: Device, container: StepContainer, joint: JointStep) -> KernelContext:
+    return KernelContext(
+        resources=runner.resources,
+        step_container=container,
+        rendezvous=joint.rendezvous,
+        device=device.name,
+        step_id=joint.number,
+        **runner.common,
+    )
+
+
+__all__ = ["Running", "TasklessStep", "needs_no_task"]
