@@ -23,6 +23,11 @@ import trio
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.log import EventLog
 
+#: What counts as it is where other bytes stand for more.
+PLAIN_BYTES: Final = 1024
+#: Pieces up to this size do not wait for larger ones at an interface, as fair queueing lets them.
+SMALL_BYTES: Final = 64 * 1024
+
 #: A pair of hosts, in one direction.
 Direction = tuple[str, str]
 
@@ -37,7 +42,8 @@ class LinkModel:
     bytes_per_second      of each host's interface, in each direction: all its connections share it
     piece_seconds         what a host's processor takes for sending or receiving one piece, one at a time
     window_bytes          what one direction of a connection holds before its writer waits
-    bytes_scale           how many bytes of the model one real byte stands for
+    bytes_scale           how many bytes of the model one real byte stands for, of those that a piece has
+                          beyond 1 KiB: so tensors may be small and count as large
     """
 
     latency_seconds: float = 100e-6
@@ -48,6 +54,10 @@ class LinkModel:
     piece_seconds: float = 0.0
     window_bytes: int = 256 * 1024
     bytes_scale: float = 1.0
+
+    def size(self, data: bytes) -> float:
+        """How many bytes of the model a piece has."""
+        return len(data) + max(len(data) - PLAIN_BYTES, 0) * (self.bytes_scale - 1)
 
 
 class Piece(NamedTuple):
@@ -68,7 +78,7 @@ class Wire:
         self.name: Final = f"{source}>{target}#{number}"
         self.chance: Final = generator(network.seed, self.name)
         #: When the last piece arrives: nothing overtakes it.
-        self.last_arrival = 0.0
+        self.last_arrival = self.last_delivery = 0.0
         #: Pieces put on it, and things that were to happen at its end: both only to order them.
         self.sequence = 0
         self.order = 0
@@ -99,6 +109,8 @@ class Network:
         self.model = model if model is not None else LinkModel()
         #: Other costs of some directions.
         self.models: dict[Direction, LinkModel] = {}
+        #: Within a host.
+        self.loopback = LinkModel(5e-6, 0.0, bytes_per_second=0.0, piece_seconds=self.model.piece_seconds)
         #: Directions in which nothing passes now.
         self.blocked: Counter[Direction] = Counter()
         #: Whether every piece that arrives is logged.
@@ -133,6 +145,8 @@ class Network:
         return [wire for wire in self._wires.values() if wire.direction == (source, target)]
 
     def model_of(self, direction: Direction) -> LinkModel:
+        if direction[0] == direction[1]:
+            return self.loopback
         return self.models.get(direction, self.model)
 
     def latency(self, direction: Direction, chance: random.Random) -> float:
@@ -206,20 +220,19 @@ class Network:
 
     def _send(self, wire: Wire, piece: Piece) -> None:
         model = self.model_of(wire.direction)
-        size = len(piece.data) * model.bytes_scale
-        now = trio.current_time()
+        size = model.size(piece.data)
+        begun = now = trio.current_time()
         sender = self.interface(wire.direction[0])
-        begun = now
         if model.piece_seconds and piece.data:
             begun = sender.processor_until = max(now, sender.processor_until) + model.piece_seconds
-        rate = model.bytes_per_second
-        if rate:
+        seconds = size / model.bytes_per_second if model.bytes_per_second else 0.0
+        if size > SMALL_BYTES:
             begun = max(begun, sender.sending_until)
-            sender.sending_until = begun + size / rate
+            sender.sending_until = begun + seconds
         arrival = begun + self.latency(wire.direction, wire.chance)
         arrival = wire.last_arrival = max(arrival, wire.last_arrival)
         # The last bit leaves so much after the first one.
-        self._at(arrival, wire, lambda: self._reach(wire, piece, size / rate if rate else 0.0))
+        self._at(arrival, wire, lambda: self._reach(wire, piece, seconds))
 
     def _reach(self, wire: Wire, piece: Piece, seconds: float) -> None:
         """The first bit is at the receiver, the last one `seconds` later or when there is room for it."""
@@ -228,9 +241,12 @@ class Network:
             return
         model = self.model_of(wire.direction)
         receiver = self.interface(wire.direction[1])
-        done = receiver.receiving_until = max(trio.current_time(), receiver.receiving_until) + seconds
+        done = trio.current_time() + seconds
+        if model.size(piece.data) > SMALL_BYTES:
+            done = receiver.receiving_until = max(trio.current_time(), receiver.receiving_until) + seconds
         if model.piece_seconds and piece.data:
             done = receiver.processor_until = max(done, receiver.processor_until) + model.piece_seconds
+        done = wire.last_delivery = max(done, wire.last_delivery)
         if done > trio.current_time():
             self._at(done, wire, lambda: self._deliver(wire, piece))
         else:

@@ -33,7 +33,7 @@ from flowengine.testing.simulation.hosts import Death, Host
 from flowengine.testing.simulation.log import EventLog
 from flowengine.testing.simulation.network import LinkModel, Network
 from flowengine.testing.simulation.outcomes import Failure, Hang
-from flowengine.testing.simulation.streams import SCHEME
+from flowengine.testing.simulation.streams import SCHEME, current_place
 from flowengine.transport.limits import Limits
 
 #: What tasks listen at; each has a machine of its own.
@@ -191,6 +191,14 @@ class World:
         del self._clients[name]
         if errors:
             raise errors[0]
+
+    async def on(self, task: str, body: Callable[[], Awaitable[object]]) -> None:
+        """Run a program on the host of a task, beside the task; it is not ended by a crash."""
+        token = current_place.set(self.host(task))
+        try:
+            await body()
+        finally:
+            current_place.reset(token)
 
     def target(self, task: str) -> str:
         """The target of a session whose master is this task; for code that runs on a host of the world."""
