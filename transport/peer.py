@@ -146,18 +146,19 @@ class Peer:
         assert waiter.reply is not None, "a call was woken without an answer"
         return waiter.reply
 
-    def begin_call(
-        self, method: str, arguments: Any, payload: Payload, answered: Answered
-    ) -> e.OutgoingCall | None:
-        """As `call`, without a task: `answered` is called once with the answer or the error, later.
+    def has_room(self, payload: Payload) -> bool:
+        """Whether a call with this payload can be made without waiting."""
+        connection = self.connection
+        return not connection.calls_waiting or connection.has_room_for_call(payload)
 
-        None if the peer has as many calls of ours as it takes. Raises where nothing was sent.
+    def begin_call(self, method: str, arguments: Any, payload: Payload, answered: Answered) -> e.OutgoingCall:
+        """As `call`, without a task, for a call that there is room for.
+
+        `answered` is called once with the answer or the error, unless the call is given up before; if the
+        link is found broken, before this returns. Raises where nothing was sent.
         """
         self._check_open(method)
-        connection = self.connection
-        if connection.calls_waiting and not connection.has_room_for_call(payload):
-            return None
-        call = connection.request(method, arguments, payload)
+        call = self.connection.request(method, arguments, payload)
         self._waiting[call] = answered
         self.flush()
         return call

@@ -15,13 +15,14 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.health import LOOK_SECONDS, Patience, first_in_vain, lost_task
+from flowengine.cluster.health import LOOK_SECONDS, first_in_vain, lost_task
 from flowengine.cluster.ids import Endings, StepNumbers
 from flowengine.cluster.links import Links
 from flowengine.cluster.plans import MasterPlan, TaskPart
+from flowengine.cluster.steps import MasterStep
 from flowengine.cluster.together import together
 from flowengine.cluster.worker import Master as Registrar
-from flowengine.cluster.worker import Worker
+from flowengine.cluster.worker import PartDone, Worker
 from flowengine.core.arrays import Value
 from flowengine.core.config import Config, Settings
 from flowengine.core.errors import (
@@ -29,7 +30,6 @@ from flowengine.core.errors import (
     CancelledError,
     DeadlineExceededError,
     FailedPreconditionError,
-    InternalError,
     NotFoundError,
     OpError,
 )
@@ -42,6 +42,7 @@ from flowengine.passes.partition import partition
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.placer import Placer
 from flowengine.runtime.requests import Requests
+from flowengine.runtime.taskless import Running
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.peer import Peer
@@ -136,7 +137,7 @@ class Master:
         self._absent: dict[str, OpError] = {}
         self._to_tell = trio.Event()
         #: Steps that run on tasks that wait for each other.
-        self._joint: set[_Step] = set()
+        self._joint: set[MasterStep] = set()
         #: Messages sent to tasks, by method: what a step costs.
         self.messages: dict[str, int] = {}
 
@@ -344,11 +345,14 @@ class Master:
         with trio.CancelScope() as scope:
             session.running.add(scope)
             try:
-                step = _Step(self, plan, feeds, wants_metadata)
-                with trio.move_on_after(trio_seconds(timeout_seconds)) as deadline:
+                step = MasterStep(self, plan, feeds, wants_metadata)
+                if timeout_seconds is None:
                     await step.run()
-                if deadline.cancelled_caught:
-                    raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
+                else:
+                    with trio.move_on_after(timeout_seconds) as deadline:
+                        await step.run()
+                    if deadline.cancelled_caught:
+                        raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
                 return step.results(), step.metadata
             finally:
                 session.step_ended(scope)
@@ -365,15 +369,8 @@ class Master:
         self, plan: MasterPlan, part: TaskPart, step: int, feeds: Sequence[Any], wants_metadata: bool
     ) -> tuple[m.Done, list[Any]]:
         """One task's part of a step: one message, or a call where the task is this one."""
-        endings = self._endings.get(part.task)
-        message = m.RunGraph(
-            handle=plan.handle,
-            step=step,
-            ended=endings.take() if endings else [],
-            wants_metadata=wants_metadata,
-        )
+        message = self.run_graph(plan, part, step, wants_metadata)
         values = [feeds[index] for index in part.feeds]
-        self._count(m.RUN_GRAPH)
         if part.task == self.identity.task:
             return await self._worker.run(self._registrar, message, values)
         try:
@@ -385,11 +382,26 @@ class Master:
             raise
         return m.Done.from_wire(reply.result), list(reply.tensors)
 
-    def joint_began(self, step: _Step) -> None:
+    def run_graph(self, plan: MasterPlan, part: TaskPart, step: int, wants_metadata: bool) -> m.RunGraph:
+        """The message that has a task run its part of a step, with what it is to be told beside."""
+        endings = self._endings.get(part.task)
+        self._count(m.RUN_GRAPH)
+        return m.RunGraph(plan.handle, step, endings.take() if endings else [], wants_metadata)
+
+    def begin_own_part(self, message: m.RunGraph, values: Sequence[Any], done: PartDone) -> Running:
+        """Begin the part of a step that this task itself runs; see `Worker.begin`."""
+        return self._worker.begin(self._registrar, message, values, done)
+
+    def open_peer(self, task: str, incarnation: int) -> Peer | None:
+        """The connection to a task in this life, if there is one."""
+        peer = self._links.open_peer(task)
+        return peer if peer is not None and peer.identity.incarnation == incarnation else None
+
+    def joint_began(self, step: MasterStep) -> None:
         """Look at a step now and then whether anything will come of it."""
         self._joint.add(step)
 
-    def joint_ended(self, step: _Step) -> None:
+    def joint_ended(self, step: MasterStep) -> None:
         """It is over."""
         self._joint.discard(step)
 
@@ -418,7 +430,7 @@ class Master:
                         step.patience.is_looked_at = True
                         nursery.start_soon(self._look_at, step)
 
-    async def _look_at(self, step: _Step) -> None:
+    async def _look_at(self, step: MasterStep) -> None:
         parts = step.plan.parts
 
         async def ask(index: int) -> m.Standing | None:
@@ -552,88 +564,8 @@ class Master:
         }
 
 
-class _Step:
-    """One step, over the tasks that take part."""
-
-    def __init__(
-        self, master: Master, plan: MasterPlan, feeds: Sequence[Value], wants_metadata: bool
-    ) -> None:
-        self._master = master
-        self.plan = plan
-        self._feeds = feeds
-        self._wants_metadata = wants_metadata
-        self.number = master.begin_step()
-        self.patience = Patience()
-        self._values: list[Any] = [None] * plan.fetches
-        self._error: OpError | None = None
-        self._derived: OpError | None = None
-        self.metadata: dict[str, Any] = {}
-
-    async def run(self) -> None:
-        """Run every task's part. Raises the first error that is nobody else's."""
-        parts = self.plan.parts
-        if self.plan.is_joint:
-            self._master.joint_began(self)
-        try:
-            if len(parts) == 1:
-                await self._run_part(parts[0], None)
-            else:
-                async with trio.open_nursery() as nursery:
-                    for part in parts:
-                        nursery.start_soon(self._run_part, part, nursery.cancel_scope)
-        finally:
-            self._master.joint_ended(self)
-            self._master.end_step(self.plan, self.number)
-        error = self._error if self._error is not None else self._derived
-        if error is not None:
-            raise error
-
-    async def _run_part(self, part: TaskPart, others: trio.CancelScope | None) -> None:
-        error: OpError
-        try:
-            done, tensors = await self._master.run_part(
-                self.plan, part, self.number, self._feeds, self._wants_metadata
-            )
-        except OpError as raised:
-            error, is_derived = raised, False
-            if error.device is None and error.node_name is None:
-                error.add_note(f"while {part.task} ran its part of the step")
-        else:
-            if not done.error:
-                self._take(part, done, tensors)
-                return
-            error, is_derived = m.error_from_table(done.error), done.is_derived
-        if is_derived:
-            self._derived = self._derived or error
-            return
-        if self._error is None:
-            self._error = error
-        # The others have been told by the task that failed, unless it cannot tell any more.
-        if others is not None:
-            others.cancel()
-
-    def _take(self, part: TaskPart, done: m.Done, tensors: list[Any]) -> None:
-        if len(tensors) != len(part.fetches):
-            self._error = InternalError(
-                f"{part.task} gave {len(tensors)} values, {len(part.fetches)} were asked for"
-            )
-            return
-        for index, tensor in zip(part.fetches, tensors, strict=True):
-            self._values[index] = tensor
-        if done.metadata:
-            self.metadata[part.task] = done.metadata
-
-    def results(self) -> list[Any]:
-        return self._values
-
-
 def _is_busy(session: ClusterSession) -> bool:
     return bool(session.running)
-
-
-def trio_seconds(seconds: float | None) -> float:
-    """A timeout as trio wants it."""
-    return float("inf") if seconds is None else seconds
 
 
 def _offers(devices: Any) -> list[Offer]:
@@ -643,4 +575,4 @@ def _offers(devices: Any) -> list[Offer]:
     ]
 
 
-__all__ = ["ClusterSession", "Master", "trio_seconds"]
+__all__ = ["ClusterSession", "Master"]

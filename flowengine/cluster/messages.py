@@ -12,7 +12,7 @@ record that comes from outside is checked field by field: what passes has the ri
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self, get_type_hints
+from typing import Any, Final, NamedTuple, Self, get_type_hints
 
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.transport.errors import error_from_wire, error_to_wire
@@ -71,7 +71,7 @@ _checks_of_class: Final[dict[type, tuple[tuple[str, Any], ...]]] = {}
 class Message:
     """A record that can travel."""
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any] | None:
         """The record as what msgpack carries."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
@@ -147,7 +147,7 @@ class Run(Message):
 
 @dataclass(frozen=True)
 class Done(Message):
-    """How a step, or a task's part of it, ended.
+    """How a step, or a task's part of it, ended. It travels as None where there is nothing to say.
 
     error       {} or what `error_to_table` wrote
     is_derived  the error only tells of another task's
@@ -157,6 +157,15 @@ class Done(Message):
     error: dict[str, Any] = field(default_factory=dict)
     is_derived: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    def to_wire(self) -> dict[str, Any] | None:
+        """The record as what msgpack carries."""
+        return super().to_wire() if self.error or self.metadata else None
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Self:
+        """Read a record; InvalidArgumentError that names the field at fault."""
+        return cls() if data is None else super().from_wire(data)
 
 
 @dataclass(frozen=True)
@@ -208,17 +217,38 @@ class RegisterGraph(Message):
     partners: dict[str, str]
 
 
-@dataclass(frozen=True)
-class RunGraph(Message):
+class RunGraph(NamedTuple):
     """Run a task's partitions once, on those feeds beside it that they use. Answer: a `Done`.
 
     ended    steps that are over everywhere, as first, last, first, last, ...
+
+    One goes to each task in each step, so it travels as an array of its fields.
     """
 
     handle: int
     step: int
     ended: list[int]
     wants_metadata: bool
+
+    def to_wire(self) -> RunGraph:
+        """The record as what msgpack carries."""
+        return self
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Self:
+        """Read a record; InvalidArgumentError if it is none."""
+        if type(data) is list and len(data) == 4:
+            handle, step, ended, wants_metadata = data
+            if (
+                type(handle) is type(step) is int
+                and type(wants_metadata) is bool
+                and type(ended) is list
+                and all(type(number) is int for number in ended)
+            ):
+                return cls(handle, step, ended, wants_metadata)
+        raise InvalidArgumentError(
+            f"RunGraph is an array of a handle, a step, ended steps and a bool, not {data!r:.100}"
+        )
 
 
 @dataclass(frozen=True)

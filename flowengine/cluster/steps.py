@@ -1,0 +1,237 @@
+"""One step at its master: every task is told to run its part, and how each ended is gathered.
+
+Where there is a connection to every task, nothing here needs a task of its own: the parts are begun one after
+another, and their answers are counted where they are read. Else each part gets a task, which may dial first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.health import Patience, lost_task
+from flowengine.cluster.plans import MasterPlan, TaskPart
+from flowengine.core.arrays import Value
+from flowengine.core.errors import AbortedError, InternalError, OpError
+from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.payload import Payload
+from flowengine.transport.peer import Peer
+from flowengine.transport.service import Reply
+
+if TYPE_CHECKING:
+    from flowengine.cluster.master import Master
+
+
+class MasterStep:
+    """One step, over the tasks that take part.
+
+    patience    when it is looked at whether anything will come of it
+    metadata    {task: what was asked for}
+    """
+
+    def __init__(
+        self, master: Master, plan: MasterPlan, feeds: Sequence[Value], wants_metadata: bool
+    ) -> None:
+        self._master = master
+        self.plan = plan
+        self._feeds = feeds
+        self._wants_metadata = wants_metadata
+        self.number = master.begin_step()
+        self.patience = Patience()
+        self._values: list[Any] = [None] * plan.fetches
+        self._error: BaseException | None = None
+        self._derived: OpError | None = None
+        #: {part that runs without a task: what gives it up}
+        self._open: dict[TaskPart, Callable[[], None]] = {}
+        self._task: trio.lowlevel.Task | None = None
+        self.metadata: dict[str, Any] = {}
+
+    async def run(self) -> None:
+        """Run every task's part. Raises the first error that is nobody else's."""
+        if self.plan.is_joint:
+            self._master.joint_began(self)
+        try:
+            peers = self._connected()
+            if peers is not None:
+                await self._run_directly(peers)
+            else:
+                await self._run_in_tasks()
+        finally:
+            self._master.joint_ended(self)
+            self._master.end_step(self.plan, self.number)
+        error = self._error if self._error is not None else self._derived
+        if error is not None:
+            raise error
+
+    def results(self) -> list[Any]:
+        """The fetched values, once it is over."""
+        return self._values
+
+    # -- without tasks ------------------------------------------------------------------------------
+
+    def _connected(self) -> list[tuple[TaskPart, Peer | None, Payload | None]] | None:
+        """(part, its task's connection, what is sent) of all parts; None if one of them would have to wait.
+
+        The own task's part comes last and has no connection: the others run meanwhile.
+        """
+        master = self._master
+        found: list[tuple[TaskPart, Peer | None, Payload | None]] = []
+        own: TaskPart | None = None
+        for part in self.plan.parts:
+            if part.task == master.identity.task:
+                own = part
+                continue
+            peer = master.open_peer(part.task, part.incarnation)
+            payload = Payload([self._feeds[index] for index in part.feeds])
+            if peer is None or not peer.has_room(payload):
+                return None
+            found.append((part, peer, payload))
+        if own is not None:
+            found.append((own, None, None))
+        return found
+
+    async def _run_directly(self, peers: list[tuple[TaskPart, Peer | None, Payload | None]]) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        master = self._master
+        for part, _, _ in peers:
+            self._open[part] = _nothing
+        for part, peer, payload in peers:
+            if part not in self._open:
+                continue  # given up before it was begun, for another has failed already
+            give_up: Callable[[], None]
+            message = master.run_graph(self.plan, part, self.number, self._wants_metadata)
+            if peer is None or payload is None:
+                values = [self._feeds[index] for index in part.feeds]
+                give_up = master.begin_own_part(message, values, partial(self._ended, part)).cancel
+            else:
+                try:
+                    call = peer.begin_call(
+                        m.RUN_GRAPH, message.to_wire(), payload, partial(self._answered, part)
+                    )
+                except OpError as error:
+                    self._ended(part, None, [], error)
+                    continue
+                give_up = partial(peer.give_up, call)
+            if part in self._open:
+                self._open[part] = give_up
+        if not self._open:
+            # Nothing had to be waited for; a host that runs one step after another still gets its turn.
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return
+        try:
+            await self._wait_until_over()
+        except BaseException:
+            self._give_up_open()
+            with trio.CancelScope(shield=True):
+                while self._open:
+                    await self._wait_until_over()
+            raise
+
+    async def _wait_until_over(self) -> None:
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _give_up_open(self) -> None:
+        """End what still runs. Calls are over by that; what runs here says when it is."""
+        own = self._master.identity.task
+        for part, give_up in tuple(self._open.items()):
+            if part.task != own or give_up is _nothing:
+                del self._open[part]
+            give_up()
+
+    def _answered(self, part: TaskPart, reply: Reply | None, error: OpError | None) -> None:
+        """A task has answered, or cannot any more."""
+        done: m.Done | None = None
+        if isinstance(error, ConnectionLostError):
+            error = lost_task(part.task, part.devices, self._master.identity.task, error)
+        elif isinstance(error, AbortedError):
+            # It lives anew, or has forgotten the graph because the connection was lost.
+            self._master.task_lost(part.task)
+        elif reply is not None:
+            try:
+                done = m.Done.from_wire(reply.result)
+            except OpError as unreadable:
+                error = unreadable
+        self._ended(part, done, list(reply.tensors) if reply is not None else [], error)
+
+    def _ended(
+        self, part: TaskPart, done: m.Done | None, tensors: list[Any], error: BaseException | None
+    ) -> None:
+        """A part is over."""
+        if self._open.pop(part, None) is None:
+            return
+        if self._gather(part, done, tensors, error):
+            self._give_up_open()
+        if not self._open and self._task is not None:
+            task, self._task = self._task, None
+            trio.lowlevel.reschedule(task)
+
+    # -- with a task for each part ------------------------------------------------------------------
+
+    async def _run_in_tasks(self) -> None:
+        parts = self.plan.parts
+        if len(parts) == 1:
+            await self._run_part(parts[0], None)
+            return
+        async with trio.open_nursery() as nursery:
+            for part in parts:
+                nursery.start_soon(self._run_part, part, nursery.cancel_scope)
+
+    async def _run_part(self, part: TaskPart, others: trio.CancelScope | None) -> None:
+        found: tuple[m.Done | None, list[Any]] = None, []
+        error: OpError | None = None
+        try:
+            found = await self._master.run_part(
+                self.plan, part, self.number, self._feeds, self._wants_metadata
+            )
+        except OpError as raised:
+            error = raised
+        if self._gather(part, *found, error) and others is not None:
+            others.cancel()
+
+    # -- how parts end ------------------------------------------------------------------------------
+
+    def _gather(
+        self, part: TaskPart, done: m.Done | None, tensors: list[Any], error: BaseException | None
+    ) -> bool:
+        """Keep what a part gives, or its error; whether the other parts are to be ended for that."""
+        if done is not None and not done.error:
+            return self._take(part, done, tensors)
+        if done is not None:
+            error = m.error_from_table(done.error)
+            if done.is_derived:
+                self._derived = self._derived or error
+                return False
+        elif isinstance(error, OpError) and error.device is None and error.node_name is None:
+            error.add_note(f"while {part.task} ran its part of the step")
+        if self._error is None:
+            self._error = error
+        # The others have been told by the task that failed, unless it cannot tell any more.
+        return True
+
+    def _take(self, part: TaskPart, done: m.Done, tensors: list[Any]) -> bool:
+        if len(tensors) != len(part.fetches):
+            self._error = InternalError(
+                f"{part.task} gave {len(tensors)} values, {len(part.fetches)} were asked for"
+            )
+            return False
+        for index, tensor in zip(part.fetches, tensors, strict=True):
+            self._values[index] = tensor
+        if done.metadata:
+            self.metadata[part.task] = done.metadata
+        return False
+
+
+def _nothing() -> None:
+    """What gives up a part that is just being begun."""
+
+
+__all__ = ["MasterStep"]
