@@ -178,7 +178,8 @@ class LocalRendezvous:
     def fail_waiters(self, concerned: Callable[[RendezvousKey], bool], error: Exception) -> None:
         """Fail those who wait for the keys concerned."""
         for key in [key for key in self._waiters if concerned(key)]:
-            for waiter in self._waiters.pop(key):
+            # One that fails may fail the others of its step before their turn has come.
+            for waiter in self._waiters.pop(key, ()):
                 waiter.fail(error)
 
     def drop(self, concerned: Callable[[RendezvousKey], bool]) -> None:
