@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import click
@@ -131,14 +133,17 @@ def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> N
 
 @command.command("up", help=UP_HELP, context_settings={"ignore_unknown_options": True})
 @click.option("--local", "jobs", required=True, metavar="JOB=N,...", help="Such as ps=1,worker=2.")
+@click.option("--restart", is_flag=True, help="Start tasks again that end before the command does.")
 @click.option("--log-level", default="warning", show_default=True, metavar="LEVEL", help="Of the tasks.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
-def up(ctx: click.Context, jobs: str, log_level: str, debug: bool, arguments: tuple[str, ...]) -> None:
+def up(
+    ctx: click.Context, jobs: str, restart: bool, log_level: str, debug: bool, arguments: tuple[str, ...]
+) -> None:
     import trio
 
-    code = trio.run(_up, _counts(jobs), log_level, arguments, ctx.obj["interrupt"])
+    code = trio.run(_up, _counts(jobs), restart, log_level, arguments, ctx.obj["interrupt"])
     ctx.exit(code)
 
 
@@ -152,7 +157,9 @@ def _counts(text: str) -> dict[str, int]:
     return counts
 
 
-async def _up(jobs: dict[str, int], log_level: str, arguments: tuple[str, ...], interrupt: Any) -> int:
+async def _up(
+    jobs: dict[str, int], restart: bool, log_level: str, arguments: tuple[str, ...], interrupt: Any
+) -> int:
     import trio
 
     from flowengine.cluster.local import local_cluster
@@ -161,7 +168,12 @@ async def _up(jobs: dict[str, int], log_level: str, arguments: tuple[str, ...], 
     with trio.CancelScope() as scope:
         interrupt.cancels(scope, trio.lowlevel.current_trio_token())
         try:
-            async with local_cluster(jobs, options=["--log-level", log_level]) as cluster:
+            async with AsyncExitStack() as stack:
+                cluster = await stack.enter_async_context(
+                    local_cluster(jobs, options=["--log-level", log_level])
+                )
+                if restart:
+                    await stack.enter_async_context(_supervised(cluster))
                 if not arguments:
                     for task, address in cluster.spec.tasks.items():
                         click.echo(f"{task} at {address}", err=True)
@@ -171,6 +183,22 @@ async def _up(jobs: dict[str, int], log_level: str, arguments: tuple[str, ...], 
         finally:
             interrupt.cancels(None, None)
     return code
+
+
+@asynccontextmanager
+async def _supervised(cluster: Any) -> AsyncIterator[None]:
+    import trio
+
+    error: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.supervise)
+        try:
+            yield
+        except Exception as raised:  # raised below by itself, and not in a group
+            error = raised
+        nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error
 
 
 async def _beside(arguments: tuple[str, ...], variables: dict[str, str]) -> int:

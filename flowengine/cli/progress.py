@@ -26,7 +26,8 @@ class Progress:
     def __init__(self, total: int, *, every: int = 0) -> None:
         self._total = total
         self._every = every
-        self._done = 0
+        #: How many steps have been made; may be set by who goes on from, or back to, some number.
+        self.done = 0
         self._started = self._drawn = time.perf_counter()
         self._bar: Any = None
         self._task: Any = None
@@ -42,17 +43,13 @@ class Progress:
             self._bar.refresh()
             self._bar.stop()
 
-    @property
-    def done(self) -> int:
-        return self._done
-
     def advance(self, values: Mapping[str, Any]) -> None:
-        self._done += 1
-        if self._every and (self._done == 1 or self._done % self._every == 0 or self._done == self._total):
-            self._say(f"step {self._done:>{len(str(self._total))}}/{self._total}  {scalars(values)}")
+        self.done += 1
+        if self._every and (self.done == 1 or self.done % self._every == 0 or self.done == self._total):
+            self._say(f"step {self.done:>{len(str(self._total))}}/{self._total}  {scalars(values)}")
         if self._watched:
             now = time.perf_counter()
-            last = self._done == self._total
+            last = self.done == self._total
             if now - self._drawn > _REFRESH_SECONDS or (last and self._bar is not None):
                 self._draw(now, values)
 
@@ -70,7 +67,7 @@ class Progress:
             self._task = self._bar.add_task("steps", total=self._total, scalars="")
             self._bar.start()
         self._drawn = now
-        self._bar.update(self._task, completed=self._done, scalars=scalars(values), refresh=True)
+        self._bar.update(self._task, completed=self.done, scalars=scalars(values), refresh=True)
 
 
 def _make_bar() -> Any:

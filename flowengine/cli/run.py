@@ -42,7 +42,7 @@ and --feed a.npz feeds every array in the file under its own key.
 With --checkpoint it trains: a fresh run is initialised by --init, or as the MetaGraphDef says, and saves into
 the directory as TensorFlow's Saver does; with --resume it goes on from the latest checkpoint there, whichever
 of both has saved it. Without --target a step runs what the MetaGraphDef calls train_op; its queue runners run
-beside it. --steps N are N more steps.
+beside it. --steps N are N more steps, with --recover N in all.
 
 \b
 Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 4 an op or kernel is missing,
@@ -105,6 +105,11 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     "--resume", is_flag=True, help="Go on from the latest checkpoint, if there is one, without --init."
 )
 @click.option(
+    "--recover",
+    is_flag=True,
+    help="Go on from the latest checkpoint when a task was lost, too; --steps is how many to make in all.",
+)
+@click.option(
     "--at",
     metavar="TARGET",
     envvar="FLOWENGINE_TARGET",
@@ -135,6 +140,7 @@ def command(
     checkpoint: str | None,
     save_every: int | None,
     resume: bool,
+    recover: bool,
     at: str | None,
     as_json: bool,
     image_size: tuple[int, int] | None,
@@ -148,8 +154,8 @@ def command(
 ) -> None:
     if (graph is None) == (meta is None):
         raise CommandError("name one graph: GRAPH or --meta FILE", USAGE)
-    if checkpoint is None and (save_every or resume):
-        raise CommandError("--save-every and --resume need --checkpoint DIR", USAGE)
+    if checkpoint is None and (save_every or resume or recover):
+        raise CommandError("--save-every, --resume and --recover need --checkpoint DIR", USAGE)
     graph = graph if meta is None else meta
     assert graph is not None
     if graph == "-" and any(feed.endswith("=-") for feed in feeds):
@@ -168,7 +174,7 @@ def command(
             raise CommandError(
                 "--checkpoint: the graph does not say what a step trains: add --target NODE", USAGE
             )
-        training = Training(checkpoint, save_every or 0, resume, facts)
+        training = Training(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
         training.prepare()
     if not (fetches or targets or finals):
         click.echo(how_to_go_on(loaded, graph), nl=False)
@@ -245,7 +251,8 @@ def _show(report: Report, job: Job, output: str | None, as_json: bool) -> None:
         _say(f"{report.steps} step{'s' if report.steps != 1 else ''} in {report.seconds:.3g} s")
     if job.training is not None:
         resumed = f"from {job.training.resumed}, " if job.training.resumed else ""
-        _say(printable(f"{resumed}saved {job.training.saved or 'nothing'}"))
+        recovered = f", recovered {job.training.restarts} times" if job.training.restarts else ""
+        _say(printable(f"{resumed}saved {job.training.saved or 'nothing'}{recovered}"))
 
 
 def _document(report: Report, job: Job, values: dict[str, Any]) -> dict[str, Any]:
@@ -256,6 +263,8 @@ def _document(report: Report, job: Job, values: dict[str, Any]) -> dict[str, Any
     }
     if job.training is not None:
         document["checkpoint"] = {"resumed": job.training.resumed, "saved": job.training.saved}
+        if job.training.recovers:
+            document["checkpoint"]["restarts"] = job.training.restarts
     if report.latencies_ms:
         document["latency_ms"] = {k: round(v, 6) for k, v in percentiles(report.latencies_ms).items()}
     return document

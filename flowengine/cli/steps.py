@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.progress import Progress
+from flowengine.cli.recovering import run_recovering
 from flowengine.cli.training import Training
 
 if TYPE_CHECKING:
@@ -72,6 +73,21 @@ async def _run_steps(job: Job, report: Report) -> None:
     from flowengine.session import Session
 
     options = RunOptions(timeout_seconds=job.timeout_seconds)
+
+    async def finish(session: Session) -> None:
+        report.latencies_ms.clear()
+        for _ in range(job.repeat):
+            begun = time.perf_counter()
+            values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+            report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
+            report.values = dict(zip(job.fetches, values, strict=True))
+        if job.finals:
+            values = await session.run(job.finals, job.feeds, options=options)
+            report.finals = dict(zip(job.finals, values, strict=True))
+
+    if job.training is not None and job.training.recovers:
+        await run_recovering(job, report, finish)
+        return
     async with Session(job.graph, config=job.config, target=job.at) as session:
 
         async def initialize(nodes: Sequence[str]) -> None:
@@ -100,14 +116,7 @@ async def _run_steps(job: Job, report: Report) -> None:
         else:
             async with job.training.around(session, job.inits, initialize) as after_step:
                 await train(after_step)
-        for _ in range(job.repeat):
-            begun = time.perf_counter()
-            values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
-            report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
-            report.values = dict(zip(job.fetches, values, strict=True))
-        if job.finals:
-            values = await session.run(job.finals, job.feeds, options=options)
-            report.finals = dict(zip(job.finals, values, strict=True))
+        await finish(session)
 
 
 def percentiles(latencies_ms: Sequence[float]) -> dict[str, float]:

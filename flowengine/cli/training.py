@@ -47,6 +47,8 @@ class Training:
     resume       whether to go on from the latest one, if there is one
     saved        the newest complete checkpoint of this run
     resumed      the one that it goes on from
+    recovers     whether it goes on from the latest one when something that it runs on was lost, too
+    restarts     how often it has
     """
 
     directory: str
@@ -55,6 +57,8 @@ class Training:
     facts: MetaFacts
     saved: str | None = None
     resumed: str | None = None
+    recovers: bool = False
+    restarts: int = 0
 
     def prepare(self) -> None:
         """Look at the directory before anything runs; CommandError where it cannot be used."""

@@ -57,6 +57,46 @@ def test_a_program_beside_a_local_cluster(tmp_path: Path) -> None:
     assert err.count("serves at") == 2
 
 
+_KILLS_A_TASK = """
+import glob, os, signal, trio, numpy as np
+import flowengine as fe
+
+g = fe.Graph()
+with g.device("/job:ps/task:0"):
+    v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
+    g.ops.Assign(v, np.float32(0), name="init")
+    g.ops.AssignAdd(v, np.float32(1), name="add")
+
+async def step(session, number):
+    if not os.path.exists("killed") and number == 5:
+        open("killed", "w").close()
+        lists = glob.glob(f"/proc/{os.getppid()}/task/*/children")
+        for each in " ".join(open(name).read() for name in lists).split():
+            if b"ps" in open(f"/proc/{each}/cmdline", "rb").read().split(b"\\0"):
+                os.kill(int(each), signal.SIGKILL)
+    return await session.run("add:0")
+
+async def train():
+    target, folder = os.environ["FLOWENGINE_TARGET"], os.path.abspath("run")
+    result = await fe.train.run_with_recovery(g, step, steps=8, directory=folder, save_steps=3, target=target)
+    print(result.value, [(each.step, each.resumed) for each in result.restarts])
+
+trio.run(train)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to find a task's process")
+def test_tasks_that_end_are_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "program.py").write_text(_KILLS_A_TASK)
+    monkeypatch.chdir(tmp_path)
+    command = ["cluster", "up", "--local", "ps=1,worker=1", "--restart", "--", sys.executable, "program.py"]
+    process = flowengine(*command)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert out == "8.0 [(5, 3)]\n"
+    assert "/job:ps/task:0 ended with exit code -9" in err
+
+
 def test_the_commands_exit_code_is_the_clusters(tmp_path: Path) -> None:
     process = flowengine("cluster", "up", "--local", "worker=1", "--", sys.executable, "-c", "exit(7)")
     process.communicate(timeout=120)

@@ -70,6 +70,29 @@ def test_a_graph_alone_is_saved_with_all_its_variables(counter: str, tmp_path: P
         assert reader.read(b"v") == np.float32(5)
 
 
+def test_a_run_that_recovers_makes_so_many_steps_in_all(theirs: Path, tmp_path: Path, capsys: Output) -> None:
+    losses = json.loads((theirs / "losses.json").read_text())
+    command = ["run", "--meta", str(theirs / "model.ckpt-50.meta"), "--checkpoint", str(theirs), "--recover"]
+    command += ["--save-every", "30", "--steps", "120", "--fetch", "loss", "--final", "global_step", "--json"]
+    assert main(command) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["values"]["loss:0"]["value"] == losses[119]
+    assert document["values"]["global_step:0"]["value"] == 120
+    assert document["steps"] == 70
+    saved = str(theirs / "model.ckpt-120")
+    assert document["checkpoint"] == {
+        "resumed": str(theirs / "model.ckpt-50"),
+        "saved": saved,
+        "restarts": 0,
+    }
+    assert main(command) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["steps"] == 0
+    assert document["checkpoint"]["saved"] == saved
+    assert main(["run", str(theirs), "--recover"]) == failure.USAGE
+    assert "--recover need --checkpoint DIR" in capsys.readouterr().err
+
+
 def test_wrong_use(counter: str, theirs: Path, tmp_path: Path, capsys: Output) -> None:
     folder = str(tmp_path / "run")
     assert main(["run"]) == failure.USAGE
