@@ -4,8 +4,8 @@
     flow://10.0.0.5:7000?cluster=digits&key_file=/run/secrets/cluster.key
 
 The graph goes to the master once, and again where it has grown; a request's names go once; a step is one
-message there and one back. A connection that was lost is made again by the next step, on a new session
-with the same graph.
+message there and one back. A master of this very process is called without any, see `near`. A connection
+that was lost is made again by the next step, on a new session with the same graph.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import trio
 
 from flowengine.cluster import messages as m
 from flowengine.cluster.health import connect_seconds, limits_for
+from flowengine.cluster.near import NearPeer, find
 from flowengine.cluster.server import CLIENT, SESSION_FIELDS, read_key
 from flowengine.cluster.worker import graph_tensor
 from flowengine.core.config import Config, RunMetadata, RunOptions
@@ -81,7 +82,7 @@ class Target:
 class _Link:
     """One connection to the master, and the session there."""
 
-    def __init__(self, peer: Peer, scope: trio.CancelScope) -> None:
+    def __init__(self, peer: Peer | NearPeer, scope: trio.CancelScope) -> None:
         self.peer = peer
         self.scope = scope
         self.session = 0
@@ -184,7 +185,9 @@ class RemoteSession:
             link.prepared.pop(_names(request))
         if run_metadata is not None:
             _fill(run_metadata, reply.result, trio.current_time() - started)
-        results = list(reply.tensors)
+        results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
+        # The list is to hold the only reference to what nobody else needs, which is then not copied.
+        del reply
         owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
         return request.wanted.assemble(owned)
 
@@ -255,6 +258,12 @@ class RemoteSession:
                 f"the key of cluster '{self._target.cluster}' is not known: give key_file in the target, or "
                 "set FLOWENGINE_CLUSTER_KEY_FILE"
             )
+        # A new one each time, for the sessions of the last one are over.
+        identity = Identity(CLIENT, self._target.cluster, self._name, new_incarnation())
+        near = find(self._target.address, self._target.cluster, self._key)
+        # Who has a name of its own dials: its older sessions are closed when its connection opens.
+        if near is not None and not self._target.client:
+            return _Link(NearPeer(near, identity), trio.CancelScope())
         outcome: list[_Link | Exception] = []
         opened = trio.Event()
 
@@ -266,8 +275,7 @@ class RemoteSession:
                         peer = await connect(
                             nursery,
                             self._target.address,
-                            # A new one each time, for the sessions of the last one are over.
-                            identity=Identity(CLIENT, self._target.cluster, self._name, new_incarnation()),
+                            identity=identity,
                             key=self._key,
                             limits=self._limits,
                         )

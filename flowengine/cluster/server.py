@@ -16,6 +16,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster import near
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.links import Links
 from flowengine.cluster.master import ClusterSession, Master
@@ -125,6 +126,7 @@ class Server:
         self._kernels = kernels
         self._master: Master | None = None
         self._links: Links | None = None
+        self._near: near.NearMaster | None = None
         self._nursery_manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._is_draining = False
@@ -160,6 +162,7 @@ class Server:
         self._nursery.start_soon(self._master.tell)
         self._nursery.start_soon(self._master.watch)
         self._nursery.start_soon(self._serve, listener, service)
+        self._near = near.enter(self._address, self.cluster.name, self._key, service)
         logger.info("%s of cluster '%s' serves at %s", self.name, self.cluster.name, self._address)
         return self
 
@@ -180,6 +183,8 @@ class Server:
         trace: TracebackType | None,
     ) -> bool:
         assert self._nursery is not None
+        if self._near is not None:
+            near.leave(self._near)
         self.worker.close()
         self._nursery.cancel_scope.cancel()
         if error is None or _holds_cancelled(error):

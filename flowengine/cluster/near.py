@@ -1,0 +1,101 @@
+"""Sessions at a master of this very process: its handlers are called, and no connection lies between.
+
+A server that listens is entered here under its address; a session whose target is that address finds it, if
+both belong to the same run of trio. It must hold the same key and mean the same cluster as if it dialled:
+what would be refused over a connection is left to a connection to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hmac import compare_digest
+from typing import Any, Final
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import CancelledError
+from flowengine.transport.identity import Identity
+from flowengine.transport.service import Reply, Request, Service, as_reply
+
+#: The one scheme of addresses that a target can have.
+_SCHEME: Final = "tcp://"
+
+
+class NearMaster:
+    """A server, as sessions of its own process see it."""
+
+    __slots__ = ("_key", "_token", "address", "cluster", "is_open", "service")
+
+    def __init__(self, address: str, cluster: str, key: bytes | None, service: Service) -> None:
+        self.address = address
+        self.cluster = cluster
+        self.service = service
+        self.is_open = True
+        self._key = key
+        self._token = trio.lowlevel.current_trio_token()
+
+    def takes(self, cluster: str, key: bytes) -> bool:
+        """Whether who means this cluster and holds this key may call it from here."""
+        return (
+            self.is_open
+            and self._token is trio.lowlevel.current_trio_token()
+            and self.cluster == cluster
+            and self._key is not None
+            and compare_digest(self._key, key)
+        )
+
+
+_masters: Final[dict[str, NearMaster]] = {}
+
+
+def enter(address: str, cluster: str, key: bytes | None, service: Service) -> NearMaster | None:
+    """Let sessions of this process find a server; None where its address can be no session's target."""
+    if not address.startswith(_SCHEME):
+        return None
+    near = _masters[address] = NearMaster(address, cluster, key, service)
+    return near
+
+
+def leave(near: NearMaster) -> None:
+    """The server takes no more calls."""
+    near.is_open = False
+    if _masters.get(near.address) is near:
+        del _masters[near.address]
+
+
+def find(address: str, cluster: str, key: bytes) -> NearMaster | None:
+    """The server of this run of trio at an address, if it takes who holds this key."""
+    near = _masters.get(address)
+    return near if near is not None and near.takes(cluster, key) else None
+
+
+class NearPeer:
+    """What a session calls instead of a connection. As `Peer`, as far as a session uses it."""
+
+    def __init__(self, near: NearMaster, identity: Identity) -> None:
+        self._near = near
+        self._identity = identity
+        self._is_closed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made."""
+        return self._near.is_open and not self._is_closed
+
+    async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
+        """Call a handler and wait for its answer. Raises what it raises."""
+        if not self.is_open:
+            raise CancelledError(f"'{method}' cannot be called: {self._near.address} has closed")
+        await trio.lowlevel.checkpoint_if_cancelled()
+        handler = self._near.service.find(method)
+        result = handler.function(Request(self._identity, method, arguments, list(tensors)))
+        return as_reply(await result if handler.is_async else result)
+
+    async def aclose(self, reason: str = "") -> None:
+        """Make no more calls."""
+        self._is_closed = True
+        await trio.lowlevel.checkpoint()
+
+
+__all__ = ["NearMaster", "NearPeer", "enter", "find", "leave"]
