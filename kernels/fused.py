@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Chain:
 
     def run(self, values: Sequence[Any], out: Array | None = None) -> Any:
         """The result for these inputs; in `out`, which may be one of them, where blocks are possible."""
-        shape = self._shape(values)
+        shape = self._shape(values) if _any_large(values) else None
         if shape is None:
             known = list(values)
             for step in self._steps:
@@ -115,10 +115,8 @@ class Chain:
         return out
 
     def _shape(self, values: Sequence[Any]) -> tuple[int, ...] | None:
-        """The shape of the whole inputs; None where blocks are not possible or do not pay."""
-        largest: Any = max(values, key=lambda v: v.size, default=None)
-        if largest is None or largest.size < LARGE:
-            return None
+        """The shape of the whole inputs, of which one is large; None where blocks are not possible."""
+        largest: Any = max(values, key=lambda v: v.size)
         shape: tuple[int, ...] = largest.shape
         whole = []
         for i, value in enumerate(values):
@@ -142,37 +140,78 @@ class Chain:
         return value.ndim == 1 and len(shape) > 1 and value.shape == shape[-1:]
 
 
+def _any_large(values: Sequence[Any]) -> bool:
+    """Whether blocks could pay for one of them."""
+    for value in values:
+        if value.size >= LARGE:
+            return True
+    return False
+
+
 def _of_block(step: Step, known: Sequence[Any]) -> Any:
     if step.adds_bias:
         return np.add(known[step.sources[0]], known[step.sources[1]])
     return step.run(known)
 
 
+#: A node and which of its inputs is the result of the one before it.
+Follower: TypeAlias = tuple[Node, int]
+
+
+class Absorbing(Protocol):
+    """A product's kernel that can compute what follows it as well."""
+
+    def absorb(self, followers: Sequence[Follower]) -> tuple[int, Callable[..., Any]] | None:
+        """(how many of them, what computes all), None for none.
+
+        It is called with the product's inputs and the other inputs of each follower that is absorbed, in
+        order, and returns None where these values have to go through the nodes one by one.
+        """
+
+
 class Contraction:
-    """A product or normalisation, and a chain that works in place on what it has made.
+    """A product, perhaps a normalisation, and a chain that works in place on what they have made."""
 
-    sources   which values the chain takes, the product's result counted behind the inputs
-    """
-
-    def __init__(self, product: Step, chain: Chain, sources: Sequence[int]) -> None:
-        self._product = product
+    def __init__(self, steps: Sequence[Step], chain: Chain | None, sources: Sequence[int]) -> None:
+        """
+        steps     product and normalisation: each gives its first result to those behind it
+        chain     what follows, with the numbers of what it takes: results are counted behind the inputs
+        """
+        self._steps = tuple(steps)
         self._chain = chain
         self._sources = tuple(sources)
+        self._whole: Step | None = None
+        self._rest: Contraction | None = None
+
+    def absorb(self, whole: Step, rest: Contraction | None) -> None:
+        """Let one call compute the first steps, where it can, and `rest` what is left of the chain.
+
+        The rest takes the inputs and then the result.
+        """
+        self._whole, self._rest = whole, rest
 
     def __repr__(self) -> str:
-        return f"{self._product.node.op} -> {self._chain!r}"
+        names = [step.node.op for step in self._steps]
+        return " -> ".join(names if self._chain is None else [*names, repr(self._chain)])
 
     @property
     def names(self) -> frozenset[str]:
         """The names of the nodes that it stands for."""
-        return self._chain.names | {self._product.node.name}
+        own = frozenset(step.node.name for step in self._steps)
+        return own if self._chain is None else own | self._chain.names
 
     def run(self, values: Sequence[Any]) -> Any:
-        made = self._product.run(values)
-        if isinstance(made, tuple):
-            made = made[0]
-        known = [*values, made]
-        return self._chain.run([known[i] for i in self._sources], made)
+        known = list(values)
+        if self._whole is not None:
+            made = self._whole.run(known)
+            if made is not None:
+                return made if self._rest is None else self._rest.run([*known, made])
+        for step in self._steps:
+            made = step.run(known)
+            known.append(made[0] if isinstance(made, tuple) else made)
+        if self._chain is None:
+            return known[-1]
+        return self._chain.run([known[i] for i in self._sources], known[-1])
 
 
 @kernel("_FusedElementwise", fresh=True)

@@ -1,15 +1,17 @@
-"""Fuse a product with the elementwise nodes behind it: they work in place, block by block, on its result.
+"""Fuse a product with what follows it: they work in place, block by block, on its result, or with it.
 
-    Conv2D -> BiasAdd -> Relu  ->  _FusedContraction{Conv2D, then BiasAdd and Relu in place}
+    Conv2D -> BiasAdd -> Relu         ->  _FusedContraction{Conv2D, then BiasAdd and Relu in place}
+    Conv2D -> FusedBatchNorm -> Relu  ->  _FusedContraction{all in one call}, where a provider can
 
 A convolution, matrix product or normalisation that was seen to be heavy, and whose result only the group
 takes, needs one tensor instead of three. Its own kernel computes it, a provider's where there is one; the
-elementwise steps are those of `fuse_elementwise`. No value changes in any bit. Linear time.
+elementwise steps are those of `fuse_elementwise`. What a kernel offers to compute along with its product
+(`fused.Absorbing`) it does. Linear time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,17 +19,20 @@ import numpy as np
 from flowengine.core.errors import OpError
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.kernels.fused import Chain, Contraction, Step
+from flowengine.kernels.fused import Chain, Contraction, Follower, Step
+from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import FUSED_CONTRACTION
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_elementwise import Groups, outside
 
+_NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+#: What may be followed by a normalisation that is computed with it.
+_CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 #: What makes a large result that is its own: the first output, where there are several.
-PRODUCTS: Final = frozenset(
-    {
-        *("Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"),
-        *("Conv2DBackpropInput", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
-    }
+PRODUCTS: Final = (
+    frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
+    | frozenset({"Conv2DBackpropInput"})
+    | _NORMS
 )
 
 
@@ -39,54 +44,136 @@ def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]
     made: dict[str, Node] = {}
     dropped: set[str] = set()
     for name in reversed(traverse.topological_order(graph.nodes)):
-        if name in dropped or not groups.is_elementwise(graph[name]):
+        node = graph[name]
+        if name in dropped:
             continue
-        members = groups.grown(graph[name], lambda node: True)
-        product = _product(members, groups, heavy)
-        if product is None:
+        if groups.is_elementwise(node):
+            members = groups.grown(node, lambda node: True)
+            products = _products(outside(members), node, groups, heavy)
+        else:
+            # A normalisation whose result several take, or none that is elementwise.
+            members = []
+            products = _products((OutputPort(name, 0),), node, groups, heavy)
+            if len(products) < 2 or not groups.gives_first(name):
+                continue
+        if not products:
             continue
-        node = _fused(product, members, groups, context)
-        if node is not None:
-            made[name] = node
-            dropped.update((product.name, *(member.name for member in members[:-1])))
+        fused = _fused(products, members, groups, context.kernels)
+        if fused is not None:
+            made[name] = fused
+            dropped.update(fused.attrs["program"].names - {name})
     if not made:
         return graph
     return graph.rewritten(made.get(node.name, node) for node in graph if node.name not in dropped)
 
 
-def _product(members: list[Node], groups: Groups, heavy: Collection[str]) -> Node | None:
-    """The heavy product that the first members take and nobody else."""
-    for port in outside(members):
+def _products(ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Collection[str]) -> list[Node]:
+    """The heavy product that gives one of these to the group of `root` and to nobody else.
+
+    Or a convolution, which is heavy, and the normalisation of what it gives, which need not be.
+    """
+    for port in ports:
         node = groups.graph.nodes.get(port.node)
-        if (
-            node is not None
-            and port.slot == 0
-            and node.op in PRODUCTS
-            and node.name in heavy
-            and node.device == members[-1].device
-            and groups.is_inner(node.name)
-        ):
-            return node
-    return None
+        if node is None or port.slot or node.op not in PRODUCTS or node.device != root.device:
+            continue
+        if node is not root and not groups.is_inner(node.name):
+            continue
+        if node.op in _NORMS and not node.attrs["is_training"]:
+            behind = groups.graph.nodes.get(node.inputs[0].node)
+            if (
+                behind is not None
+                and behind.op in _CONVOLUTIONS
+                and behind.name in heavy
+                and behind.device == node.device
+                and groups.is_inner(behind.name)
+            ):
+                return [behind, node]
+        if node.name in heavy:
+            return [node]
+    return []
 
 
-def _fused(product: Node, members: list[Node], groups: Groups, context: PassContext) -> Node | None:
-    assert context.kernels is not None
-    try:
-        kernel = context.kernels.find(product)
-    except OpError:
-        return None  # the plan says what is wrong
-    if not kernel.fresh or kernel.is_async or kernel.takes_context:
-        return None
-    result = OutputPort(product.name, 0)
-    inputs = outside([product, *members])
+def _fused(products: list[Node], members: list[Node], groups: Groups, kernels: KernelRegistry) -> Node | None:
+    inputs = outside([*products, *members])
     numbers = {port: i for i, port in enumerate(inputs)}
-    step = Step(product, kernel.bind(product, np), tuple(numbers[port] for port in product.inputs))
-    numbers[result] = len(inputs)
+    steps = []
+    for node in products:
+        try:
+            kernel = kernels.find(node)
+        except OpError:
+            return None  # the plan says what is wrong
+        if not kernel.fresh or kernel.is_async or kernel.takes_context:
+            return None
+        steps.append(Step(node, kernel.bind(node, np), tuple(numbers[port] for port in node.inputs)))
+        numbers[OutputPort(node.name, 0)] = len(numbers)
+    program = _program(steps, members, groups, numbers)
+    absorbs = _absorb(program, steps, members, groups, inputs)
+    if not members and not absorbs:
+        return None
+    return groups.node(FUSED_CONTRACTION, [*products, *members], inputs, program)
+
+
+def _program(
+    steps: Sequence[Step], members: Sequence[Node], groups: Groups, numbers: dict[OutputPort, int]
+) -> Contraction:
+    """The steps, then the members as a chain in place; `numbers` are those of what is known by then."""
+    if not members:
+        return Contraction(steps, None, ())
     taken = outside(members)
     chain = Chain(
         groups.steps(members, {port: i for i, port in enumerate(taken)}),
         members[-1].output_types[0].as_numpy_dtype,
     )
-    program = Contraction(step, chain, [numbers[port] for port in taken])
-    return groups.node(FUSED_CONTRACTION, [product, *members], inputs, program)
+    return Contraction(steps, chain, [numbers[port] for port in taken])
+
+
+def _absorb(
+    program: Contraction,
+    steps: Sequence[Step],
+    members: Sequence[Node],
+    groups: Groups,
+    inputs: Sequence[OutputPort],
+) -> bool:
+    """Let the kernel of the first step compute what follows it as well, if it can."""
+    absorb = getattr(steps[0].function, "absorb", None)
+    if absorb is None:
+        return False
+    product = steps[0].node
+    followers = _followers([*(step.node for step in steps[1:]), *members], product)
+    found = absorb(followers)
+    # A normalisation that stays behind would have to run between the convolution and the chain.
+    if found is None or found[0] < len(steps) - 1:
+        return False
+    count, compute = found
+    others = [
+        port
+        for node, position in followers[:count]
+        for place, port in enumerate(node.inputs)
+        if place != position
+    ]
+    numbers = {port: i for i, port in enumerate(inputs)}
+    whole = Step(product, compute, tuple(numbers[port] for port in (*product.inputs, *others)))
+    rest = members[count - len(steps) + 1 :]
+    if not rest:
+        program.absorb(whole, None)
+        return True
+    numbers[OutputPort(followers[count - 1][0].name, 0)] = len(inputs)
+    program.absorb(whole, _program((), rest, groups, numbers))
+    return True
+
+
+def _followers(nodes: Sequence[Node], product: Node) -> list[Follower]:
+    """Those that take the result of the one before, and nobody else does, from the product on."""
+    found: list[Follower] = []
+    result = OutputPort(product.name, 0)
+    for number, node in enumerate(nodes):
+        places = [place for place, port in enumerate(node.inputs) if port == result]
+        others = [port for later in nodes[number + 1 :] for port in later.inputs]
+        if len(places) != 1 or result in others:
+            break
+        inner = {later.name for later in nodes}
+        if any(port.node in inner for place, port in enumerate(node.inputs) if place != places[0]):
+            break
+        found.append((node, places[0]))
+        result = OutputPort(node.name, 0)
+    return found

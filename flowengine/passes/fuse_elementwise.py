@@ -73,9 +73,13 @@ class Groups:
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
         #: {node: how many edges lead from it}; control edges count twice, so that they keep it.
         self._edges: dict[str, int] = {}
+        #: Nodes of which something takes a further output.
+        self._more = {port.node for port in (*context.fetches, *context.feeds) if port.slot}
         for node in graph:
             for port in node.inputs:
                 self._edges[port.node] = self._edges.get(port.node, 0) + 1
+                if port.slot:
+                    self._more.add(port.node)
             for name in node.control_inputs:
                 self._edges[name] = self._edges.get(name, 0) + 2
         self._found: dict[str, Kernel | None] = {}
@@ -104,6 +108,10 @@ class Groups:
     def is_inner(self, name: str) -> bool:
         """Whether a node's results are there for one taker only."""
         return self._edges.get(name, 0) == 1 and name not in self._kept
+
+    def gives_first(self, name: str) -> bool:
+        """Whether nobody takes more of a node than its first output."""
+        return name not in self._more
 
     def grown(self, root: Node, joins: Callable[[Node], bool]) -> list[Node]:
         """The elementwise nodes that end in `root`, in the order in which they run."""
@@ -179,7 +187,7 @@ class Groups:
             },
             device=root.device,
             op_def=op_def,
-            output_types=root.output_types,
+            output_types=root.output_types[:1],
             creation_site=root.creation_site,
         )
 

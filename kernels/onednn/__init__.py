@@ -16,6 +16,9 @@ OPS: Final[dict[str, str]] = {
     "depthwise": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
     ),
+    "elementwise": (
+        "ReluGrad ApplyGradientDescent ResourceApplyGradientDescent ApplyMomentum ResourceApplyMomentum"
+    ),
     "products": "MatMul BatchMatMul BatchMatMulV2",
     "pooling": "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad",
     "normalization": (

@@ -8,13 +8,18 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
+from flowengine.kernels.onednn.after import BIAS_FORM, attached
 from flowengine.kernels.onednn.layers import Sliding
-from flowengine.kernels.onednn.library import LibraryError
+from flowengine.kernels.onednn.library import LibraryError, address
+from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.products import SMALL, multiply
+from flowengine.kernels.onednn.program import BIAS, DST, SRC, WEIGHTS, one_step, prepared, required
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.
 _FEW_ROWS: Final = 64
+#: Multiplications and additions of one core in a microsecond.
+_PRODUCTS: Final = 60_000.0
 
 
 def product_sizes(
@@ -37,6 +42,35 @@ def product_sizes(
     return None
 
 
+class FollowedProduct:
+    """(M, K) by (K, N), and what is done to the result: see `after`."""
+
+    def __init__(self, rows: int, depth: int, columns: int, forms: tuple[str, ...], *, alone: bool) -> None:
+        library = required()
+        one, other = dense(library, (rows, depth)), dense(library, (depth, columns))
+        result, channel = dense(library, (rows, columns)), dense(library, (1, columns))
+        bias = channel if forms[:1] == (BIAS_FORM,) else None
+        after, operands = attached(forms, channel, dense(library, (1, 1)), result)
+        attrs = attributes(library, after)
+        what = Description(
+            *(library, "matmul", library.engine),
+            *(one.value, other.value, bias and bias.value, result.value, attrs.value),
+        )
+        if bias is not None:
+            operands.insert(0, (BIAS, bias))
+        self._program = one_step(what, alone, {SRC: one, WEIGHTS: other, **dict(operands), DST: result})
+
+    def __call__(self, a: Array, b: Array, out: Array, *operands: Array) -> None:
+        self._program(address(a), address(b), *map(address, operands), address(out))
+
+
+def _work(rows: int, depth: int, columns: int, forms: tuple[str, ...]) -> float:
+    return rows * depth * columns / _PRODUCTS
+
+
+followed_product: Final = prepared(FollowedProduct, _work)
+
+
 class Product:
     """A convolution that is a product of few rows."""
 
@@ -46,14 +80,23 @@ class Product:
         x: tuple[int, ...],
         w: tuple[int, ...],
         output: tuple[int, ...],
+        forms: tuple[str, ...] = (),
     ) -> None:
         self._rows, self._depth, self._columns = sizes
         self.input, self.filters, self.output = x, w, output
+        self._followed = followed_product(*sizes, forms) if forms else None
+        if forms and self._followed is None:
+            raise LibraryError("a product with nothing behind it")
 
-    def forward(self, x: Array, w: Array) -> Array:
+    def forward(self, x: Array, w: Array, *operands: Array) -> Array:
+        """The result; `operands` are those of the forms."""
         out: Array = empty((self._rows, self._columns), np.float32)
         a, b = x.reshape(self._rows, self._depth), w.reshape(self._depth, self._columns)
-        return multiply(a, b, out).reshape(self.output)
+        if self._followed is not None:
+            self._followed(a, b, out, *operands)
+        else:
+            multiply(a, b, out)
+        return out.reshape(self.output)
 
     def input_gradient(self, w: Array, gradient: Array) -> Array:
         out: Array = empty((self._rows, self._depth), np.float32)
@@ -66,12 +109,24 @@ class Product:
         return multiply(a, b, out, True, False).reshape(self.filters)
 
 
-def as_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> Product | None:
-    """The convolution as a product of few rows, if it is one; LibraryError if NumPy's is as quick."""
+def as_product(
+    sliding: Sliding,
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    forms: tuple[str, ...] = (),
+    constant: bool = False,
+) -> Product | None:
+    """The convolution as a product of few rows, if it is one; LibraryError if NumPy's is as quick.
+
+    forms      of what is done to the result, see `after`
+    constant   whether the filters never change: they are in order, and a convolution is as quick
+    """
     sizes = product_sizes(sliding, x, w)
     if sizes is None:
         return None
     rows, depth, columns, output = sizes
     if rows * depth * columns <= SMALL:
         raise LibraryError("a product that is too small")
-    return Product((rows, depth, columns), x, w, output) if rows <= _FEW_ROWS else None
+    if constant or rows > _FEW_ROWS:
+        return None
+    return Product((rows, depth, columns), x, w, output, forms)

@@ -7,7 +7,7 @@ primitive prefers at each call, or once for filters that can never change.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,8 +15,11 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels.fused import Follower
+from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of
+from flowengine.kernels.onednn.after import BIAS_FORM, attached
 from flowengine.kernels.onednn.conv_products import as_product
-from flowengine.kernels.onednn.filters import Packed
+from flowengine.kernels.onednn.filters import Packed, never_changes
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import (
@@ -54,9 +57,9 @@ _DEPTHWISE_PRODUCTS: Final = 20_000.0
 
 
 class Forward:
-    """A convolution of these shapes, with a bias and an activation where they are asked for.
+    """A convolution of these shapes, and what is done to its result: see `after`.
 
-    activation   (number of the elementwise function, alpha, beta)
+    shape   of the result
     """
 
     def __init__(
@@ -64,37 +67,50 @@ class Forward:
         sliding: Sliding,
         x: tuple[int, ...],
         w: tuple[int, ...],
-        bias: bool,
-        activation: tuple[int, float, float] | None,
+        forms: tuple[str, ...] = (),
+        constant: bool = False,
         *,
         alone: bool,
     ) -> None:
-        self._product = None if bias or activation else as_product(sliding, x, w)
+        """
+        constant   whether the filters never change: they are kept in order
+        """
         self._packed: Packed | None = None
+        self._product = as_product(sliding, x, w, forms, constant)
         if self._product is not None:
+            self.shape = self._product.output
             return
         layer = Layer(sliding, x, w)
         library = layer.library
-        vector = dense(library, (layer.output[1 if sliding.first else 3],)) if bias else None
-        attrs = attributes(library, activation)
-        what = layer.forward(_FORWARD, vector, attrs)
+        channels = layer.output[1 if sliding.first else 3]
+        bias = dense(library, (channels,)) if forms[:1] == (BIAS_FORM,) else None
+        channel, number = dense(library, (1, channels, 1, 1)), dense(library, (1, 1, 1, 1))
+        after, operands = attached(forms, channel, number, layer.results)
+        attrs = attributes(library, after)
+        what = layer.forward(_FORWARD, bias, attrs)
         self.shape = layer.output
         wanted = what.memory(QUERY_WEIGHTS)
+        if bias is not None:
+            operands.insert(0, (BIAS, bias))
         if not library.equal(wanted.value, layer.filters.value):
             self._packed = Packed(library, layer.filters, wanted, layer.attributes)
-        self._program = self._run_of(Program(library, alone), layer, what, layer.filters, vector)
-        self._packed_program = self._run_of(Program(library, alone), layer, what, wanted, vector)
+        self._program = self._run_of(Program(library, alone), layer, what, layer.filters, operands)
+        self._packed_program = self._run_of(Program(library, alone), layer, what, wanted, operands)
 
     @staticmethod
     def _run_of(
-        program: Program, layer: Layer, what: Description, given: Handle, vector: Handle | None
+        program: Program,
+        layer: Layer,
+        what: Description,
+        given: Handle,
+        operands: Sequence[tuple[int, Handle]],
     ) -> Program:
         attrs = layer.attributes
         source = readable(program, layer.images, what.memory(QUERY_SRC), attrs)
         filters = readable(program, given, what.memory(QUERY_WEIGHTS), attrs)
         arguments = {SRC: source, WEIGHTS: filters}
-        if vector is not None:
-            arguments[BIAS] = program.outside(vector)
+        for argument, form in operands:
+            arguments[argument] = program.outside(form)
         finish(program, what, arguments, DST, layer.results, what.memory(QUERY_DST), attrs)
         return program
 
@@ -102,15 +118,15 @@ class Forward:
         """How many constant filters are kept in the primitive's order."""
         return 0 if self._packed is None else len(self._packed)
 
-    def __call__(self, x: Array, w: Array, *bias: Array) -> Array:
+    def __call__(self, x: Array, w: Array, *operands: Array) -> Array:
         if self._product is not None:
-            return self._product.forward(x, w)
+            return self._product.forward(x, w, *operands)
         out: Array = empty(self.shape, np.float32)
         packed = self._packed.find(w) if self._packed is not None else None
         if packed is None:
-            self._program(address(x), address(w), *map(address, bias), address(out))
+            self._program(address(x), address(w), *map(address, operands), address(out))
         else:
-            self._packed_program(address(x), packed, *map(address, bias), address(out))
+            self._packed_program(address(x), packed, *map(address, operands), address(out))
         return out
 
 
@@ -205,6 +221,40 @@ input_gradient: Final = prepared(InputGradient, _work)
 filter_gradient: Final = prepared(FilterGradient, _work)
 
 
+class Convolution:
+    """The kernel of a convolution's node, which may compute what follows it as well."""
+
+    def __init__(self, sliding: Sliding, otherwise: Callable[..., Any]) -> None:
+        self._sliding = sliding
+        self._otherwise = otherwise
+
+    def __call__(self, x: Array, filters: Array) -> Any:
+        layer = forward(self._sliding, x.shape, filters.shape, (), never_changes(filters))
+        if layer is None:
+            return self._otherwise(x, filters)
+        return layer(dense_array(x), dense_array(filters))
+
+    def absorb(self, followers: Sequence[Follower]) -> tuple[int, Callable[..., Any]] | None:
+        """See `fused.Absorbing`."""
+        taken = absorbed(followers, self._sliding.first)
+        if not taken:
+            return None
+        sliding = self._sliding
+
+        def compute(x: Array, filters: Array, *others: Any) -> Any:
+            width = filters.shape[-2] * filters.shape[-1] if sliding.depthwise else filters.shape[-1]
+            asked = forms_of(taken, others, width)
+            if asked is None:
+                return None
+            forms, operands = asked
+            layer = forward(sliding, x.shape, filters.shape, forms, never_changes(filters))
+            if layer is None or not fits(forms, operands, layer.shape):
+                return None
+            return layer(dense_array(x), dense_array(filters), *operands)
+
+        return len(taken), compute
+
+
 def _forward_cost(x: Array, filters: Array) -> float:
     pixels = x.size / max(x.shape[-1], 1) if x.ndim else 1
     return float(pixels * filters.size / _PRODUCTS)
@@ -222,15 +272,7 @@ def _input_cost(input_sizes: Array, filters: Array, gradient: Array) -> float:
 
 @serves("Conv2D", types=FLOAT32, heavy=_forward_cost)
 def conv2d(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    sliding = Sliding.of(node)
-
-    def compute(x: Array, filters: Array) -> Any:
-        layer = forward(sliding, x.shape, filters.shape, False, None)
-        if layer is None:
-            return otherwise(x, filters)
-        return layer(dense_array(x), dense_array(filters))
-
-    return compute
+    return Convolution(Sliding.of(node), otherwise)
 
 
 @serves("Conv2DBackpropInput", types=FLOAT32, heavy=_input_cost)

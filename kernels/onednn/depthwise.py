@@ -8,12 +8,11 @@ from typing import Any, Final
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.convolution import (
+    Convolution,
     filter_gradient_kernel,
-    forward,
     input_gradient_kernel,
 )
 from flowengine.kernels.onednn.layers import Sliding
-from flowengine.kernels.onednn.program import dense_array
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 
 #: Multiplications and additions of one core in a microsecond.
@@ -30,15 +29,7 @@ def _gradient_cost(sizes: Array, other: Array, gradient: Array) -> float:
 
 @serves("DepthwiseConv2dNative", types=FLOAT32, heavy=_forward_cost)
 def depthwise(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    sliding = Sliding.of(node, depthwise=True)
-
-    def compute(x: Array, filters: Array) -> Any:
-        layer = forward(sliding, x.shape, filters.shape, False, None)
-        if layer is None:
-            return otherwise(x, filters)
-        return layer(dense_array(x), dense_array(filters))
-
-    return compute
+    return Convolution(Sliding.of(node, depthwise=True), otherwise)
 
 
 @serves("DepthwiseConv2dNativeBackpropInput", types=FLOAT32, heavy=_gradient_cost)

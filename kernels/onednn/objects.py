@@ -121,12 +121,25 @@ QUERY_WORKSPACE: Final = 135
 QUERY_SCRATCHPAD: Final = 136
 
 
-def attributes(library: Library, activation: tuple[int, float, float] | None = None) -> Handle:
-    """Attributes of a primitive: scratch memory is the caller's; an elementwise function is applied last."""
+#: What a primitive does with its result last: ("eltwise", function, alpha, beta), or ("binary", function,
+#: descriptor of the other operand).
+After = tuple[Any, ...]
+
+
+def attributes(library: Library, after: Sequence[After] = (), scaled: Sequence[int] = ()) -> Handle:
+    """Attributes of a primitive: scratch memory is the caller's.
+
+    after    elementwise functions that are applied to the result, in order
+    scaled   numbers of the arguments that are multiplied by a number given at each call
+    """
     attrs = Handle(library.new("primitive_attr_create"), library._functions.dnnl_primitive_attr_destroy)
     library.call("primitive_attr_set_scratchpad_mode", attrs.value, _SCRATCHPAD_USER)
-    if activation is not None:
-        after = Handle(library.new("post_ops_create"), library._functions.dnnl_post_ops_destroy)
-        library.call("post_ops_append_eltwise", after.value, *activation)
-        library.call("primitive_attr_set_post_ops", attrs.value, after.value)
+    for argument in scaled:
+        library.call("primitive_attr_set_scales_mask", attrs.value, argument, 0)
+    if after:
+        chain = Handle(library.new("post_ops_create"), library._functions.dnnl_post_ops_destroy)
+        for kind, *given in after:
+            values = (v.value if isinstance(v, Handle) else v for v in given)
+            library.call(f"post_ops_append_{kind}", chain.value, *values)
+        library.call("primitive_attr_set_post_ops", attrs.value, chain.value)
     return attrs

@@ -43,7 +43,14 @@ DIFF_DST: Final = 145
 DIFF_WEIGHTS: Final = 161
 DIFF_SCALE: Final = 255
 DIFF_SHIFT: Final = 256
-MULTIPLE_SRC: Final = 1024
+#: To be added to the number of an argument that is multiplied by a number: that number.
+SCALE_OF: Final = 4096
+
+
+def operand_after(place: int) -> int:
+    """The number of the other operand of what is applied to a result in this place."""
+    return 32768 * (place + 1) | SRC_1
+
 
 _ALIGNMENT: Final = 64
 #: Scratch memory that a thread keeps from call to call; what needs more gets it for the call.
@@ -189,6 +196,13 @@ class Program:
             library.together(threads)
         self._frames.append(frame)
         del own
+
+
+def one_step(what: Description, alone: bool, given: Mapping[int, Handle]) -> Program:
+    """A program of one primitive, called with the addresses of its arguments in this order."""
+    program = Program(what.library, alone)
+    program.step(what, {number: program.outside(form) for number, form in given.items()})
+    return program
 
 
 def dense_array(array: Array) -> Array:

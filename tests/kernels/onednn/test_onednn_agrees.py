@@ -245,3 +245,42 @@ def test_what_does_not_fit_has_the_error_that_numpy_gives() -> None:
                 session.run(y, {x: numbers(1, 1, 5, 5, 3), w: numbers(2, 2, 2, 4, 4)})
             with pytest.raises(fe.errors.InvalidArgumentError, match="negative"):
                 session.run(y, {x: numbers(1, 1, 2, 2, 3), w: numbers(2, 6, 6, 3, 4)})
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_the_gradient_of_relu_to_the_last_bit(strided: bool) -> None:
+    size = 1 << 16
+    features, gradients = numbers(0, size, 2), numbers(1, size, 4 if strided else 2)[:, :2]
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45]
+    features[:6, 0], features[:6, 1] = special, 1.0
+    gradients[:6, 1], gradients[6:12, 0] = special, special
+    got, wanted = both("ReluGrad", [gradients, features])
+    np.testing.assert_array_equal(got[0], wanted[0])
+    np.testing.assert_array_equal(np.signbit(got[0]), np.signbit(wanted[0]))
+
+
+@pytest.mark.parametrize("op", ["ApplyGradientDescent", "ApplyMomentum", "Nesterov"])
+def test_steps_of_gradient_descent_to_the_last_bit(op: str) -> None:
+    start, gradient = numbers(0, 301, 302), numbers(1, 301, 302)
+    results = []
+    for provider in ("onednn", "numpy"):
+        graph = fe.Graph()
+        ops = graph.ops
+        variables = [ops.VariableV2(shape=start.shape, dtype="float32", name=name) for name in ("v", "slot")]
+        setup = [ops.Assign(variable, graph.constant(start)) for variable in variables]
+        rate, share = (graph.constant(np.float32(number)) for number in (0.013, 0.9))
+        delta = graph.placeholder("float32", None, name="delta")
+        if op == "ApplyGradientDescent":
+            step = ops.ApplyGradientDescent(variables[0], rate, delta)
+        else:
+            step = ops.ApplyMomentum(*variables, rate, delta, share, use_nesterov=op == "Nesterov")
+        with fe.blocking.Session(graph, config=fe.Config(kernel_provider=provider)) as session:
+            session.run(setup)
+            read = session.run(variables[0])
+            for _ in range(3):
+                session.run(step, {delta: gradient})
+            session.run(step, {delta: gradient[::-1]})
+            results.append(session.run(variables))
+        # What was fetched before is not written to.
+        np.testing.assert_array_equal(read, start)
+    np.testing.assert_array_equal(results[0], results[1])

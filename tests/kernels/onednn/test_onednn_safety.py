@@ -216,7 +216,7 @@ def test_values_of_constants_are_packed_once_and_let_go() -> None:
     wanted = convolve(x, numbers)
     for _ in range(2):
         np.testing.assert_allclose(convolve(x, constant), wanted, rtol=1e-5)
-    layer = convolution.forward(sliding, x.shape, constant.shape, False, None)
+    layer = convolution.forward(sliding, x.shape, constant.shape, (), True)
     assert layer is not None
     assert layer.kept() == 1
     # A read-only view of what may yet change is no constant.

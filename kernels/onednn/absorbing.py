@@ -1,0 +1,133 @@
+"""Nodes that follow a convolution, as forms of what it does to its result: see `after`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.kernels.fused import Follower
+from flowengine.kernels.onednn.after import BIAS_FORM, RELU_FORM
+from flowengine.kernels.onednn.filters import never_changes
+
+#: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.
+_Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]
+#: How many inputs it takes besides the result before it, and how they are read.
+Taken = tuple[int, _Reading]
+
+_SUMS: Final = {"Add": "add", "AddV2": "add", "Mul": "mul", "Sub": "sub"}
+_NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+_NOTHING: Final = np.zeros(1, np.float32)
+
+
+def absorbed(followers: Sequence[Follower], first: bool) -> tuple[Taken, ...]:
+    """How to read those that can be computed with the convolution, from the one next to it on.
+
+    first   whether channels come before height and width
+    """
+    taken: list[Taken] = []
+    for node, position in followers:
+        reading: _Reading
+        layout = (node.attrs.get("data_format", b"NHWC") == b"NCHW") == first
+        if node.op in ("BiasAdd", "BiasAddV1") and layout and not first:
+            reading = _bias
+        elif node.op in _NORMS and layout and not node.attrs["is_training"] and position == 0:
+            reading = _Normalization(float(node.attrs["epsilon"]))
+        elif node.op == "Relu":
+            reading = _relu
+        elif node.op in _SUMS and not first and (position == 0 or node.op != "Sub"):
+            reading = _operand(_SUMS[node.op])
+        else:
+            break
+        taken.append((len(node.inputs) - 1, reading))
+    return tuple(taken)
+
+
+def forms_of(
+    taken: Sequence[Taken], others: Sequence[Any], channels: int
+) -> tuple[tuple[str, ...], list[Array]] | None:
+    """The forms of what follows, and its operands; None where a shape says that it must run by itself."""
+    forms: list[str] = []
+    operands: list[Array] = []
+    start = 0
+    for count, reading in taken:
+        read = reading(others[start : start + count], channels)
+        if read is None:
+            return None
+        start += count
+        for form, operand in read:
+            forms.append(BIAS_FORM if not forms and form == "add channel" else form)
+            if form != RELU_FORM:
+                operands.append(operand)
+    return tuple(forms), operands
+
+
+def fits(forms: Sequence[str], operands: Sequence[Array], shape: tuple[int, ...]) -> bool:
+    """Whether operands that are as large as the result have its shape."""
+    having = [form for form in forms if form != RELU_FORM]
+    return all(
+        operand.shape == shape
+        for form, operand in zip(having, operands, strict=True)
+        if form.endswith("whole")
+    )
+
+
+def _relu(others: Sequence[Any], channels: int) -> list[tuple[str, Array]]:
+    return [(RELU_FORM, _NOTHING)]
+
+
+def _bias(others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:
+    (bias,) = others
+    return [("add channel", np.ascontiguousarray(bias))] if bias.shape == (channels,) else None
+
+
+def _operand(function: str) -> _Reading:
+    def read(others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:
+        value: Array = np.ascontiguousarray(others[0])
+        if value.ndim > 4:
+            return None
+        if value.size == 1:
+            reach = "number"
+        elif value.size == channels == value.shape[-1]:
+            reach = "channel"
+        elif value.ndim == 4:
+            reach = "whole"
+        else:
+            return None
+        return [(f"{function} {reach}", value)]
+
+    return read
+
+
+class _Normalization:
+    """(x - mean) * factor + offset, the factor made once of statistics that cannot change."""
+
+    def __init__(self, epsilon: float) -> None:
+        self._epsilon = np.float32(epsilon)
+        self._seen: tuple[Any, ...] = ()
+        self._read: list[tuple[str, Array]] = []
+
+    def __call__(self, others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:
+        seen, read = self._seen, self._read
+        if len(seen) == len(others) and all(map(_same, seen, others)):
+            return read
+        scale, offset, mean, variance = others
+        for vector in others:
+            if vector.shape != (channels,) or vector.dtype != np.float32:
+                return None
+        factor = scale / np.sqrt(variance + self._epsilon)
+        read = [
+            ("add channel", -mean),
+            ("mul channel", factor),
+            ("add channel", np.ascontiguousarray(offset)),
+        ]
+        if all(map(never_changes, others)):
+            self._seen, self._read = (), read
+            self._seen = tuple(others)
+        return read
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other

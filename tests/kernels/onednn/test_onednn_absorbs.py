@@ -1,0 +1,170 @@
+"""What follows a convolution is computed with it, and gives what the nodes one by one would give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.ir.graph import Graph, OutputPort
+from flowengine.kernels.load import registry
+from flowengine.kernels.onednn.library import search
+from flowengine.passes.context import PassContext
+from flowengine.passes.fuse_large import fuse_large
+
+pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
+
+SIZE, DEPTH, WIDTH = 9, 16, 24
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def run(graph: Graph, fetched: str, feeds: dict[str, Any]) -> Any:
+    """The value of a node, by oneDNN's kernels one by one."""
+    values: dict[OutputPort, Any] = {OutputPort(name, 0): value for name, value in feeds.items()}
+    kernels = registry("onednn")
+
+    def value(port: OutputPort) -> Any:
+        if port not in values:
+            node = graph[port.node]
+            inputs = [value(p) for p in node.inputs]
+            if node.op == "Const":
+                result = node.attrs["value"].value()
+            else:
+                function = kernels.find(node).bind(node, np)
+                fused = node.op.startswith("_Fused")
+                result = function(tuple(inputs)) if fused else function(*inputs)
+            for slot, item in enumerate(result if isinstance(result, tuple) else (result,)):
+                values[OutputPort(port.node, slot)] = item
+        return values[port]
+
+    with np.errstate(all="ignore"):
+        return value(OutputPort(fetched, 0))
+
+
+def fused(graph: Graph, fetched: str) -> Graph:
+    context = PassContext(fetches=(OutputPort(fetched, 0),), kernels=registry("onednn"))
+    heavy = frozenset(n.name for n in graph if n.op not in ("Const", "Placeholder"))
+    return fuse_large(graph, context, heavy, {}).graph
+
+
+def absorbed(graph: Graph, fetched: str) -> bool:
+    """Whether one call computes it, with nothing left for a chain."""
+    program = graph[fetched].attrs["program"]
+    return program._whole is not None and program._rest is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_chains_behind_convolutions(data: st.DataObject) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    op = data.draw(st.sampled_from(["Conv2D", "DepthwiseConv2dNative"]))
+    size = data.draw(st.sampled_from([1, SIZE]))
+    window = data.draw(st.sampled_from([1, 3])) if size > 1 else 1
+    x = graph.placeholder("float32", None, name="x")
+    feeds = {"x": numbers(0, 2, size, size, DEPTH)}
+    width = WIDTH if op == "Conv2D" else DEPTH
+    filters = numbers(1, window, window, DEPTH, WIDTH if op == "Conv2D" else 1)
+    if data.draw(st.booleans()):
+        weights = graph.constant(filters)
+    else:
+        weights = graph.placeholder("float32", None, name="weights")
+        feeds["weights"] = filters
+    y = getattr(ops, op)(x, weights, strides=[1, 1, 1, 1], padding="SAME")
+    follows = st.sampled_from(["BiasAdd", "Norm", "Relu", "Add", "Sub", "Mul"])
+    exact = True
+    for seed, follower in enumerate(data.draw(st.lists(follows, min_size=1, max_size=4))):
+        if follower == "Relu":
+            y = ops.Relu(y)
+        elif follower == "BiasAdd":
+            y = ops.BiasAdd(y, graph.constant(numbers(seed, width)))
+        elif follower == "Norm":
+            exact = False
+            vectors = [graph.constant(numbers(seed + i, width)) for i in range(3)]
+            variance = graph.constant(np.abs(numbers(seed + 9, width)) + 0.1)
+            y = ops.FusedBatchNorm(y, *vectors, variance, is_training=False)[0]
+        else:
+            shape = data.draw(st.sampled_from([(), (width,), (2, size, size, width), (2, 1, 1, width)]))
+            name = f"operand{seed}"
+            feeds[name] = np.asarray(numbers(seed, *shape), np.float32)
+            y = getattr(ops, follower)(y, graph.placeholder("float32", None, name=name))
+    name = y.op.name
+    changed = fused(graph, name)
+    wanted, got = run(graph, name, feeds), run(changed, name, feeds)
+    assert got.shape == wanted.shape
+    if exact:
+        np.testing.assert_array_equal(got, wanted)
+    else:
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5 * float(np.abs(wanted).max()))
+
+
+def _net(bias: int = WIDTH) -> tuple[fe.Graph, dict[str, Any]]:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", None, name="x")
+    filters = graph.constant(numbers(1, 3, 3, DEPTH, WIDTH))
+    y = ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="conv")
+    y = ops.BiasAdd(y, graph.placeholder("float32", None, name="bias"), name="sum")
+    ops.Relu(y, name="y")
+    return graph, {"x": numbers(0, 1, SIZE, SIZE, DEPTH), "bias": numbers(2, bias)}
+
+
+def test_one_call_computes_all() -> None:
+    graph, feeds = _net()
+    changed = fused(graph, "y")
+    assert absorbed(changed, "y")
+    np.testing.assert_array_equal(run(changed, "y", feeds), run(graph, "y", feeds))
+
+
+def test_a_nan_stays() -> None:
+    graph, feeds = _net()
+    feeds["x"][0, 4, 4, 0] = np.nan
+    got = run(fused(graph, "y"), "y", feeds)
+    np.testing.assert_array_equal(got, run(graph, "y", feeds))
+    assert np.isnan(got[0, 3:6, 3:6]).all()
+    assert not np.isnan(got[0, 0]).any()
+
+
+def test_nothing_below_zero_has_a_sign() -> None:
+    graph, feeds = _net()
+    got = run(fused(graph, "y"), "y", feeds)
+    assert (got == 0).any()
+    assert not np.signbit(got).any()
+
+
+def test_a_bias_of_another_length_is_told_as_by_the_node_itself() -> None:
+    graph, feeds = _net(bias=3)
+    with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+        run(fused(graph, "y"), "y", feeds)
+    assert caught.value.node_name == "sum"
+
+
+def test_what_others_take_as_well_is_not_absorbed() -> None:
+    graph, feeds = _net()
+    graph.ops.Neg(graph.tensor("sum:0"), name="other")
+    graph.ops.Add(graph.tensor("y:0"), graph.tensor("other:0"), name="both")
+    changed = fused(graph, "both")
+    np.testing.assert_array_equal(run(changed, "both", feeds), run(graph, "both", feeds))
+
+
+def test_a_normalisation_whose_statistics_are_taken_stays() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", None, name="x")
+    y = ops.Conv2D(x, graph.constant(numbers(1, 3, 3, DEPTH, WIDTH)), strides=[1, 1, 1, 1], padding="SAME")
+    ones = graph.constant(np.ones(WIDTH, np.float32))
+    normed = ops.FusedBatchNorm(y, ones, ones, ones, ones, is_training=False, name="normed")
+    ops.Mul(normed[0], normed[0], name="twice")
+    ops.Neg(normed[1], name="statistics")
+    feeds = {"x": numbers(0, 1, SIZE, SIZE, DEPTH)}
+    for fetched in ("twice", "statistics"):
+        changed = fused(graph, fetched)
+        assert "normed" in changed
+        np.testing.assert_array_equal(run(changed, fetched, feeds), run(graph, fetched, feeds))
