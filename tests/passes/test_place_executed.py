@@ -68,21 +68,6 @@ SIMULATED = (
     "tp_speech_commands",
     "word2vec_nce_sgd",
 )
-#: Ops that need no kernel, but for references.
-EXECUTORS = frozenset(
-    (
-        "Const",
-        "ControlTrigger",
-        "Enter",
-        "Exit",
-        "Identity",
-        "LoopCond",
-        "Merge",
-        "NextIteration",
-        "NoOp",
-        "Switch",
-    )
-)
 #: Too large for a minute.
 LARGE = ("googlenet_train", "tp_ssdlite_mobilenet_v2_coco")
 #: Restore their variables from files first.
@@ -298,11 +283,6 @@ class Executed:
             for (name, device), (microseconds, times) in devices.spent.items():
                 if name in self.graph:
                     self.costs.record(name, device, microseconds, (), times)
-            for node in self.graph:
-                # What the executor does by itself takes no time on these devices, and was measured so.
-                if node.op.removeprefix("Ref") in EXECUTORS:
-                    times = self.truth.estimator.iterations(node)
-                    self.costs.record(node.name, str(self.offers[0].name), 0.0, (), times)
         return taken
 
     def rules(self) -> tuple[float, float]:
