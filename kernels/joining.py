@@ -195,9 +195,11 @@ def _even_parts(shape: tuple[int, ...], axis: int, count: int) -> tuple[tuple[sl
 @kernel("Split", heavy=False, host=("split_dim",))
 def split(split_dim: Value, value: Array, *, num_split: int) -> Value:
     """`num_split` equal parts along an axis, as views."""
-    array = as_array(value)
-    parts = _even_parts(array.shape, integer(split_dim, "split_dim"), num_split)
-    return outputs([array[part] for part in parts])
+    if type(value) is not np.ndarray:
+        value = as_array(value)
+    axis = integer(split_dim, "split_dim") if split_dim.ndim else int(split_dim)
+    parts = _even_parts(value.shape, axis, num_split)
+    return tuple([value[part] for part in parts]) if num_split > 1 else value[parts[0]]
 
 
 @kernel("SplitV", heavy=False, host=("size_splits", "split_dim"))

@@ -192,7 +192,9 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
 @kernel("SelectV2", fresh=True)
 def select_v2(xp: Any, condition: Array, t: Any, e: Any) -> Any:
     """t where the condition holds, else e; all three broadcast."""
-    return blend(condition, to_array(t), to_array(e))
+    if type(t) is not np.ndarray or type(e) is not np.ndarray:
+        t, e = to_array(t), to_array(e)
+    return blend(condition, t, e)
 
 
 #: So many rows are looked at one by one before they are chosen.

@@ -25,6 +25,9 @@ _SELU_SCALE_ALPHA: Final = 1.7580993408473768599402175208123
 
 #: Elements from which `clip` pays: it has no vector loop for a scalar to hide, but a dearer call.
 _CLIP_MIN: Final = 2048
+#: Elements from which a bias is added by every core, and how long a row must be for NumPy's loop over rows.
+_SPREAD_MIN: Final = 1 << 16
+_LONG_ROW: Final = 32
 
 
 @kernel("Relu", fresh=True)
@@ -169,13 +172,10 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
 
     InvalidArgumentError where the bias is no vector or not as long as the channel axis.
     """
-    if (
-        value.size < _CLIP_MIN
-        and value.ndim > 1
-        and bias.shape == value.shape[-1:]
-        and data_format == b"NHWC"
-    ):
-        return xp.add(value, bias)
+    if value.ndim > 1 and bias.shape == value.shape[-1:] and data_format == b"NHWC":
+        size = value.size
+        if size < _CLIP_MIN or (size < _SPREAD_MIN and bias.size >= _LONG_ROW):
+            return xp.add(value, bias)
     first = is_channels_first(data_format)
     if value.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(value)}")

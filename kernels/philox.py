@@ -10,6 +10,7 @@ Reference: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2
 
 from __future__ import annotations
 
+import functools
 import secrets
 import threading
 from typing import Any, Final
@@ -21,10 +22,16 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.kernels import float_functions
 
-_MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+
+def _number(value: int) -> Array:
+    """A number of rank 0, which NumPy need not convert at each call."""
+    return np.array(value, dtype=np.uint64)
+
+
+_MULTIPLIERS: Final = (_number(0xD2511F53), _number(0xCD9E8D57))
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
-_LOW: Final = np.uint64(0xFFFFFFFF)
-_SHIFT: Final = np.uint64(32)
+_LOW: Final = _number(0xFFFFFFFF)
+_SHIFT: Final = _number(32)
 _MASK64: Final = (1 << 64) - 1
 _MASK128: Final = (1 << 128) - 1
 
@@ -40,17 +47,33 @@ def blocks(key: int, counters: Array, high: Array) -> Array:
     """The four numbers of each counter: uint64 low and high halves (n,) to uint32 (n, 4)."""
     c0, c1 = counters & _LOW, counters >> _SHIFT
     c2, c3 = high & _LOW, high >> _SHIFT
-    k0, k1 = key & 0xFFFFFFFF, key >> 32
-    for _ in range(10):
-        product0 = c0 * _MULTIPLIERS[0]
-        product1 = c2 * _MULTIPLIERS[1]
-        c0 = (product1 >> _SHIFT) ^ c1 ^ np.uint64(k0)
-        c1 = product1 & _LOW
-        c2 = (product0 >> _SHIFT) ^ c3 ^ np.uint64(k1)
-        c3 = product0 & _LOW
-        k0 = (k0 + _WEYL[0]) & 0xFFFFFFFF
-        k1 = (k1 + _WEYL[1]) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+    product0, product1 = np.empty_like(c0), np.empty_like(c0)
+    # In place, without a Python number: for a few counters the calls are what it costs.
+    for k0, k1 in _round_keys(key):
+        np.multiply(c0, _MULTIPLIERS[0], product0)
+        np.multiply(c2, _MULTIPLIERS[1], product1)
+        np.right_shift(product1, _SHIFT, c0)
+        np.bitwise_xor(c0, c1, c0)
+        np.bitwise_xor(c0, k0, c0)
+        np.bitwise_and(product1, _LOW, c1)
+        np.right_shift(product0, _SHIFT, c2)
+        np.bitwise_xor(c2, c3, c2)
+        np.bitwise_xor(c2, k1, c2)
+        np.bitwise_and(product0, _LOW, c3)
+    result = np.empty((c0.size, 4), np.uint32)
+    for column, numbers in enumerate((c0, c1, c2, c3)):
+        result[:, column] = numbers
+    return result
+
+
+@functools.lru_cache(maxsize=256)
+def _round_keys(key: int) -> tuple[tuple[Array, Array], ...]:
+    """What is added in each of the ten rounds."""
+    first, second = key & 0xFFFFFFFF, key >> 32
+    return tuple(
+        (_number((first + i * _WEYL[0]) & 0xFFFFFFFF), _number((second + i * _WEYL[1]) & 0xFFFFFFFF))
+        for i in range(10)
+    )
 
 
 def counted(key: int, start: int, count: int, step: int = 1) -> Array:
@@ -95,8 +118,11 @@ def uniform_bits(key: int, start: int, count: int) -> Array:
 
 def _to_float32(bits: Array) -> Array:
     """23 bits of each number as a float32 in [0, 1)."""
-    ones = (bits & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)
-    return ones.view(np.float32) - np.float32(1)
+    ones = bits & np.uint32(0x7FFFFF)
+    ones |= np.uint32(0x3F800000)
+    numbers: Array = ones.view(np.float32)
+    numbers -= np.float32(1)
+    return numbers
 
 
 def to_float64(first: Array, second: Array) -> Array:

@@ -46,6 +46,13 @@ class TensorList:
     def length(self) -> int:
         return self._length
 
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether an element of this shape fits."""
+        dims = self.element_shape.dims
+        if dims is None or dims == shape:
+            return True
+        return len(dims) == len(shape) and all([a is None or a == b for a, b in zip(dims, shape, strict=True)])
+
     def tensors(self) -> list[Value | None]:
         """The elements, None where one is not initialised; the caller's own list."""
         return self._storage[: self._length]
@@ -162,11 +169,11 @@ def shape_argument(value: Array) -> TensorShape:
 
 
 def check_element(tensors: TensorList, tensor: Value, verb: str) -> None:
-    shape = TensorShape(shape_of(tensor))
-    if not tensors.element_shape.is_compatible_with(shape):
+    """InvalidArgumentError for a tensor of another shape than the list's."""
+    if not tensors.takes(shape_of(tensor)):
         raise InvalidArgumentError(
             f"Tried to {verb} a tensor with incompatible shape. "
-            f"Op element shape: {shape} list shape: {tensors.element_shape}"
+            f"Op element shape: {TensorShape(shape_of(tensor))} list shape: {tensors.element_shape}"
         )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product, work
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
 from flowengine.kernels.onednn.program import (
@@ -77,11 +78,7 @@ class MatrixProduct:
         self._program(address(a), address(b), address(out))
 
 
-def _matrix_work(rows: int, inner: int, columns: int, left: bool, right: bool) -> float:
-    return rows * inner * columns / _PRODUCTS
-
-
-matrix_product: Final = prepared(MatrixProduct, _matrix_work)
+matrix_product: Final = prepared(MatrixProduct, work)
 
 
 def multiply(a: Array, b: Array, out: Array, transpose_a: bool = False, transpose_b: bool = False) -> Array:
@@ -115,6 +112,12 @@ def mat_mul(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
             return otherwise(a, b)
         if library() is None:
             return otherwise(a, b)
+        if rows <= ROWS_MAX and not b.flags.writeable and a.flags.c_contiguous:
+            layer = constant_product(rows, inner, columns, left, right)
+            if layer is not None:
+                few: Array = np.empty((rows, columns), _float32)
+                if layer(a, b, few):
+                    return few
         out: Array = empty((rows, columns), _float32)
         return multiply(a, b, out, left, right)
 
