@@ -1,4 +1,4 @@
-"""A product with a constant matrix gives the bits that it gives with a copy of the matrix that could change."""
+"""A product with a constant matrix gives the bits that a copy of it which could change gives."""
 
 from __future__ import annotations
 
