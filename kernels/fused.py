@@ -142,10 +142,7 @@ class Chain:
 
 def _any_large(values: Sequence[Any]) -> bool:
     """Whether blocks could pay for one of them."""
-    for value in values:
-        if value.size >= LARGE:
-            return True
-    return False
+    return any(value.size >= LARGE for value in values)
 
 
 def _of_block(step: Step, known: Sequence[Any]) -> Any:

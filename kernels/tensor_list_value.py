@@ -51,7 +51,9 @@ class TensorList:
         dims = self.element_shape.dims
         if dims is None or dims == shape:
             return True
-        return len(dims) == len(shape) and all([a is None or a == b for a, b in zip(dims, shape, strict=True)])
+        return len(dims) == len(shape) and all(
+            known is None or known == size for known, size in zip(dims, shape, strict=True)
+        )
 
     def tensors(self) -> list[Value | None]:
         """The elements, None where one is not initialised; the caller's own list."""
