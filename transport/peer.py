@@ -347,6 +347,8 @@ class Peer:
         connection = self.connection
         while connection.state is not State.CLOSED:
             await trio.sleep_until(connection.next_deadline())
+            # What has come while this process stood still is read before the other side is called silent.
+            await trio.lowlevel.checkpoint()
             connection.handle_time(trio.current_time())
             self.flush()
 

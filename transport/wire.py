@@ -69,6 +69,8 @@ class Wire:
             incoming_bytes_max=limits.incoming_bytes_max,
             streams_max=limits.streams_max,
         )
+        #: {number: who takes fields, descriptions and payload} of the messages that nearly all are, while open
+        self._quick: dict[int, Callable[[list[Any], list[Any], bytearray | None], None]] = {}
         #: {number: who takes its fields} of messages that carry no tensors
         self._handlers: dict[int, Callable[..., None]] = {
             m.PING: self._ping_came,
@@ -127,10 +129,30 @@ class Wire:
 
     # FrameReader's owner.
 
-    def message_started(
-        self, header: memoryview, payload_bytes: int, inline: bytearray | None
-    ) -> IncomingMessage:
+    def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         number, fields, descriptions = m.read_header(header)
+        quick = self._quick.get(number)
+        if quick is None or self.state is not State.OPEN:
+            self.message_finished(self._message_started(number, fields, descriptions, inline))
+            return
+        self.counters.messages_received += 1
+        quick(fields, descriptions, inline)
+
+    def message_started(self, header: memoryview, payload_bytes: int) -> IncomingMessage:
+        number, fields, descriptions = m.read_header(header)
+        return self._message_started(number, fields, descriptions, None, payload_bytes)
+
+    def _message_started(
+        self,
+        number: int,
+        fields: list[Any],
+        descriptions: list[Any],
+        inline: bytearray | None,
+        payload_bytes: int = 0,
+    ) -> IncomingMessage:
+        """Take a header: `inline` is its payload if that is here, `payload_bytes` how much will follow."""
+        if inline is not None:
+            payload_bytes = len(inline)
         following = after_receiving(self.side, self.state, number)
         tensors = [IncomingTensor(each) for each in descriptions]
         size = sum(tensor.size for tensor in tensors)
@@ -264,7 +286,7 @@ class Wire:
                 )
             return
         silent = now - self._received_at
-        if silent >= limits.silence_seconds:
+        if silent >= limits.silence_seconds and self._had_time_to_answer(now):
             raise self._broken(ConnectionLostError(f"{self.address} gave no sign of life for {silent:.1f} s"))
         sent = self.counters.bytes_sent
         if not self._outbox or self._output_seen[0] != sent:
@@ -285,6 +307,17 @@ class Wire:
             self._ping_number += 1
             self._ping_sent_at = now
             self._send(m.PING, (self._ping_number,))
+
+    def _had_time_to_answer(self, now: float) -> bool:
+        """Whether the other side was asked for a sign of life long enough ago.
+
+        If not, it was this side that stood still meanwhile: its process was stopped, or had no time.
+        """
+        if self.state is not State.OPEN:
+            return True
+        limits = self.limits
+        asked = self._ping_sent_at
+        return asked is not None and now - asked >= limits.silence_seconds - 1.5 * limits.heartbeat_seconds
 
     def _broken(self, error: OpError) -> OpError:
         """Close for this error, say why to a peer that is known, and drop all else."""

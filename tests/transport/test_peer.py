@@ -369,6 +369,17 @@ async def test_a_quiet_connection_stays(autojump_clock: trio.testing.MockClock) 
         assert (await near.call("echo", 1)).result == 1
 
 
+async def test_who_stood_still_blames_nobody_else(autojump_clock: trio.testing.MockClock) -> None:
+    async with joined(limits=LIMITS) as (near, far, _):
+        for seconds in (4.0, 60.0, 1000.0):
+            # The process is stopped for so long: nothing was asked, and nothing could be heard.
+            autojump_clock.jump(seconds)
+            await trio.sleep(0.5)
+            assert near.is_open
+            assert far.is_open
+            assert (await near.call("echo", 1)).result == 1
+
+
 class Deaf(FaultyStream):
     """From a moment on, nothing arrives: the other side is half open."""
 
