@@ -143,6 +143,8 @@ class MasterStep:
         """End what still runs. Calls are over by that; what runs here says when it is."""
         own = self._master.identity.task
         for part, give_up in tuple(self._open.items()):
+            if part not in self._open:
+                continue  # giving up the one before has found the link of this one broken
             if part.task != own or give_up is _nothing:
                 del self._open[part]
             give_up()
