@@ -50,7 +50,8 @@ def flowengine(*arguments: str) -> subprocess.Popen[str]:
 def test_a_program_beside_a_local_cluster(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)
-    process = flowengine("cluster", "up", "--local", "ps=1,worker=1", "--", sys.executable, str(program))
+    command = ["cluster", "up", "--local", "ps=1,worker=1", "--restart", "--", sys.executable, str(program)]
+    process = flowengine(*command)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert out == "y = 4.0\n"
@@ -85,6 +86,7 @@ trio.run(train)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to find a task's process")
 def test_tasks_that_end_are_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "program.py").write_text(_KILLS_A_TASK)
