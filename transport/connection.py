@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
@@ -29,7 +31,9 @@ from flowengine.transport.ledger import TensorLedger
 from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.outbox import Large
 from flowengine.transport.payload import IncomingMessage, Payload
+from flowengine.transport.routes import RoutesIn, RoutesOut, may_be_numbered, route_of
 from flowengine.transport.states import Side, State, after_sending
+from flowengine.transport.tensors import encode_scalar, read_inline
 from flowengine.transport.wire import Wire
 
 
@@ -53,6 +57,8 @@ class Connection(Wire):
         self._calls_out = CallsOut()
         self._calls_in = CallsIn(limits)
         self._ledger = TensorLedger(limits)
+        self._routes_out = RoutesOut()
+        self._routes_in = RoutesIn()
         super().__init__(
             side,
             identity,
@@ -72,8 +78,14 @@ class Connection(Wire):
                 m.CREDIT: self._credit_came,
                 m.OVERFLOW: self._overflow_came,
                 m.STEP_FAILED: self._step_failure_came,
+                m.ROUTE: self._route_came,
             }
         )
+        self._quick = {
+            m.DELIVER: self._delivery_came,
+            m.REQUEST: self._request_came,
+            m.REPLY: self._reply_came,
+        }
 
     def _opened(self, limits: PeerLimits) -> None:
         self._ledger.opened(limits.credit_bytes, limits.pulls_max)
@@ -82,6 +94,7 @@ class Connection(Wire):
         self._calls_out.clear()
         self._calls_in.clear()
         self._ledger.clear()
+        self._routes_in.clear()
 
     def _started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
         number, fields = incoming.number, incoming.fields
@@ -91,6 +104,8 @@ class Connection(Wire):
             self._calls_out.answer_started(fields[0])
         elif number == m.PUSH:
             self._push_started(incoming, payload_bytes)
+        elif number == m.DELIVER and self.state is State.OPEN:
+            raise RemoteProtocolError(f"DELIVER came with {payload_bytes} bytes that follow")
 
     def _finished(self, incoming: IncomingMessage) -> None:
         number, fields = incoming.number, incoming.fields
@@ -100,7 +115,7 @@ class Connection(Wire):
             self._events.append(e.Requested(fields[0], fields[1], fields[2], tensors))
         elif number == m.REPLY:
             self._answered(fields[0], fields[1], tensors, None)
-        else:
+        elif number == m.PUSH:
             self._push_came(incoming, tensors)
 
     def _abandoned(self, incoming: IncomingMessage) -> None:
@@ -111,6 +126,34 @@ class Connection(Wire):
             self._calls_out.answer_abandoned(fields[0])
         elif incoming.cost:
             self.give_back(incoming.cost)
+
+    # What nearly every message is.
+
+    def _request_came(self, fields: list[Any], descriptions: list[Any], inline: bytearray | None) -> None:
+        number, method, arguments = fields
+        self._calls_in.started(number, 0 if inline is None else len(inline))
+        tensors = read_inline(descriptions, inline)
+        self._calls_in.arrived(number)
+        self._events.append(e.Requested(number, method, arguments, tensors))
+
+    def _reply_came(self, fields: list[Any], descriptions: list[Any], inline: bytearray | None) -> None:
+        number, result = fields
+        self._calls_out.answer_started(number)
+        self._answered(number, result, read_inline(descriptions, inline), None)
+
+    def _delivery_came(self, fields: list[Any], descriptions: list[Any], inline: bytearray | None) -> None:
+        route, step, is_dead = fields
+        if len(descriptions) != (not is_dead):
+            raise RemoteProtocolError(f"DELIVER carries {len(descriptions)} tensors where dead is {is_dead}")
+        key = self._routes_in.key(route, step)
+        cost = ENTRY_BYTES if inline is None else ENTRY_BYTES + len(inline)
+        self._ledger.credit_in.charge(cost)
+        tensors = read_inline(descriptions, inline)
+        self.counters.tensors_received += 1
+        self._events.append(e.Pushed(key, None if is_dead else tensors[0], is_dead, cost))
+
+    def _route_came(self, route: int, source: str, incarnation: int, edge: str, target: str) -> None:
+        self._routes_in.define(route, (source, incarnation, edge, target))
 
     # Calls.
 
@@ -249,6 +292,48 @@ class Connection(Wire):
         self._send_tensor(key, payload, is_dead, cost)
         self._ledger.credit_out.charge(cost)
         self.counters.tensors_pushed += 1
+
+    def deliver(self, key: RendezvousKey, value: Value, is_dead: bool) -> bool:
+        """Send a small tensor on credit, along a route; whether that is how it could be sent.
+
+        False where nothing was sent: for a large one, one that is pulled, one of a loop, and where the credit
+        does not reach.
+        Raises InvalidArgumentError for a value that cannot travel.
+        """
+        if self.state is not State.OPEN or self._ledger.owes:
+            return False
+        description: list[Any] = []
+        buffers: list[Any] = []
+        size = 0
+        if not is_dead:
+            scalar = encode_scalar(value) if isinstance(value, np.generic) else None
+            if scalar is not None:
+                description, data = [scalar[0]], scalar[1]
+                buffers, size = [data], len(data)
+            else:
+                payload = Payload((value,))
+                size = payload.size
+                if size > INLINE_BYTES_MAX:
+                    return False
+                description, buffers = payload.descriptions, payload.buffers
+                self.counters.bytes_copied_to_send += payload.copied
+        credit = self._ledger.credit_out
+        if not credit.may_push(size):
+            return False
+        route = route_of(key)
+        number = self._routes_out.find(route)
+        if (not number and not may_be_numbered(route)) or key.path:
+            # Long names, and iterations of loops, may not fit the header that the other side takes.
+            return False
+        if not number:
+            number = self._routes_out.add(route)
+            self._send(m.ROUTE, (number, *route))
+        header = m.write_header(m.DELIVER, number, key.step, is_dead, description)
+        self.counters.messages_sent += 1
+        self._outbox.add_small(header, buffers, size)
+        credit.charge(push_cost(size))
+        self.counters.tensors_pushed += 1
+        return True
 
     def answer_pull(self, key: RendezvousKey, payload: Payload, is_dead: bool) -> None:
         """Send a tensor that the other side has pulled."""

@@ -75,11 +75,14 @@ T = TypeVar("T", bound=Incoming)
 class FrameOwner(Protocol[T]):
     """Who reads the headers. Each method may raise RemoteProtocolError, which breaks the reader."""
 
-    def message_started(self, header: memoryview, payload_bytes: int, inline: bytearray | None) -> T:
-        """A header has arrived, and with it its payload if that is `inline`; otherwise make room for it.
+    def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
+        """A message has arrived, with its payload if it has one.
 
         The header's memory is used again, the payload's is the owner's.
         """
+
+    def message_started(self, header: memoryview, payload_bytes: int) -> T:
+        """The header of a message has arrived whose payload will follow: make room for it."""
 
     def message_finished(self, incoming: T) -> None:
         """The payload has arrived too."""
@@ -299,7 +302,7 @@ class FrameReader(Generic[T]):
     def _message(self, header: memoryview, begin: int, number: int, payload_bytes: int) -> None:
         """A message whose header is here, and its payload too unless it is a stream."""
         if number:
-            incoming = self._owner.message_started(header, payload_bytes, None)
+            incoming = self._owner.message_started(header, payload_bytes)
             if self._phase == _BROKEN:
                 return
             self.incoming_bytes += payload_bytes
@@ -311,7 +314,7 @@ class FrameReader(Generic[T]):
             behind = begin + len(header)
             # The staging is used again; what the payload becomes may live long.
             inline = bytearray(self._staging[behind : behind + payload_bytes])
-        self._owner.message_finished(self._owner.message_started(header, payload_bytes, inline))
+        self._owner.message_whole(header, inline)
 
     # Chunks of streams.
 

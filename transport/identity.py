@@ -24,8 +24,8 @@ from flowengine.transport.limits import NAME_BYTES_MAX, PeerLimits
 from flowengine.transport.states import Side
 
 #: Protocol versions that this side speaks.
-VERSION_LOWEST: Final = 1
-VERSION_HIGHEST: Final = 1
+VERSION_LOWEST: Final = 2
+VERSION_HIGHEST: Final = 2
 
 #: Shorter keys can be guessed from a proof that was overheard.
 KEY_BYTES_MIN: Final = 16

@@ -37,6 +37,11 @@ class TensorLedger:
         self.credit_out = SenderCredit(credit_bytes)
         self._pulls_out_max = pulls_max
 
+    @property
+    def owes(self) -> bool:
+        """Whether the other side waits for tensors that it has pulled."""
+        return bool(self._pulls_in)
+
     # Tensors that come.
 
     def push_started(self, key: RendezvousKey, is_pulled: bool, payload_bytes: int) -> int:
@@ -97,6 +102,8 @@ class TensorLedger:
 
     def end_step(self, step: int, abandon: Callable[[Large], bool]) -> bool:
         """Drop what is under way for a step; whether the other side may wait for some of it in vain."""
+        if not self._pulls_in and not self._streams:
+            return False
         owes = any(key.step == step for key in self._pulls_in)
         self._pulls_in = _without(self._pulls_in, step)
         for large, cost in self._streams.pop(step, {}).items():

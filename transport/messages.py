@@ -34,6 +34,8 @@ PULL: Final = 26
 CREDIT: Final = 27
 OVERFLOW: Final = 28
 STEP_FAILED: Final = 29
+ROUTE: Final = 30
+DELIVER: Final = 31
 
 #: Random bytes that each side contributes to the proofs, and the length of a proof.
 NONCE_BYTES: Final = 32
@@ -100,19 +102,27 @@ def _key(value: Any) -> bool:
     if type(value) is not list or len(value) != 6:
         return False
     step, source, incarnation, edge, target, path = value
-    if type(path) is not list or len(path) > PATH_MAX:
-        return False
     return (
         _uint(step)
         and _uint(incarnation)
-        and all(type(text) is str and len(text) <= KEY_TEXT_MAX for text in (source, edge, target))
+        and _key_text(source)
+        and _key_text(edge)
+        and _key_text(target)
+        and _path(path)
+    )
+
+
+def _key_text(value: Any) -> bool:
+    return type(value) is str and len(value) <= KEY_TEXT_MAX
+
+
+def _path(value: Any) -> bool:
+    """[[frame, iteration], ...]"""
+    return (
+        type(value) is list
+        and len(value) <= PATH_MAX
         and all(
-            type(part) is list
-            and len(part) == 2
-            and type(part[0]) is str
-            and len(part[0]) <= KEY_TEXT_MAX
-            and _uint(part[1])
-            for part in path
+            type(part) is list and len(part) == 2 and _key_text(part[0]) and _uint(part[1]) for part in value
         )
     )
 
@@ -150,6 +160,17 @@ SHAPES: Final[dict[int, Shape]] = {
     STEP_FAILED: Shape(
         "STEP_FAILED", (("step", _uint), ("code", _uint), ("message", _text), ("details", _map))
     ),
+    ROUTE: Shape(
+        "ROUTE",
+        (
+            ("route", _positive),
+            ("source device", _key_text),
+            ("source incarnation", _uint),
+            ("edge", _key_text),
+            ("target device", _key_text),
+        ),
+    ),
+    DELIVER: Shape("DELIVER", (("route", _positive), ("step", _uint), ("dead", _bool)), True),
 }
 
 

@@ -58,6 +58,8 @@ OPEN_MESSAGES: Final = (
     m.CREDIT,
     m.OVERFLOW,
     m.STEP_FAILED,
+    m.ROUTE,
+    m.DELIVER,
 )
 
 #: The same, for the shortest way through the table: nearly every message is one of these in OPEN.

@@ -41,6 +41,11 @@ _BY_NUMBER: Final[dict[int, tuple[np.dtype[Any], DType]]] = {
 }
 _BOOL: Final = dtypes.bool_.number
 
+#: Of these, what a scalar is read and written as without a look: numbers as this machine has them.
+_SCALARS: Final[dict[int, np.dtype[Any]]] = {
+    number: wire for number, (wire, _) in _BY_NUMBER.items() if wire.isnative and number != _BOOL
+}
+
 #: NumPy's own bound.
 RANK_MAX: Final = 64
 
@@ -226,9 +231,37 @@ class IncomingTensor:
             raise RemoteProtocolError(f"no tensor has the shape {_short(self._shape)}") from None
 
 
+def read_inline(descriptions: list[Any], inline: bytearray | None) -> list[Value]:
+    """The tensors of a payload that is here; RemoteProtocolError if it does not hold what is described."""
+    size = 0 if inline is None else len(inline)
+    if len(descriptions) == 1:
+        description = descriptions[0]
+        if type(description) is list and len(description) == 2 and description[1] == []:
+            number = description[0]
+            wire = _SCALARS.get(number) if type(number) is int else None
+            if wire is not None and inline is not None and size == wire.itemsize:
+                return [np.frombuffer(inline, wire)[0]]
+    tensors = [IncomingTensor(each) for each in descriptions]
+    described = sum(tensor.size for tensor in tensors)
+    if described != size:
+        raise RemoteProtocolError(f"a header describes tensors of {described} bytes and {size} came")
+    offset = 0
+    for tensor in tensors:
+        offset = tensor.adopt(inline if inline is not None else bytearray(), offset)
+    return [tensor.value() for tensor in tensors]
+
+
+def encode_scalar(value: np.generic) -> tuple[list[Any], bytes] | None:
+    """(description, bytes) of a NumPy scalar; None for what `encode` must look at."""
+    number = _NUMBERS.get(value.dtype)
+    if number is None or not (number in _SCALARS or number == _BOOL):
+        return None
+    return [number, []], value.tobytes()
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-__all__ = ["Encoded", "IncomingTensor", "encode"]
+__all__ = ["Encoded", "IncomingTensor", "encode", "encode_scalar", "read_inline"]

@@ -69,7 +69,7 @@ class Wire:
             incoming_bytes_max=limits.incoming_bytes_max,
             streams_max=limits.streams_max,
         )
-        #: {number: who takes fields, descriptions and payload} of the messages that nearly all are, while open
+        #: {number: who takes fields, descriptions and payload} of what nearly all messages are, while open
         self._quick: dict[int, Callable[[list[Any], list[Any], bytearray | None], None]] = {}
         #: {number: who takes its fields} of messages that carry no tensors
         self._handlers: dict[int, Callable[..., None]] = {

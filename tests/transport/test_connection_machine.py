@@ -136,6 +136,15 @@ class ConnectionMachine(RuleBasedStateMachine):
         else:
             side.connection.overflow()
 
+    @precondition(lambda self: not self.is_over)
+    @rule(index=sides, size=sizes, step=st.integers(1, 3))
+    def deliver(self, index: int, size: int, step: int) -> None:
+        side, mark = self.sides[index], self.mark()
+        key = RendezvousKey(step, "/a", 1, f"edge{mark}", "/b")
+        if side.connection.deliver(key, tensor(size, mark), False):
+            side.pushed[key] = size
+            side.charged += push_cost(size)
+
     @precondition(lambda self: not self.is_over and any(side.costs for side in self.sides))
     @rule(data=st.data())
     def take_a_tensor(self, data: st.DataObject) -> None:
@@ -191,7 +200,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         elif isinstance(event, e.Pushed):
             assert event.key not in side.received
             size = side.received[event.key] = (other.pushed | other.announced)[event.key]
-            mark = event.key.path[0][1]
+            mark = int(event.key.edge.removeprefix("edge"))
             assert np.array_equal(event.value, tensor(size, mark))
             if event.cost:
                 side.costs.append(event.cost)

@@ -37,8 +37,11 @@ class Owner:
         self.done: list[tuple[bytes, bytes]] = []
         self.abandoned: list[bytes] = []
 
-    def message_started(self, header: memoryview, payload_bytes: int, inline: bytearray | None) -> Message:
-        return Message(bytes(header), inline if inline is not None else bytearray(payload_bytes))
+    def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
+        self.message_finished(Message(bytes(header), inline if inline is not None else bytearray()))
+
+    def message_started(self, header: memoryview, payload_bytes: int) -> Message:
+        return Message(bytes(header), bytearray(payload_bytes))
 
     def message_finished(self, incoming: Message) -> None:
         self.done.append((incoming.header, bytes(incoming.room)))

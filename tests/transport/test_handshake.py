@@ -138,12 +138,12 @@ def test_a_proof_does_not_open_another_connection() -> None:
 
 def test_another_version_is_told_which(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = make(Side.LISTENER)
-    monkeypatch.setattr(handshake_module.Handshake.__init__, "__kwdefaults__", {"versions": (2, 3)})
+    monkeypatch.setattr(handshake_module.Handshake.__init__, "__kwdefaults__", {"versions": (3, 4)})
     dialler = make(Side.DIALLER)
     here, there = talk(dialler, listener)
     assert isinstance(here, FailedPreconditionError)
-    assert "refused this side: it speaks protocol versions 2 to 3" in here.message
-    assert "speaks 1 to 1" in here.message
+    assert "refused this side: it speaks protocol versions 3 to 4" in here.message
+    assert "speaks 2 to 2" in here.message
     assert isinstance(there, FailedPreconditionError)
     assert "refused worker /job:test/task:0" in there.message
 
@@ -190,8 +190,8 @@ def test_a_welcome_with_a_version_that_was_not_offered(monkeypatch: pytest.Monke
     output(dialler)
     feed(dialler, frame(m.CHALLENGE, b"n" * 32))
     statement = Statement(identity(), Limits().announced()).to_wire()
-    with pytest.raises(RemoteProtocolError, match="version 2, which was not offered"):
-        feed(dialler, frame(m.WELCOME, 2, statement, b""))
+    with pytest.raises(RemoteProtocolError, match="version 3, which was not offered"):
+        feed(dialler, frame(m.WELCOME, 3, statement, b""))
 
 
 SAMPLES: dict[int, tuple[Any, ...]] = {
@@ -213,6 +213,8 @@ SAMPLES: dict[int, tuple[Any, ...]] = {
     m.CREDIT: (1,),
     m.OVERFLOW: (),
     m.STEP_FAILED: (1, 3, "no", {}),
+    m.ROUTE: (1, "/job:a", 0, "e", "/job:b"),
+    m.DELIVER: (1, 1, True),
 }
 
 

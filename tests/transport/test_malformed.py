@@ -54,8 +54,11 @@ def conversation(chance: random.Random) -> list[bytes]:
         size = chance.choice([0, 3, 500, 70_000, 200_000])
         payload = Payload([np.zeros(size, np.uint8), np.array([b"ab", b""], object)][: chance.randint(1, 2)])
         key = RendezvousKey(number, "/job:a", 1, f"edge{number}", "/job:b", (("f", number),))
-        kind = chance.randrange(6)
-        if kind == 0:
+        kind = chance.randrange(7)
+        if kind == 6:
+            sender.deliver(key._replace(path=()), np.zeros(chance.choice([0, 10, 1000]), np.int16), False)
+            sender.deliver(key._replace(path=(), step=99), np.float32(number), number % 2 == 0)
+        elif kind == 0:
             sender.request("method", {"a": [1, "b", b"c"]}, payload)
         elif kind == 1:
             payload = Payload(payload_tensors(chance))
@@ -185,6 +188,7 @@ def duplicates() -> list[tuple[str, list[bytes]]]:
     """Messages that may come once, and what makes them right the first time."""
     key = [1, "/job:a", 0, "e", "/job:b", []]
     call = frame(m.REQUEST, 1, "run", None)
+    route = frame(m.ROUTE, 1, "/job:a", 0, "e", "/job:b")
     return [
         ("call 1 came where 2 is next", [call, call]),
         ("call 2 came where 1 is next", [frame(m.REQUEST, 2, "run", None)]),
@@ -197,6 +201,15 @@ def duplicates() -> list[tuple[str, list[bytes]]]:
         ("pull that was not made", [frame(m.PUSH, key, True, True)]),
         ("dead is False", [frame(m.PUSH, key, False, False)]),
         ("dead is True", [frame(m.PUSH, key, True, False, [[4, [1]]], payload=b"x")]),
+        ("route 2 was told where 1 is next", [frame(m.ROUTE, 2, "/job:a", 0, "e", "/job:b")]),
+        ("route 1, which was not told", [frame(m.DELIVER, 1, 1, True)]),
+        ("route 2, which was not told", [route, frame(m.DELIVER, 2, 1, True)]),
+        ("dead is False", [route, frame(m.DELIVER, 1, 1, False)]),
+        ("dead is True", [route, frame(m.DELIVER, 1, 1, True, [[4, [1]]], payload=b"x")]),
+        ("describes tensors of 4 bytes", [route, frame(m.DELIVER, 1, 1, False, [[1, []]], payload=b"x")]),
+        ("neither 0 nor 1", [route, frame(m.DELIVER, 1, 1, False, [[10, []]], payload=b"\2")]),
+        ("bytes of credit", [route, *(frame(m.DELIVER, 1, n, True) for n in range(2049))]),
+        ("characters were told", [frame(m.ROUTE, n, "a" * 4000, 0, "b" * 4000, "") for n in range(1, 526)]),
         ("describes tensors of 1 bytes", [frame(m.REQUEST, 1, "run", None, [[4, [1]]], payload=b"xy")]),
         ("more than 16 calls", [frame(m.REQUEST, n, "run", None) for n in range(1, 18)]),
         ("more than 16 pulls", [frame(m.PULL, [n, "", 0, "e", "", []]) for n in range(17)]),

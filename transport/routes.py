@@ -1,0 +1,103 @@
+"""Numbers for the edges that tensors take: a small tensor's header names its edge in a byte or two. Sans-I/O.
+
+Step after step the same edges carry a tensor, and what names one is longer than most headers. So each side
+numbers the edges that it sends along as it first uses them, and tells the other. Order within the connection
+is what makes a number mean the same at both ends; a message whose header waits for its turn, as those of
+large tensors do, names its edge in full.
+
+Both sides hold so many edges and characters at most. A sender whose table is full begins again at 1, by which
+both forget all the others.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from flowengine.core.rendezvous import RendezvousKey
+from flowengine.transport.errors import RemoteProtocolError
+
+ROUTES_MAX: Final = 16_384
+#: Characters in the names of all routes of one direction, and in those of one.
+ROUTES_TEXT_MAX: Final = 4 * 1024 * 1024
+ROUTE_TEXT_MAX: Final = 900
+
+#: (source device, source incarnation, edge, target device)
+Route: TypeAlias = tuple[str, int, str, str]
+
+
+class RoutesOut:
+    """The edges that this side sends along."""
+
+    __slots__ = ("_numbers", "_text")
+
+    def __init__(self) -> None:
+        self._numbers: dict[Route, int] = {}
+        self._text = 0
+
+    def find(self, route: Route) -> int:
+        """The route's number; 0 if it has none yet."""
+        return self._numbers.get(route, 0)
+
+    def add(self, route: Route) -> int:
+        """A number for a route, to be told before it is used."""
+        text = _text_of(route)
+        if len(self._numbers) >= ROUTES_MAX or self._text + text > ROUTES_TEXT_MAX:
+            self._numbers.clear()
+            self._text = 0
+        number = self._numbers[route] = len(self._numbers) + 1
+        self._text += text
+        return number
+
+
+class RoutesIn:
+    """The edges that the other side has numbered."""
+
+    __slots__ = ("_routes", "_text")
+
+    def __init__(self) -> None:
+        self._routes: list[Route] = []
+        self._text = 0
+
+    def define(self, number: int, route: Route) -> None:
+        """The other side has said what a number means."""
+        if number == 1:
+            self._routes.clear()
+            self._text = 0
+        elif number != len(self._routes) + 1:
+            raise RemoteProtocolError(f"route {number} was told where {len(self._routes) + 1} is next")
+        self._text += _text_of(route)
+        if number > ROUTES_MAX or self._text > ROUTES_TEXT_MAX:
+            raise RemoteProtocolError(
+                f"{number} routes with {self._text} characters were told; {ROUTES_MAX} with "
+                f"{ROUTES_TEXT_MAX} are allowed"
+            )
+        self._routes.append(route)
+
+    def key(self, number: int, step: int) -> RendezvousKey:
+        """The key of a tensor that came along a route."""
+        if number > len(self._routes):
+            raise RemoteProtocolError(f"a tensor came along route {number}, which was not told")
+        source, incarnation, edge, target = self._routes[number - 1]
+        return RendezvousKey(step, source, incarnation, edge, target)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._routes.clear()
+        self._text = 0
+
+
+def route_of(key: RendezvousKey) -> Route:
+    """The part of a key that is the same in every step."""
+    return key[1:5]
+
+
+def may_be_numbered(route: Route) -> bool:
+    """Whether a route's names fit the smallest header that a side may take."""
+    return _text_of(route) <= ROUTE_TEXT_MAX
+
+
+def _text_of(route: Route) -> int:
+    return len(route[0]) + len(route[2]) + len(route[3])
+
+
+__all__ = ["ROUTES_MAX", "ROUTES_TEXT_MAX", "RoutesIn", "RoutesOut", "may_be_numbered", "route_of"]
