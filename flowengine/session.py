@@ -25,7 +25,7 @@ from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph
-from flowengine.kernels.generators import places_of, random_nodes, set_places
+from flowengine.kernels.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
@@ -342,22 +342,22 @@ class Session:
 
     async def random_places(self) -> dict[str, str]:
         """Where the graph's random nodes stand in their sequences, to be kept with a checkpoint."""
-        names = random_nodes(self.graph)
-        if not names:
+        sequences = random_sequences(self.graph)
+        if not sequences:
             return {}
         if self._remote is not None:
-            return dict(await self._remote.random_places(names))
-        return places_of(self.resources, names)
+            return dict(await self._remote.random_places(sequences))
+        return places_of(self.resources, sequences)
 
     async def set_random_places(self, places: Mapping[str, str]) -> None:
         """Go on from there; random nodes that had not drawn then begin anew."""
-        names = random_nodes(self.graph)
-        if not names:
+        sequences = random_sequences(self.graph)
+        if not sequences:
             return
         if self._remote is not None:
-            await self._remote.set_random_places(names, places)
+            await self._remote.set_random_places(sequences, places)
         else:
-            set_places(self.resources, names, places)
+            set_places(self.resources, sequences, places)
 
     def at_step_boundary(self, counts: Callable[[Graph], bool]) -> bool:
         """Whether no step is under way whose nodes, as a graph, count."""

@@ -5,8 +5,8 @@ A place is {"name/seed/seed2": "key:counter"} in hexadecimal digits: what msgpac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Graph
@@ -16,30 +16,38 @@ from flowengine.resources.container import ResourceManager
 _LOW: Final = (1 << 64) - 1
 
 
-def random_nodes(graph: Graph) -> list[str]:
-    """Names of the nodes that draw from a sequence of their own."""
-    return sorted(node.name for node in graph if "seed2" in node.attrs)
+def random_sequences(graph: Graph) -> list[str]:
+    """The sequences of the nodes that draw from one of their own, in the bodies of functions, too."""
+    keys = {
+        _key(node.name, node.attrs["seed"], node.attrs["seed2"])
+        for node in graph
+        if "seed" in node.attrs and "seed2" in node.attrs
+    }
+    for function in getattr(graph.library, "function", ()):
+        for node in function.node_def:
+            if "seed" in node.attr and "seed2" in node.attr:
+                keys.add(_key(node.name, node.attr["seed"].i, node.attr["seed2"].i))
+    return sorted(keys)
 
 
-def places_of(resources: ResourceManager, names: Collection[str]) -> dict[str, str]:
-    """The places of these nodes, as far as they have drawn."""
-    wanted = frozenset(names)
+def places_of(resources: ResourceManager, sequences: Iterable[str]) -> dict[str, str]:
+    """Where these sequences stand, as far as anything was drawn from them."""
     return {
         key: f"{generator.key:x}:{_counter(generator):x}"
-        for key, generator in resources.all_of(CONTAINER, Generator).items()
-        if _node(key) in wanted
+        for key in sequences
+        if (generator := resources.find(CONTAINER, key, Generator)) is not None
     }
 
 
-def set_places(resources: ResourceManager, names: Collection[str], places: Mapping[str, str]) -> None:
-    """Put these nodes at their places; those without one begin anew.
+def set_places(resources: ResourceManager, sequences: Iterable[str], places: Mapping[str, str]) -> None:
+    """Put these sequences at their places; those without one begin anew.
 
     Raises InvalidArgumentError for what is no place.
     """
     parsed = {key: _parse(key, text) for key, text in places.items()}
-    wanted = frozenset(names)
-    for key in [each for each in resources.all_of(CONTAINER, Generator) if _node(each) in wanted]:
-        resources.delete(CONTAINER, key, Generator)
+    for key in sequences:
+        if resources.find(CONTAINER, key, Generator) is not None:
+            resources.delete(CONTAINER, key, Generator)
     for key, (seed, counter) in parsed.items():
         generator = resources.lookup_or_create(CONTAINER, key, Generator, lambda: Generator(1, 1))
         generator.key, generator.counter, generator.kept = seed, counter, None
@@ -50,8 +58,9 @@ def _counter(generator: Generator) -> int:
     return generator.counter & ~_LOW if generator.kept is not None else generator.counter
 
 
-def _node(key: str) -> str:
-    return key.rsplit("/", 2)[0]
+def _key(name: str, seed: Any, seed2: Any) -> str:
+    # As `philox.generator_of` names it.
+    return f"{name}/{seed}/{seed2}"
 
 
 def _parse(key: str, text: str) -> tuple[int, int]:
@@ -64,4 +73,4 @@ def _parse(key: str, text: str) -> tuple[int, int]:
         raise InvalidArgumentError(f"{text!r} is no place in the sequence of '{key}'") from None
 
 
-__all__ = ["places_of", "random_nodes", "set_places"]
+__all__ = ["places_of", "random_sequences", "set_places"]

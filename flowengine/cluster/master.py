@@ -533,20 +533,20 @@ class Master:
                 peer = await self._links.peer(task)
                 await self._call(peer, m.RESET, message.to_wire())
 
-    async def random_places(self, names: list[str]) -> dict[str, str]:
-        """Where these random nodes stand, wherever they run."""
-        places = self._worker.random_places(names)
-        message = m.RandomPlaces(names).to_wire()
+    async def random_places(self, sequences: list[str]) -> dict[str, str]:
+        """Where these sequences stand, wherever their nodes run."""
+        places = self._worker.random_places(sequences)
+        message = m.RandomPlaces(sequences).to_wire()
         for task in self._links.addresses:
             if task != self.identity.task:
                 peer = await self._links.peer(task)
                 places.update((await self._call(peer, m.RANDOM_PLACES, message)).result)
         return places
 
-    async def set_random_places(self, names: list[str], places: dict[str, str]) -> None:
-        """Put these random nodes at their places on every task."""
-        self._worker.set_random_places(names, places)
-        message = m.SetRandomPlaces(names, places).to_wire()
+    async def set_random_places(self, sequences: list[str], places: dict[str, str]) -> None:
+        """Put these sequences at their places on every task."""
+        self._worker.set_random_places(sequences, places)
+        message = m.SetRandomPlaces(sequences, places).to_wire()
         for task in self._links.addresses:
             if task != self.identity.task:
                 peer = await self._links.peer(task)

@@ -185,16 +185,16 @@ class Reset(Message):
 
 @dataclass(frozen=True)
 class RandomPlaces(Message):
-    """Say where these random nodes stand: see `kernels.generators`. Answer: {sequence: place}."""
+    """Where these sequences of random nodes stand: see `kernels.generators`. Answer: {sequence: place}."""
 
-    names: list[str]
+    sequences: list[str]
 
 
 @dataclass(frozen=True)
 class SetRandomPlaces(Message):
-    """Put these random nodes at their places, on every task; those without one begin anew."""
+    """Put random nodes at these places, on every task; sequences without one begin anew."""
 
-    names: list[str]
+    sequences: list[str]
     places: dict[str, str]
 
 

@@ -211,15 +211,15 @@ class RemoteSession:
         link = await self._open()
         await link.peer.call(m.RESET, m.Reset(list(containers), everywhere=True).to_wire())
 
-    async def random_places(self, names: Sequence[str]) -> dict[str, str]:
+    async def random_places(self, sequences: Sequence[str]) -> dict[str, str]:
         """As `Session.random_places`."""
         link = await self._open()
-        return dict((await link.peer.call(m.RANDOM_PLACES, m.RandomPlaces(list(names)).to_wire())).result)
+        return dict((await link.peer.call(m.RANDOM_PLACES, m.RandomPlaces(list(sequences)).to_wire())).result)
 
-    async def set_random_places(self, names: Sequence[str], places: Mapping[str, str]) -> None:
+    async def set_random_places(self, sequences: Sequence[str], places: Mapping[str, str]) -> None:
         """As `Session.set_random_places`."""
         link = await self._open()
-        message = m.SetRandomPlaces(list(names), dict(places))
+        message = m.SetRandomPlaces(list(sequences), dict(places))
         await link.peer.call(m.SET_RANDOM_PLACES, message.to_wire())
 
     # -- the connection -----------------------------------------------------------------------------

@@ -302,17 +302,17 @@ class Server:
             self.worker.reset(message.containers)
 
     async def _random_places(self, request: Request) -> dict[str, str]:
-        names = m.RandomPlaces.from_wire(request.arguments).names
+        sequences = m.RandomPlaces.from_wire(request.arguments).sequences
         if request.peer.role == WORKER:
-            return self.worker.random_places(names)
-        return await self.master.random_places(names)
+            return self.worker.random_places(sequences)
+        return await self.master.random_places(sequences)
 
     async def _set_random_places(self, request: Request) -> None:
         message = m.SetRandomPlaces.from_wire(request.arguments)
         if request.peer.role == WORKER:
-            self.worker.set_random_places(message.names, message.places)
+            self.worker.set_random_places(message.sequences, message.places)
         else:
-            await self.master.set_random_places(message.names, message.places)
+            await self.master.set_random_places(message.sequences, message.places)
 
     async def _list_devices(self, request: Request) -> list[dict[str, Any]]:
         if request.peer.role == WORKER:

@@ -396,13 +396,13 @@ class Worker:
         for container in containers:
             self.resources.clear(container)
 
-    def random_places(self, names: Collection[str]) -> dict[str, str]:
-        """Where these random nodes stand here."""
-        return places_of(self.resources, names)
+    def random_places(self, sequences: Collection[str]) -> dict[str, str]:
+        """Where these sequences stand here."""
+        return places_of(self.resources, sequences)
 
-    def set_random_places(self, names: Collection[str], places: Mapping[str, str]) -> None:
-        """Put these random nodes at their places; those without one begin anew."""
-        set_places(self.resources, names, places)
+    def set_random_places(self, sequences: Collection[str], places: Mapping[str, str]) -> None:
+        """Put these sequences at their places; those without one begin anew."""
+        set_places(self.resources, sequences, places)
 
     def statistics(self) -> dict[str, Any]:
         """What the task has done and holds."""
