@@ -264,6 +264,11 @@ class Connection(Wire):
     # Tensors.
 
     @property
+    def is_busy_with_tensors(self) -> bool:
+        """Whether tensors that the other side has pulled, or that are on their way as streams, are under way."""
+        return self._ledger.is_busy
+
+    @property
     def credit_left(self) -> int:
         """What may still be left at the other side."""
         return self._ledger.credit_out.left

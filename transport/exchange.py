@@ -22,7 +22,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import (
@@ -39,12 +39,18 @@ from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer
 from flowengine.transport.rendezvous import sent_twice
+from flowengine.transport.routes import Route, route_of
 from flowengine.transport.steps import EndedSteps, Step
 
 logger = logging.getLogger("flowengine.transport")
 
 #: Steps that failed elsewhere before they began here; more are forgotten, oldest first.
 _FAILED_EARLY_MAX: Final = 4096
+#: Edges and devices that something is remembered of.
+_KNOWN_MAX: Final = 16_384
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def task_of_device(device: str) -> str:
@@ -121,6 +127,11 @@ class Exchange:
         self._overflowing_there: set[Peer] = set()
         self._tasks: dict[str, str] = {}
         self._values_dropped = 0
+        #: What was found out once of the edges and devices that tensors take again and again, for as long as
+        #: the peer is there: {the part of a key that stays: who sends it here, in the life that it names} and
+        #: {target device: (who has it, that task, its incarnation)}.
+        self._known_sources: dict[Route, Peer] = {}
+        self._known_targets: dict[str, tuple[Peer, str, int]] = {}
 
     def begin_step(self, number: int, incarnations: Mapping[str, int] | None = None) -> StepRendezvous:
         """The rendezvous of a step, with what has arrived for it.
@@ -156,8 +167,9 @@ class Exchange:
             step.announced.clear()
             step.held.clear()
         for peer in self._peers.values():
-            peer.connection.end_step(number, reason)
-            peer.flush()
+            if peer.connection.is_busy_with_tensors:
+                peer.connection.end_step(number, reason)
+                peer.flush()
 
     def traffic(self, number: int) -> tuple[int, int] | None:
         """(messages sent, received) of a step that has begun; None while some can be sent without its doing.
@@ -191,6 +203,20 @@ class Exchange:
 
     def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """See `StepRendezvous.send`."""
+        known = self._known_targets.get(key.target_device)
+        if known is not None and step.table.error is None and not step.lost:
+            peer, task, incarnation = known
+            lives = step.incarnations
+            if (lives is None or lives.get(task, 0) in (0, incarnation)) and peer.connection.deliver(
+                key, value, is_dead
+            ):
+                step.sent += 1
+                peer.flush()
+                return
+        self._send(step, key, value, is_dead)
+
+    def _send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        """As `send`, for any tensor and whatever has become of its target."""
         task = self._task(key.target_device)
         if task == self.task:
             step.table.send(key, value, is_dead)
@@ -198,6 +224,7 @@ class Exchange:
         if step.table.error is not None:
             return
         peer = self._peer_for(step, task)
+        _keep(self._known_targets, key.target_device, (peer, task, peer.identity.incarnation))
         connection = peer.connection
         payload = Payload(() if is_dead else (value,))
         if connection.is_pulled(key):
@@ -251,6 +278,11 @@ class Exchange:
         )
 
     def _about_to_wait(self, step: Step, key: RendezvousKey) -> Exception | None:
+        if (
+            not (step.lost or step.announced or self._overflowing_there)
+            and route_of(key) in self._known_sources
+        ):
+            return None
         task = self._task(key.source_device)
         if task == self.task:
             return None
@@ -289,6 +321,12 @@ class Exchange:
             del self._peers[task]
         self._overflowing_here.discard(peer)
         self._overflowing_there.discard(peer)
+        self._known_sources = {
+            route: other for route, other in self._known_sources.items() if other is not peer
+        }
+        self._known_targets = {
+            name: known for name, known in self._known_targets.items() if known[0] is not peer
+        }
 
         def is_from_there(key: RendezvousKey) -> bool:
             return self._task(key.source_device) == task
@@ -324,6 +362,19 @@ class Exchange:
 
     def _pushed(self, peer: Peer, event: e.Pushed) -> None:
         connection, key, cost = peer.connection, event.key, event.cost
+        living = self._steps.get(key.step)
+        if (
+            living is not None
+            and not living.announced
+            and living.table.error is None
+            and living.table.is_awaited(key)
+            and self._known_sources.get(route_of(key)) is peer
+        ):
+            living.received += 1
+            if cost:
+                connection.give_back(cost)
+            living.table.give(key, event.value, event.is_dead)
+            return
 
         def release() -> None:
             if cost:
@@ -415,6 +466,8 @@ class Exchange:
             and self._task(key.source_device) == who.task
             and key.source_incarnation in (0, who.incarnation)
         ):
+            if self._peers.get(who.task) is peer:
+                _keep(self._known_sources, route_of(key), peer)
             return True
         self._values_dropped += 1
         return False
@@ -428,11 +481,16 @@ class Exchange:
     def _task(self, device: str) -> str:
         task = self._tasks.get(device)
         if task is None:
-            if len(self._tasks) > 4096:
-                # Names come from peers too: what they make up must not pile up.
-                self._tasks.clear()
-            task = self._tasks[device] = self._task_of(device)
+            task = self._task_of(device)
+            _keep(self._tasks, device, task)
         return task
+
+
+def _keep(known: dict[K, V], key: K, value: V) -> None:
+    """Remember what was found out. Names come from peers too: what they make up must not pile up."""
+    if len(known) >= _KNOWN_MAX:
+        known.clear()
+    known[key] = value
 
 
 __all__ = ["Exchange", "ExchangeStatistics", "StepRendezvous", "task_of_device"]

@@ -42,6 +42,11 @@ class TensorLedger:
         """Whether the other side waits for tensors that it has pulled."""
         return bool(self._pulls_in)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether tensors that the other side has pulled, or that go out as streams, are under way."""
+        return bool(self._pulls_in or self._streams)
+
     # Tensors that come.
 
     def push_started(self, key: RendezvousKey, is_pulled: bool, payload_bytes: int) -> int:
@@ -102,7 +107,7 @@ class TensorLedger:
 
     def end_step(self, step: int, abandon: Callable[[Large], bool]) -> bool:
         """Drop what is under way for a step; whether the other side may wait for some of it in vain."""
-        if not self._pulls_in and not self._streams:
+        if not self.is_busy:
             return False
         owes = any(key.step == step for key in self._pulls_in)
         self._pulls_in = _without(self._pulls_in, step)

@@ -406,7 +406,10 @@ class Peer:
     # What the connection reports.
 
     def _handle(self, event: e.Event) -> None:
-        if isinstance(event, e.Answered):
+        if isinstance(event, e.Pushed):
+            if self._tensors is not None:
+                self._tensors.peer_event(self, event)
+        elif isinstance(event, e.Answered):
             reply = None if event.error is not None else Reply(event.result, event.tensors)
             self._settle(event.call, reply, event.error)
             self._room_may_have_grown()

@@ -35,8 +35,8 @@ class _Waiter:
         self.held: _Held | None = None
         self.error: Exception | None = None
 
-    def give(self, held: _Held) -> None:
-        self.held = held
+    def give(self, value: Value, is_dead: bool) -> None:
+        self.held = _Held(value, is_dead, None)
         trio.lowlevel.reschedule(self.task)
 
     def fail(self, error: Exception) -> None:
@@ -52,8 +52,8 @@ class _Call:
     def __init__(self, done: Received) -> None:
         self.done: Final = done
 
-    def give(self, held: _Held) -> None:
-        self.done(held.value, held.is_dead, None)
+    def give(self, value: Value, is_dead: bool) -> None:
+        self.done(value, is_dead, None)
 
     def fail(self, error: Exception) -> None:
         self.done(None, False, error)
@@ -81,21 +81,24 @@ class LocalRendezvous:
     ) -> None:
         """As `send`; `release()` is called once, when the value is taken or dropped."""
         held = _Held(value, is_dead, release)
-        if self.error is not None:
-            _release(held)
-            return
-        waiters = self._waiters.get(key)
-        if waiters:
-            waiter = waiters.popleft()
-            if not waiters:
-                del self._waiters[key]
-            waiter.give(held)
+        if self.error is not None or self.give(key, value, is_dead):
             _release(held)
             return
         if key in self._held:
             _release(held)
             raise sent_twice(key)
         self._held[key] = held
+
+    def give(self, key: RendezvousKey, value: Value, is_dead: bool) -> bool:
+        """Hand a value to whoever waits for it; False if nobody does."""
+        waiters = self._waiters.get(key)
+        if waiters is None:
+            return False
+        waiter = waiters.popleft()
+        if not waiters:
+            del self._waiters[key]
+        waiter.give(value, is_dead)
+        return True
 
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
         """The value, if it is there. Raises the error of `abort`."""
