@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
@@ -265,7 +263,7 @@ class Connection(Wire):
 
     @property
     def is_busy_with_tensors(self) -> bool:
-        """Whether tensors that the other side has pulled, or that are on their way as streams, are under way."""
+        """Whether tensors are under way that the other side has pulled, or that go out as streams."""
         return self._ledger.is_busy
 
     @property
@@ -311,7 +309,7 @@ class Connection(Wire):
         buffers: list[Any] = []
         size = 0
         if not is_dead:
-            scalar = encode_scalar(value) if isinstance(value, np.generic) else None
+            scalar = encode_scalar(value)
             if scalar is not None:
                 description, data = [scalar[0]], scalar[1]
                 buffers, size = [data], len(data)

@@ -127,9 +127,9 @@ class Exchange:
         self._overflowing_there: set[Peer] = set()
         self._tasks: dict[str, str] = {}
         self._values_dropped = 0
-        #: What was found out once of the edges and devices that tensors take again and again, for as long as
-        #: the peer is there: {the part of a key that stays: who sends it here, in the life that it names} and
-        #: {target device: (who has it, that task, its incarnation)}.
+        #: What was found out of edges and devices that tensors take again and again, while the same peers are
+        #: there: {the part of a key that stays: who sends it here, in the life that it names} and {target
+        #: device: (who has it, that task, its incarnation)}.
         self._known_sources: dict[Route, Peer] = {}
         self._known_targets: dict[str, tuple[Peer, str, int]] = {}
 
@@ -313,7 +313,12 @@ class Exchange:
     # What peers do. Keeps `flowengine.transport.service.TensorSink`.
 
     def peer_opened(self, peer: Peer) -> None:
+        self._forget_known()
         self._peers[peer.identity.task] = peer
+
+    def _forget_known(self) -> None:
+        self._known_sources.clear()
+        self._known_targets.clear()
 
     def peer_lost(self, peer: Peer, error: OpError) -> None:
         task = peer.identity.task
@@ -321,12 +326,7 @@ class Exchange:
             del self._peers[task]
         self._overflowing_here.discard(peer)
         self._overflowing_there.discard(peer)
-        self._known_sources = {
-            route: other for route, other in self._known_sources.items() if other is not peer
-        }
-        self._known_targets = {
-            name: known for name, known in self._known_targets.items() if known[0] is not peer
-        }
+        self._forget_known()
 
         def is_from_there(key: RendezvousKey) -> bool:
             return self._task(key.source_device) == task

@@ -251,8 +251,10 @@ def read_inline(descriptions: list[Any], inline: bytearray | None) -> list[Value
     return [tensor.value() for tensor in tensors]
 
 
-def encode_scalar(value: np.generic) -> tuple[list[Any], bytes] | None:
-    """(description, bytes) of a NumPy scalar; None for what `encode` must look at."""
+def encode_scalar(value: Any) -> tuple[list[Any], bytes] | None:
+    """(description, bytes) of a NumPy scalar or an array of rank 0; None for what `encode` must look at."""
+    if not isinstance(value, np.generic | np.ndarray) or value.ndim:
+        return None
     number = _NUMBERS.get(value.dtype)
     if number is None or not (number in _SCALARS or number == _BOOL):
         return None
