@@ -167,13 +167,22 @@ class Worker:
         links.addresses.update(
             {task: address for task, address in message.partners.items() if task not in links.addresses}
         )
-        await self._meet(registered, message.partners)
+        self._unmet.update(message.partners)
+        await self._meet(registered)
 
-    async def _meet(self, registered: _Registered, partners: Collection[str]) -> None:
-        """Have a connection to each of these tasks, in the life that the master has said."""
+    async def _meet(self, registered: _Registered) -> None:
+        """Have a connection to each partner, in the life that the master has said.
+
+        Returns at once if none was lost, and else only when none has been lost again meanwhile.
+        """
         tasks, links = registered.message.tasks, registered.links
-        await together(partial(links.meet, task, tasks.get(task, 0)) for task in partners)
-        self._unmet.difference_update(partners)
+        while missing := self._unmet.intersection(registered.message.partners):
+            self._unmet -= missing
+            try:
+                await together(partial(links.meet, task, tasks.get(task, 0)) for task in missing)
+            except BaseException:
+                self._unmet |= missing
+                raise
 
     def _plan(self, message: RegisterGraph, tensors: Sequence[Value]) -> PartitionedPlan:
         if not tensors or len(tensors) != len(message.partitions):
@@ -230,9 +239,7 @@ class Worker:
         """
         self.end_steps(message.ended)
         registered = self._find(master, message, feeds)
-        missing = self._unmet.intersection(registered.message.partners)
-        if missing:
-            await self._meet(registered, missing)
+        await self._meet(registered)
         witness = _Witness(self.exchange.begin_step(message.step, registered.message.tasks))
         metadata = RunMetadata() if message.wants_metadata else None
         joint = self._joint_began(registered, message.step, witness)
@@ -260,7 +267,7 @@ class Worker:
             registered is None
             or not registered.needs_no_task
             or message.wants_metadata
-            or self._unmet
+            or (self._unmet and not self._unmet.isdisjoint(registered.message.partners))
             or len(feeds) != len(registered.feeds)
         ):
             return self._begin_task(master, message, feeds, done)
