@@ -18,7 +18,8 @@ class PassContext:
     fetches    ports whose value the caller wants
     targets    names of nodes to run
     kernels    what constant folding computes with; None leaves folding out
-    declared   the placeholders among the fed nodes: what is fed there has the shape that they declare
+    declared   the placeholders among the fed nodes, or a function's arguments: what is fed there has the
+               type and the shape that they declare
     """
 
     feeds: tuple[OutputPort, ...] = ()

@@ -103,6 +103,8 @@ class _Fusing:
     ) -> None:
         self.graph = graph
         self.feeds = frozenset(context.feeds)
+        #: What is fed and no longer in the graph.
+        self.declared = {node.name: node for node in context.declared}
         self.fetches = frozenset(context.fetches)
         self.targets = frozenset(context.targets)
         self.kernels = kernels
@@ -453,7 +455,7 @@ class _Fusing:
     def _types(self, ports: Iterable[OutputPort]) -> tuple[DType, ...]:
         result = []
         for port in ports:
-            node = self.graph.nodes.get(port.node)
+            node = self.graph.nodes.get(port.node) or self.declared.get(port.node)
             types = () if node is None else node.output_types
             dtype = types[port.slot] if port.slot < len(types) else dtypes.variant
             result.append(dtype.base if port in self.feeds else dtype)

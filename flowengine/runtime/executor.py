@@ -398,6 +398,7 @@ class Executor:
                     if self._slice_spent or perf_counter() > self._deadline or self.cancel_requested:
                         self._slice_spent = False
                         break
+        self._deadline = 0.0  # between slices nothing runs inline
         if state.done:
             return not (self._async_running or self._jobs)
         if not ready and not (
@@ -591,6 +592,12 @@ class Executor:
         """Start a function's body; the item is finished when the body is."""
 
         def run(plan: Plan, values: Sequence[Any], done: Done) -> Sequence[Any] | None:
+            whole = plan.one_region
+            if whole is not None and perf_counter() < self._deadline and whole.is_free(values, self):
+                try:
+                    return whole.call(values, self._context)
+                except Exception as error:
+                    raise self._region_failure(error, whole.item, iteration) from error
             supplied = [(*edges, value) for edges, value in zip(plan.feeds, values, strict=True)]
             body = self.state.open_body(
                 plan.root,

@@ -68,7 +68,13 @@ class FunctionTable:
         plans = self._plans.get(key)
         if plans is None:
             body = self._library.instantiate(function.name, function.attrs)
-            context = replace(self._context, feeds=body.arguments, fetches=body.results, targets=body.targets)
+            context = replace(
+                self._context,
+                feeds=body.arguments,
+                fetches=body.results,
+                targets=body.targets,
+                declared=tuple(body.graph[port.node] for port in body.arguments),
+            )
             plans = TieredPlan(prepare(body.graph, context), context, self._kernels, self)
             self._plans[key] = plans
         return plans
@@ -115,6 +121,31 @@ class _Body:
         return plan
 
 
+#: Rounds of one loop that may pass before a compiled plan is chosen anew, for what it is given now.
+_ROUNDS: Final = 16
+
+
+class _Rounds:
+    """A body that one execution of a loop runs round after round."""
+
+    __slots__ = ("_body", "_left", "_plan")
+
+    def __init__(self, body: _Body) -> None:
+        self._body = body
+        self._plan: Plan | None = None
+        self._left = 0
+
+    def plan(self, args: Sequence[Any]) -> Plan:
+        """The plan of the next round."""
+        if self._plan is not None and self._left:
+            self._left -= 1
+            return self._plan
+        plan = self._body.plan(args)
+        if plan.unfused is not None:
+            self._plan, self._left = plan, _ROUNDS - 1
+        return plan
+
+
 class Call(Protocol):
     """One kind of call."""
 
@@ -158,7 +189,7 @@ class _Loop:
         self._body = _Body(table, body)
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
-        cond, body = self._cond, self._body
+        cond, body = _Rounds(self._cond), _Rounds(self._body)
 
         # What ends at once is gone through in this loop, so that its length does not deepen the stack.
         def advance(variables: Sequence[Any], verdict: Sequence[Any] | None) -> None:
@@ -190,7 +221,7 @@ class _Count:
         if delta == 0:
             raise InvalidArgumentError("For has a delta of 0: it would never end")
         indices = iter(range(start, limit, delta))
-        body = self._body
+        body = _Rounds(self._body)
 
         def advance(variables: Sequence[Any]) -> None:
             while True:

@@ -31,6 +31,7 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.codegen import compile_region
 from flowengine.passes.program import Program
+from flowengine.runtime.bodies import OneRegion
 from flowengine.runtime.handles import Handles
 from flowengine.runtime.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
 
@@ -97,9 +98,12 @@ class Plan:
     #: What `graph` was before its nodes were fused, where they were.
     unfused: Graph | None = None
     handles: Handles = field(init=False)
+    #: The plan as a function of its feeds, if it is one region.
+    one_region: OneRegion | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.handles = Handles(self.sources)
+        self.one_region = OneRegion.of(self)
 
 
 def make_plan(
