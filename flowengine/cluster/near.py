@@ -14,7 +14,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import CancelledError
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.service import Reply, Request, Service, as_reply
 
@@ -84,9 +84,9 @@ class NearPeer:
         return self._near.is_open and not self._is_closed
 
     async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
-        """Call a handler and wait for its answer. Raises what it raises."""
+        """Call a handler and wait for its answer. Raises what it raises; ConnectionLostError if it is gone."""
         if not self.is_open:
-            raise CancelledError(f"'{method}' cannot be called: {self._near.address} has closed")
+            raise ConnectionLostError(f"'{method}' cannot be called: {self._near.address} has closed")
         await trio.lowlevel.checkpoint_if_cancelled()
         handler = self._near.service.find(method)
         result = handler.function(Request(self._identity, method, arguments, list(tensors)))
