@@ -236,11 +236,13 @@ def read_inline(descriptions: list[Any], inline: bytearray | None) -> list[Value
     size = 0 if inline is None else len(inline)
     if len(descriptions) == 1:
         description = descriptions[0]
-        if type(description) is list and len(description) == 2 and description[1] == []:
-            number = description[0]
-            wire = _SCALARS.get(number) if type(number) is int else None
-            if wire is not None and inline is not None and size == wire.itemsize:
+        if type(description) is list and len(description) == 2 and type(description[0]) is int:
+            number, shape = description
+            wire = _SCALARS.get(number)
+            if wire is not None and inline is not None and shape == [] and size == wire.itemsize:
                 return [np.frombuffer(inline, wire)[0]]
+            if wire is not None and inline is None and shape == [0]:
+                return [np.empty(0, wire)]
     tensors = [IncomingTensor(each) for each in descriptions]
     described = sum(tensor.size for tensor in tensors)
     if described != size:

@@ -5,7 +5,8 @@
 One Send and one Recv for each (tensor, destination device), whatever the number of consumers; a tensor has
 one frame, so its frame need not be asked. All control edges of a node into one device become one Send of an
 empty tensor that waits for the node, and one Recv followed by an Identity that owns the edges, so that
-deadness passes. Send and Recv run dead or live and carry the dead bit.
+deadness passes; where an output of the node crosses already, its Recv owns them. Send and Recv run dead or
+live and carry the dead bit.
 
 What is cheaper to have than to send is made where it is wanted: small constants, and the Enters and
 NextIterations of a loop. A loop's invariant so crosses once and not once an iteration, and every tensor that
@@ -30,7 +31,11 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
     MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
     FramePath,
     assign_frames,
     output_frame,
@@ -44,6 +49,7 @@ from flowengine.passes.control_loops import ControlLoops, gather_unusual_frames
 COPIED_BYTES_MAX: Final = 64 * 1024
 #: Enter and NextIteration are made where their value is wanted.
 _MOVED: Final = frozenset({"Enter", "NextIteration"})
+_CONTROL_FLOW_OPS: Final = SWITCH_OPS | MERGE_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS
 _EMPTY: Final = TensorAttr.of(np.zeros(0, np.float32), float32)
 
 
@@ -273,7 +279,7 @@ class Cutting:
 
     def _receive_control(self, node: Node, device: str) -> str:
         """What owns the control edges of a node on another device."""
-        found = self._received.get((node.name, device))
+        found = self._received.get((node.name, device)) or self._received_output(node, device)
         if found is None:
             home = self.device_of[node.name]
             frame = self._delivered(node.name)
@@ -294,6 +300,13 @@ class Cutting:
             after = self.make("Identity", owner, inputs=(OutputPort(recv, 0),), T=float32)
             self.put(after, device, place, frame)
         return found.node
+
+    def _received_output(self, node: Node, device: str) -> OutputPort | None:
+        """An output of a node that another device gets anyhow: when it is there, the node has run."""
+        if node.op in _CONTROL_FLOW_OPS:
+            return None  # one output may be dead where the node is not
+        ports = (OutputPort(node.name, slot) for slot in range(len(node.output_types)))
+        return next(filter(None, (self._received.get((port, device)) for port in ports)), None)
 
     def _transfer(self, edge: str, port: OutputPort, dtype: DType, home: str, device: str, recv: str) -> None:
         """The two nodes of one transfer."""
