@@ -8,7 +8,6 @@ python -m flowengine.testing.simulation --scenario asynchronous --workers 50 --s
 from __future__ import annotations
 
 import argparse
-import logging
 import resource
 import sys
 import time
@@ -69,8 +68,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Play, and print what failed and how to see it again; 0 if nothing did."""
     arguments = _parse(argv)
-    # What is expected to happen here would be warned of.
-    logging.getLogger("flowengine").setLevel(logging.CRITICAL)
     first, _, last = arguments.seeds.partition(":")
     seeds = range(int(first), int(last)) if arguments.seed is None else [arguments.seed]
     scenarios = SCENARIOS if arguments.scenario == "all" else (arguments.scenario,)

@@ -24,6 +24,10 @@ class Divergence(Failure):
     """Training under faults did not give what it gives without."""
 
 
+class EngineFault(Failure):
+    """The engine has met a fault of its own, and said so in its log."""
+
+
 class Hang(Failure):
     """A simulation did not end within its simulated time."""
 
@@ -41,4 +45,4 @@ class Outcome:
     restarts: int = 0
 
 
-__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "Failure", "Hang", "Outcome"]
+__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "EngineFault", "Failure", "Hang", "Outcome"]

@@ -13,8 +13,10 @@ to chance follows from the seed, so a simulation that went wrong goes wrong agai
 
 from __future__ import annotations
 
+import logging
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +34,7 @@ from flowengine.testing.simulation.chance import generator, seeded
 from flowengine.testing.simulation.hosts import Death, Host
 from flowengine.testing.simulation.log import EventLog
 from flowengine.testing.simulation.network import LinkModel, Network
-from flowengine.testing.simulation.outcomes import Failure, Hang
+from flowengine.testing.simulation.outcomes import EngineFault, Failure, Hang
 from flowengine.testing.simulation.streams import SCHEME, current_place
 from flowengine.transport.limits import Limits
 
@@ -218,6 +220,34 @@ def _open(target: str, graph: Graph, config: fe.Config) -> RemoteSession:
 register_scheme(SCHEME, _open)
 
 
+class _Alarm(logging.Handler):
+    """Keeps what the engine logs as an error: a fault of its own, that no peer and no graph can cause."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trace = "" if record.exc_info is None else logging.Formatter().formatException(record.exc_info)
+        self.said.append(f"{record.name}: {record.getMessage()}\n{trace}".rstrip())
+
+
+@contextmanager
+def _alarmed() -> Iterator[_Alarm]:
+    alarm, logger = _Alarm(), logging.getLogger("flowengine")
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(alarm)
+    logger.setLevel(logging.ERROR)
+    # What is expected in a simulation would be warned of elsewhere.
+    logger.propagate = False
+    try:
+        yield alarm
+    finally:
+        logger.removeHandler(alarm)
+        logger.setLevel(level)
+        logger.propagate = propagates
+
+
 def _single(error: Exception) -> Exception:
     """What a group of one holds, however deep."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
@@ -240,7 +270,8 @@ def simulate(
     seconds_max   simulated seconds that `main` may take
     options       more of `World`
 
-    Raises what `main` raises, and Hang where it does not end. Not within a trio run: this is one.
+    Raises what `main` raises, Hang where it does not end, and EngineFault where the engine has logged a fault
+    of its own. Not within a trio run: this is one.
     """
     worlds: list[World] = []
     failures: list[Exception] = []
@@ -263,11 +294,12 @@ def simulate(
                 world.log.add("-", "the end")
                 nursery.cancel_scope.cancel()
 
-    with seeded(seed):
+    with _alarmed() as alarm, seeded(seed):
         trio.run(
             run,
             clock=trio.testing.MockClock(autojump_threshold=0),
         )
+    failures[:0] = [EngineFault(text) for text in alarm.said]
     if failures:
         error = failures[0]
         if isinstance(error, Failure):
