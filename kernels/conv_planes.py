@@ -9,13 +9,18 @@ planes are put together at the end.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
+from flowengine.kernels.parallel import spread
 from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch
+
+#: (a, b, out): see `input_gradient`.
+Product: TypeAlias = Callable[[Array, Array, Array], None]
 
 #: Up to this many channels planes are quicker than patches.
 _CHANNELS_MAX: Final = 4
@@ -84,22 +89,38 @@ def _blocks(geometry: Windows, depth: int, itemsize: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def input_gradient(filters: Array, gradient: Array, geometry: Windows) -> Array:
-    """The gradient (N, H, W, C_in) from the filters and (N, H_out, W_out, C_out), C-contiguous."""
+def input_gradient(
+    filters: Array, gradient: Array, geometry: Windows, product: Product | None = None
+) -> Array:
+    """The gradient (N, H, W, C_in) from the filters and (N, H_out, W_out, C_out), C-contiguous.
+
+    product   (a, b, out): out = a b^T on the calling thread alone; images are then spread over the cores
+    """
     channels, width = filters.shape[-2:]
     matrix = np.ascontiguousarray(filters).reshape(-1, width)
     depth = matrix.shape[0]
-    planes = _Planes(geometry, channels, gradient.dtype)
     blocks = _blocks(geometry, depth, gradient.itemsize)
-    result = np.empty((gradient.shape[0], *geometry.sizes, channels), gradient.dtype)
-    for upstream, target in zip(gradient, result, strict=True):
-        planes.planes.fill(0)
+    result: Array = empty((gradient.shape[0], *geometry.sizes, channels), gradient.dtype)
+    multiply = product or _multiply
+
+    def image(number: int) -> None:
+        planes = _Planes(geometry, channels, gradient.dtype)
         for rows in blocks:
-            pixels = upstream[rows].reshape(-1, width)
+            pixels = gradient[number, rows].reshape(-1, width)
             columns = scratch(depth * pixels.shape[0], gradient.dtype).reshape(depth, -1)
-            np.dot(matrix, pixels.T, out=columns)
+            multiply(matrix, pixels, columns)
             parts = columns.reshape(-1, channels, rows.stop - rows.start, geometry.out[1])
             for part, piece in zip(parts, planes.pieces(rows), strict=True):
                 piece += part
-        planes.store(target)
+        planes.store(result[number])
+
+    if product is not None:
+        spread(image, len(gradient))
+    else:
+        for number in range(len(gradient)):
+            image(number)
     return result
+
+
+def _multiply(a: Array, b: Array, out: Array) -> None:
+    np.dot(a, b.T, out=out)

@@ -58,6 +58,7 @@ def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]
                 continue
         if not products:
             continue
+        members = _depending(members, products[-1])
         fused = _fused(products, members, groups, context.kernels)
         if fused is not None:
             made[name] = fused
@@ -65,6 +66,17 @@ def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]
     if not made:
         return graph
     return graph.rewritten(made.get(node.name, node) for node in graph if node.name not in dropped)
+
+
+def _depending(members: Sequence[Node], product: Node) -> list[Node]:
+    """The members that take the product's result, or each other's: what they take besides is made before."""
+    names = {product.name}
+    found = []
+    for node in members:
+        if any(port.node in names for port in node.inputs):
+            names.add(node.name)
+            found.append(node)
+    return found
 
 
 def _products(ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Collection[str]) -> list[Node]:

@@ -12,7 +12,7 @@ from flowengine.kernels.onednn.after import BIAS_FORM, attached
 from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.products import SMALL, multiply
+from flowengine.kernels.onednn.products import SMALL, MatrixProduct, multiply
 from flowengine.kernels.onednn.program import BIAS, DST, SRC, WEIGHTS, one_step, prepared, required
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
@@ -68,6 +68,8 @@ def _work(rows: int, depth: int, columns: int, forms: tuple[str, ...]) -> float:
     return rows * depth * columns / _PRODUCTS
 
 
+#: A product on the calling thread alone, however much it has to do.
+product_alone: Final = prepared(MatrixProduct, lambda *sizes: 0.0)
 followed_product: Final = prepared(FollowedProduct, _work)
 
 

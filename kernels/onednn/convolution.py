@@ -15,10 +15,11 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels import conv_planes
 from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of
 from flowengine.kernels.onednn.after import BIAS_FORM, attached
-from flowengine.kernels.onednn.conv_products import as_product
+from flowengine.kernels.onednn.conv_products import as_product, product_alone
 from flowengine.kernels.onednn.filters import Packed, never_changes
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address
@@ -47,7 +48,7 @@ from flowengine.kernels.onednn.program import (
     prepared,
 )
 from flowengine.kernels.onednn.serving import FLOAT32, serves
-from flowengine.kernels.windows import spatial
+from flowengine.kernels.windows import Windows, spatial
 
 _FORWARD: Final = 96
 _FORWARD_TRAINING: Final = 64
@@ -134,11 +135,15 @@ class InputGradient:
     """The gradient of a convolution's input."""
 
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
+        self._planes: Windows | None = None
         self._product = as_product(sliding, x, w)
         if self._product is not None:
             self.expected = self._product.output
             return
         layer = Layer(sliding, x, w)
+        if not sliding.first and not sliding.depthwise and conv_planes.serves(layer.geometry, w[2]):
+            self.expected, self._planes = layer.output, layer.geometry
+            return
         library = layer.library
         hint = layer.forward(_FORWARD_TRAINING)
         what = Description(
@@ -164,9 +169,20 @@ class InputGradient:
     def __call__(self, w: Array, gradient: Array) -> Array:
         if self._product is not None:
             return self._product.input_gradient(w, gradient)
+        if self._planes is not None:
+            return conv_planes.input_gradient(w, gradient, self._planes, _multiply_alone)
         out: Array = empty(self.shape, np.float32)
         self._program(address(gradient), address(w), address(out))
         return out
+
+
+def _multiply_alone(a: Array, b: Array, out: Array) -> None:
+    """out = a b^T on this thread."""
+    layer = product_alone(len(a), a.shape[1], len(b), False, True)
+    if layer is None:
+        np.dot(a, b.T, out=out)
+    else:
+        layer(a, b, out)
 
 
 class FilterGradient:

@@ -284,3 +284,16 @@ def test_steps_of_gradient_descent_to_the_last_bit(op: str) -> None:
         # What was fetched before is not written to.
         np.testing.assert_array_equal(read, start)
     np.testing.assert_array_equal(results[0], results[1])
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_the_gradient_of_an_image_of_few_channels(
+    strides: tuple[int, int], channels: int, padding: str
+) -> None:
+    attrs: dict[str, Any] = {"strides": [1, *strides, 1], "padding": padding}
+    x, w = numbers(0, 3, 40, 41, channels), numbers(1, 5, 4, channels, 16)
+    y = both("Conv2D", [x, w], **attrs)[1][0]
+    sizes = np.array(x.shape, np.int32)
+    check("Conv2DBackpropInput", [sizes, w, numbers(2, *y.shape)], **attrs)
