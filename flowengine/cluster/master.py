@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -133,8 +134,6 @@ class Master:
         self._devices: dict[str, tuple[int, list[Offer]]] = {}
         #: Of these, the tasks whose connection was lost since.
         self._lost: set[str] = set()
-        #: Why the tasks that did not answer when they were last asked for their devices did not.
-        self._absent: dict[str, OpError] = {}
         self._to_tell = trio.Event()
         #: Steps that run on tasks that wait for each other.
         self._joint: set[MasterStep] = set()
@@ -236,20 +235,16 @@ class Master:
                 self._forget(plan)
                 prepared.plan = None
                 session.placer = None
-            devices = await self.devices()
-            request = session.requests.read(prepared.fetches, prepared.feeds, prepared.targets)
-            context = session.requests.context(request, session.settings, self._kernels)
-            graph = prepare(session.graph, context)
-            placement = self._placer(session).place(graph, session.graph, supplied=context.feeds)
-            incarnations = {task: incarnation for task, (incarnation, _) in devices.items()}
-            cut = partition(
-                graph,
-                context,
-                placement.device_of,
-                {str(o.name): incarnations[task] for task, (_, offers) in devices.items() for o in offers},
-            )
-            plan = MasterPlan(next(self._numbers), cut, context, incarnations)
-            self._check_there(session, plan)
+            await self._know_all()
+            while True:
+                plan = self._cut(session, prepared)
+                lost = self._lost.intersection(plan.tasks)
+                if not lost:
+                    break
+                # Whether they are there again, and in which life; what else is gone does not matter here.
+                await together(partial(self._ask_devices, task) for task in sorted(lost))
+                session.placer = None
+            self._check_lives(session, plan)
             try:
                 await together(partial(self._register, plan, part) for part in plan.parts)
             except BaseException:
@@ -258,16 +253,28 @@ class Master:
             prepared.plan = plan
             return plan
 
-    def _check_there(self, session: ClusterSession, plan: MasterPlan) -> None:
-        """Raise what a plan cannot be used for: a task that has just not answered, or lives anew."""
+    def _cut(self, session: ClusterSession, prepared: _Prepared) -> MasterPlan:
+        """The plan of a request over the tasks as they are known."""
+        devices = self._devices
+        request = session.requests.read(prepared.fetches, prepared.feeds, prepared.targets)
+        context = session.requests.context(request, session.settings, self._kernels)
+        graph = prepare(session.graph, context)
+        placement = self._placer(session).place(graph, session.graph, supplied=context.feeds)
+        incarnations = {task: incarnation for task, (incarnation, _) in devices.items()}
+        cut = partition(
+            graph,
+            context,
+            placement.device_of,
+            {str(o.name): incarnations[task] for task, (_, offers) in devices.items() for o in offers},
+        )
+        return MasterPlan(next(self._numbers), cut, context, incarnations)
+
+    def _check_lives(self, session: ClusterSession, plan: MasterPlan) -> None:
+        """AbortedError where a task lives anew that a session must not lose."""
+        if not session.settings.abort_on_restart:
+            return
         for task, incarnation in plan.tasks.items():
-            if task in self._absent:
-                absent = self._absent[task]
-                raise type(absent)(absent.message)
-            if (
-                session.settings.abort_on_restart
-                and session.lives.setdefault(task, incarnation) != incarnation
-            ):
+            if session.lives.setdefault(task, incarnation) != incarnation:
                 raise AbortedError(
                     f"{task} has restarted since session {session.number} used it: what it held is gone"
                 )
@@ -500,24 +507,26 @@ class Master:
         A task that was there before and is gone counts with what it had: requests that do not need it go
         on. Raises UnavailableError naming the first task that has never answered.
         """
-        missing = [task for task in self._links.addresses if task not in self._devices or task in self._lost]
-        await together(partial(self._ask_devices, task) for task in missing)
+        await self._know_all()
+
+        async def ask_again(task: str) -> None:
+            with suppress(OpError):
+                await self._ask_devices(task)
+
+        await together(partial(ask_again, task) for task in sorted(self._lost))
         return self._devices
+
+    async def _know_all(self) -> None:
+        unknown = [task for task in self._links.addresses if task not in self._devices]
+        await together(partial(self._ask_devices, task) for task in unknown)
 
     async def _ask_devices(self, task: str) -> None:
         if task == self.identity.task:
             self._devices[task] = (self.identity.incarnation, _offers(self._worker.describe_devices()))
             return
-        try:
-            peer = await self._links.peer(task)
-            self._count(m.LIST_DEVICES)
-            reply = await self._call(peer, m.LIST_DEVICES)
-        except OpError as error:
-            if task in self._devices:
-                self._absent[task] = error
-                return
-            raise
-        self._absent.pop(task, None)
+        peer = await self._links.peer(task)
+        self._count(m.LIST_DEVICES)
+        reply = await self._call(peer, m.LIST_DEVICES)
         self._devices[task] = (peer.identity.incarnation, _offers(reply.result))
         if peer.is_open:
             # Else it was lost as soon as it had answered, and may have another life by now.

@@ -84,7 +84,7 @@ class NearPeer:
         return self._near.is_open and not self._is_closed
 
     async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
-        """Call a handler and wait for its answer. Raises what it raises; ConnectionLostError if it is gone."""
+        """Call a handler and wait for its answer. Raises what it does; ConnectionLostError if it is gone."""
         if not self.is_open:
             raise ConnectionLostError(f"'{method}' cannot be called: {self._near.address} has closed")
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -160,7 +160,7 @@ async def _half_open(way: str, direction: str) -> None:
         assert WORKER in error.message
         assert (MASTER if way == "to_worker" else PS) in error.message
         # What does not need the link goes on; what does says so, within the bound for connecting.
-        with trio.fail_after(10):
+        with trio.fail_after(10), within(SILENCE):
             assert await cluster.session.run("held:0") == 2
         with trio.fail_after(10), pytest.raises(fe.errors.OpError, match=WORKER), within(4 * BOUND):
             await cluster.session.run("y:0", {"x:0": 3})
