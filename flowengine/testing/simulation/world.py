@@ -147,10 +147,13 @@ class World:
         if self.host(task).is_running:
             return
         body = self._clients.get(task)
-        if body is None:
-            await self.start(next(name for name, host in self.tasks.items() if task in (name, host)))
-        else:
+        if body is not None:
             self._nursery.start_soon(self.host(task).run, body)
+            return
+        for name, host in self.tasks.items():
+            if task in (name, host):
+                await self.start(name)
+        # Else it is a client whose program has ended meanwhile.
 
     async def crash(self, task: str, death: Death = Death.PROCESS) -> None:
         """Crash the host of a task, or a host."""
