@@ -31,9 +31,9 @@ RECOVERABLE: Final = (UnavailableError, AbortedError)
 
 #: What checkpoints are called in the directory, before the step.
 STEM: Final = "model.ckpt"
-#: Between two attempts to begin anew: twice as long each time, from the first to the second.
+#: Between two attempts to begin anew: twice as long each time, from the first of these to the second.
 _PAUSE_SECONDS: Final = 0.1
-_PAUSE_SECONDS_MAX: Final = 5.0
+_PAUSE_SECONDS_MAX: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
