@@ -26,12 +26,12 @@ from flowengine.transport.credit import push_cost
 from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
 from flowengine.transport.identity import Identity
 from flowengine.transport.ledger import TensorLedger
-from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, Limits, PeerLimits
+from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, NAME_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.outbox import Large
 from flowengine.transport.payload import IncomingMessage, Payload
-from flowengine.transport.routes import RoutesIn, RoutesOut, may_be_numbered, route_of
+from flowengine.transport.routes import RoutesIn, RoutesOut, may_be_numbered
 from flowengine.transport.states import Side, State, after_sending
-from flowengine.transport.tensors import encode_scalar, read_inline
+from flowengine.transport.tensors import encode_scalar, read_scalar
 from flowengine.transport.wire import Wire
 
 
@@ -80,9 +80,9 @@ class Connection(Wire):
             }
         )
         self._quick = {
-            m.DELIVER: self._delivery_came,
-            m.REQUEST: self._request_came,
-            m.REPLY: self._reply_came,
+            m.DELIVER: self._plain_delivery_came,
+            m.REQUEST: self._plain_request_came,
+            m.REPLY: self._plain_reply_came,
         }
 
     def _opened(self, limits: PeerLimits) -> None:
@@ -102,8 +102,8 @@ class Connection(Wire):
             self._calls_out.answer_started(fields[0])
         elif number == m.PUSH:
             self._push_started(incoming, payload_bytes)
-        elif number == m.DELIVER and self.state is State.OPEN:
-            raise RemoteProtocolError(f"DELIVER came with {payload_bytes} bytes that follow")
+        elif number == m.DELIVER:
+            self._delivery_started(incoming, payload_bytes)
 
     def _finished(self, incoming: IncomingMessage) -> None:
         number, fields = incoming.number, incoming.fields
@@ -115,6 +115,8 @@ class Connection(Wire):
             self._answered(fields[0], fields[1], tensors, None)
         elif number == m.PUSH:
             self._push_came(incoming, tensors)
+        else:
+            self._delivery_came(incoming, tensors)
 
     def _abandoned(self, incoming: IncomingMessage) -> None:
         number, fields = incoming.number, incoming.fields
@@ -125,30 +127,67 @@ class Connection(Wire):
         elif incoming.cost:
             self.give_back(incoming.cost)
 
-    # What nearly every message is.
+    # What nearly every message is. Whatever else it is, is left to the longer way, which says what is wrong.
 
-    def _request_came(self, fields: list[Any], descriptions: list[Any], inline: bytearray | None) -> None:
-        number, method, arguments = fields
-        self._calls_in.started(number, 0 if inline is None else len(inline))
-        tensors = read_inline(descriptions, inline)
+    def _plain_request_came(self, parts: list[Any], inline: bytearray | None) -> bool:
+        if inline is not None or len(parts) != 4:
+            return False
+        _, number, method, arguments = parts
+        if type(number) is not int or type(method) is not str or len(method) > NAME_BYTES_MAX or number < 1:
+            return False
+        self._calls_in.started(number, 0)
         self._calls_in.arrived(number)
-        self._events.append(e.Requested(number, method, arguments, tensors))
+        self._events.append(e.Requested(number, method, arguments, []))
+        return True
 
-    def _reply_came(self, fields: list[Any], descriptions: list[Any], inline: bytearray | None) -> None:
-        number, result = fields
-        self._calls_out.answer_started(number)
-        self._answered(number, result, read_inline(descriptions, inline), None)
+    def _plain_reply_came(self, parts: list[Any], inline: bytearray | None) -> bool:
+        if inline is not None or len(parts) != 3 or type(parts[1]) is not int or parts[1] < 1:
+            return False
+        self._calls_out.answer_started(parts[1])
+        self._answered(parts[1], parts[2], [], None)
+        return True
 
-    def _delivery_came(self, fields: list[Any], descriptions: list[Any], inline: bytearray | None) -> None:
-        route, step, is_dead = fields
-        if len(descriptions) != (not is_dead):
-            raise RemoteProtocolError(f"DELIVER carries {len(descriptions)} tensors where dead is {is_dead}")
+    def _plain_delivery_came(self, parts: list[Any], inline: bytearray | None) -> bool:
+        if inline is None or len(parts) != 5:
+            return False
+        _, route, step, is_dead, descriptions = parts
+        if (
+            type(route) is not int
+            or type(step) is not int
+            or is_dead is not False
+            or type(descriptions) is not list
+            or route < 1
+            or step < 0
+        ):
+            return False
+        value = read_scalar(descriptions, inline)
+        if value is None:
+            return False
         key = self._routes_in.key(route, step)
-        cost = ENTRY_BYTES if inline is None else ENTRY_BYTES + len(inline)
+        cost = ENTRY_BYTES + len(inline)
         self._ledger.credit_in.charge(cost)
-        tensors = read_inline(descriptions, inline)
         self.counters.tensors_received += 1
-        self._events.append(e.Pushed(key, None if is_dead else tensors[0], is_dead, cost))
+        self._events.append(e.Pushed(key, value, False, cost))
+        return True
+
+    def _delivery_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
+        route, step, is_dead = incoming.fields
+        if payload_bytes > INLINE_BYTES_MAX:
+            raise RemoteProtocolError(f"DELIVER came with {payload_bytes} bytes that follow")
+        if len(incoming.tensors) != (not is_dead):
+            raise RemoteProtocolError(
+                f"DELIVER carries {len(incoming.tensors)} tensors where dead is {is_dead}"
+            )
+        incoming.key = self._routes_in.key(route, step)
+        incoming.cost = push_cost(payload_bytes)
+        self._ledger.credit_in.charge(incoming.cost)
+
+    def _delivery_came(self, incoming: IncomingMessage, tensors: list[Value]) -> None:
+        assert incoming.key is not None, "a tensor came along no edge"
+        is_dead = incoming.fields[2]
+        self.counters.tensors_received += 1
+        value = None if is_dead else tensors[0]
+        self._events.append(e.Pushed(incoming.key, value, is_dead, incoming.cost))
 
     def _route_came(self, route: int, source: str, incarnation: int, edge: str, target: str) -> None:
         self._routes_in.define(route, (source, incarnation, edge, target))
@@ -303,39 +342,44 @@ class Connection(Wire):
         does not reach.
         Raises InvalidArgumentError for a value that cannot travel.
         """
-        if self.state is not State.OPEN or self._ledger.owes:
+        ledger = self._ledger
+        if self.state is not State.OPEN or ledger.pulls_in:
             return False
-        description: list[Any] = []
         buffers: list[Any] = []
         size = 0
-        if not is_dead:
-            scalar = encode_scalar(value)
-            if scalar is not None:
-                description, data = [scalar[0]], scalar[1]
-                buffers, size = [data], len(data)
-            else:
-                payload = Payload((value,))
-                size = payload.size
-                if size > INLINE_BYTES_MAX:
-                    return False
-                description, buffers = payload.descriptions, payload.buffers
-                self.counters.bytes_copied_to_send += payload.copied
-        credit = self._ledger.credit_out
-        if not credit.may_push(size):
+        scalar = None if is_dead else encode_scalar(value)
+        if scalar is not None:
+            description, data = scalar
+            buffers.append(data)
+            size = len(data)
+        elif is_dead:
+            description = []
+        else:
+            payload = Payload((value,))
+            size = payload.size
+            if size > INLINE_BYTES_MAX:
+                return False
+            description, buffers = payload.descriptions, payload.buffers
+            self.counters.bytes_copied_to_send += payload.copied
+        credit = ledger.credit_out
+        cost = size + ENTRY_BYTES
+        if credit.left - cost < credit.reserve or key.path:
+            # The iteration of a loop may not fit the header that the other side takes.
             return False
-        route = route_of(key)
+        route = key[1:5]
         number = self._routes_out.find(route)
-        if (not number and not may_be_numbered(route)) or key.path:
-            # Long names, and iterations of loops, may not fit the header that the other side takes.
-            return False
         if not number:
+            if not may_be_numbered(route):
+                return False
             number = self._routes_out.add(route)
             self._send(m.ROUTE, (number, *route))
-        header = m.write_header(m.DELIVER, number, key.step, is_dead, description)
-        self.counters.messages_sent += 1
-        self._outbox.add_small(header, buffers, size)
-        credit.charge(push_cost(size))
-        self.counters.tensors_pushed += 1
+        self._outbox.add_small(
+            m.write_header(m.DELIVER, number, key.step, is_dead, description), buffers, size
+        )
+        credit.left -= cost
+        counters = self.counters
+        counters.messages_sent += 1
+        counters.tensors_pushed += 1
         return True
 
     def answer_pull(self, key: RendezvousKey, payload: Payload, is_dead: bool) -> None:

@@ -39,7 +39,7 @@ from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer
 from flowengine.transport.rendezvous import sent_twice
-from flowengine.transport.routes import Route, route_of
+from flowengine.transport.routes import Route
 from flowengine.transport.steps import EndedSteps, Step
 
 logger = logging.getLogger("flowengine.transport")
@@ -278,10 +278,7 @@ class Exchange:
         )
 
     def _about_to_wait(self, step: Step, key: RendezvousKey) -> Exception | None:
-        if (
-            not (step.lost or step.announced or self._overflowing_there)
-            and route_of(key) in self._known_sources
-        ):
+        if not (step.lost or step.announced or self._overflowing_there) and key[1:5] in self._known_sources:
             return None
         task = self._task(key.source_device)
         if task == self.task:
@@ -368,7 +365,7 @@ class Exchange:
             and not living.announced
             and living.table.error is None
             and living.table.is_awaited(key)
-            and self._known_sources.get(route_of(key)) is peer
+            and self._known_sources.get(key[1:5]) is peer
         ):
             living.received += 1
             if cost:
@@ -467,7 +464,7 @@ class Exchange:
             and key.source_incarnation in (0, who.incarnation)
         ):
             if self._peers.get(who.task) is peer:
-                _keep(self._known_sources, route_of(key), peer)
+                _keep(self._known_sources, key[1:5], peer)
             return True
         self._values_dropped += 1
         return False

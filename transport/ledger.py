@@ -26,7 +26,7 @@ class TensorLedger:
         self._pulls_out_max = 0
         #: Keys pulled here and there whose tensor has not come, or gone, yet.
         self._pulls_out: set[RendezvousKey] = set()
-        self._pulls_in: set[RendezvousKey] = set()
+        self.pulls_in: set[RendezvousKey] = set()
         #: {step: tensors of it that go out as streams, with the credit each took}
         self._streams: dict[int, dict[Large, int]] = {}
         self.credit_out = SenderCredit(0)
@@ -38,14 +38,9 @@ class TensorLedger:
         self._pulls_out_max = pulls_max
 
     @property
-    def owes(self) -> bool:
-        """Whether the other side waits for tensors that it has pulled."""
-        return bool(self._pulls_in)
-
-    @property
     def is_busy(self) -> bool:
         """Whether tensors that the other side has pulled, or that go out as streams, are under way."""
-        return bool(self._pulls_in or self._streams)
+        return bool(self.pulls_in or self._streams)
 
     # Tensors that come.
 
@@ -80,21 +75,21 @@ class TensorLedger:
 
     def pulled(self, key: RendezvousKey) -> None:
         """The other side asks for this key."""
-        if key in self._pulls_in:
+        if key in self.pulls_in:
             raise RemoteProtocolError(f"{key.edge} was pulled twice")
-        if len(self._pulls_in) >= self._pulls_in_max:
+        if len(self.pulls_in) >= self._pulls_in_max:
             raise RemoteProtocolError(f"more than {self._pulls_in_max} pulls wait for their tensor")
-        self._pulls_in.add(key)
+        self.pulls_in.add(key)
 
     def is_pulled(self, key: RendezvousKey) -> bool:
-        return key in self._pulls_in
+        return key in self.pulls_in
 
     def check_pulled(self, key: RendezvousKey) -> None:
-        if key not in self._pulls_in:
+        if key not in self.pulls_in:
             raise InvalidArgumentError(f"{key.edge} was not pulled, or was sent already")
 
     def pull_answered(self, key: RendezvousKey) -> None:
-        self._pulls_in.discard(key)
+        self.pulls_in.discard(key)
 
     def stream_began(self, step: int, large: Large, cost: int) -> None:
         self._streams.setdefault(step, {})[large] = cost
@@ -109,8 +104,8 @@ class TensorLedger:
         """Drop what is under way for a step; whether the other side may wait for some of it in vain."""
         if not self.is_busy:
             return False
-        owes = any(key.step == step for key in self._pulls_in)
-        self._pulls_in = _without(self._pulls_in, step)
+        owes = any(key.step == step for key in self.pulls_in)
+        self.pulls_in = _without(self.pulls_in, step)
         for large, cost in self._streams.pop(step, {}).items():
             was_begun = large.stream != 0
             if not abandon(large):
@@ -123,7 +118,7 @@ class TensorLedger:
         return owes
 
     def clear(self) -> None:
-        self._pulls_in.clear()
+        self.pulls_in.clear()
         self._pulls_out.clear()
         self._streams.clear()
 

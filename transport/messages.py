@@ -188,8 +188,8 @@ def write_header(*fields: Any) -> bytes:
     return packed
 
 
-def read_header(header: memoryview) -> tuple[int, list[Any], list[Any]]:
-    """(number, fields, descriptions of tensors) of a header; RemoteProtocolError if it is none."""
+def unpack_header(header: memoryview) -> list[Any]:
+    """[number, field, ...] of a header, nothing else of it checked; RemoteProtocolError if it is none."""
     try:
         parts = msgpack.unpackb(header, raw=False, use_list=True, strict_map_key=True, max_ext_len=0)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
@@ -198,6 +198,16 @@ def read_header(header: memoryview) -> tuple[int, list[Any], list[Any]]:
         ) from None
     if type(parts) is not list or not parts or type(parts[0]) is not int:
         raise RemoteProtocolError("a header is not an array that begins with the message's number")
+    return parts
+
+
+def read_header(header: memoryview) -> tuple[int, list[Any], list[Any]]:
+    """(number, fields, descriptions of tensors) of a header; RemoteProtocolError if it is none."""
+    return check_header(unpack_header(header))
+
+
+def check_header(parts: list[Any]) -> tuple[int, list[Any], list[Any]]:
+    """As `read_header`, of what `unpack_header` gave."""
     number = parts[0]
     shape = SHAPES.get(number)
     if shape is None:
@@ -226,4 +236,13 @@ def key_from_wire(fields: list[Any]) -> RendezvousKey:
     return RendezvousKey(step, source, incarnation, edge, target, tuple((f, i) for f, i in path))
 
 
-__all__ = ["SHAPES", "key_from_wire", "key_to_wire", "name_of", "read_header", "write_header"]
+__all__ = [
+    "SHAPES",
+    "check_header",
+    "key_from_wire",
+    "key_to_wire",
+    "name_of",
+    "read_header",
+    "unpack_header",
+    "write_header",
+]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from flowengine.core.arrays import Value
+from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.tensors import IncomingTensor, encode
 
 
@@ -30,7 +31,7 @@ class Payload:
 class IncomingMessage:
     """A message under reception: its header read, its tensors on their way."""
 
-    __slots__ = ("cost", "fields", "number", "tensors", "views")
+    __slots__ = ("cost", "fields", "key", "number", "tensors", "views")
 
     def __init__(self, number: int, fields: list[Any], tensors: list[IncomingTensor]) -> None:
         self.number = number
@@ -38,6 +39,8 @@ class IncomingMessage:
         self.tensors = tensors
         self.views: list[memoryview] = []
         self.cost = 0
+        #: Of a tensor that came along a numbered edge.
+        self.key: RendezvousKey | None = None
 
 
 __all__ = ["IncomingMessage", "Payload"]

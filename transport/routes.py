@@ -21,7 +21,7 @@ ROUTES_MAX: Final = 16_384
 ROUTES_TEXT_MAX: Final = 4 * 1024 * 1024
 ROUTE_TEXT_MAX: Final = 900
 
-#: (source device, source incarnation, edge, target device)
+#: (source device, source incarnation, edge, target device): `key[1:5]`, what is the same in every step
 Route: TypeAlias = tuple[str, int, str, str]
 
 
@@ -86,11 +86,6 @@ class RoutesIn:
         self._text = 0
 
 
-def route_of(key: RendezvousKey) -> Route:
-    """The part of a key that is the same in every step."""
-    return key[1:5]
-
-
 def may_be_numbered(route: Route) -> bool:
     """Whether a route's names fit the smallest header that a side may take."""
     return _text_of(route) <= ROUTE_TEXT_MAX
@@ -100,4 +95,4 @@ def _text_of(route: Route) -> int:
     return len(route[0]) + len(route[2]) + len(route[3])
 
 
-__all__ = ["ROUTES_MAX", "ROUTES_TEXT_MAX", "RoutesIn", "RoutesOut", "may_be_numbered", "route_of"]
+__all__ = ["ROUTES_MAX", "ROUTES_TEXT_MAX", "RoutesIn", "RoutesOut", "may_be_numbered"]

@@ -24,6 +24,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.transport.errors import RemoteProtocolError
 
+_NUMBER_TYPES: Final = (np.generic, int, float, complex)
 _STRING: Final = dtypes.string.number
 _LENGTH: Final = np.dtype("<u8")
 
@@ -44,6 +45,10 @@ _BOOL: Final = dtypes.bool_.number
 #: Of these, what a scalar is read and written as without a look: numbers as this machine has them.
 _SCALARS: Final[dict[int, np.dtype[Any]]] = {
     number: wire for number, (wire, _) in _BY_NUMBER.items() if wire.isnative and number != _BOOL
+}
+#: {type of scalar: the descriptions of one} of these. Quantised types are plain integers.
+_DESCRIBED: Final[dict[type, list[Any]]] = {
+    wire.type: [[_NUMBERS[wire], []]] for wire in _SCALARS.values() if wire in _NUMBERS
 }
 
 #: NumPy's own bound.
@@ -71,7 +76,7 @@ def encode(value: Value) -> Encoded:
     if isinstance(value, bytes):
         return _encode_strings([value], [])
     if not isinstance(value, np.ndarray):
-        if not isinstance(value, np.generic | int | float | complex):
+        if not isinstance(value, _NUMBER_TYPES):
             raise InvalidArgumentError(
                 f"a {describe(value)} cannot travel to another task: only tensors can; "
                 "keep the op that makes it and the ops that use it on one task"
@@ -231,36 +236,31 @@ class IncomingTensor:
             raise RemoteProtocolError(f"no tensor has the shape {_short(self._shape)}") from None
 
 
-def read_inline(descriptions: list[Any], inline: bytearray | None) -> list[Value]:
-    """The tensors of a payload that is here; RemoteProtocolError if it does not hold what is described."""
-    size = 0 if inline is None else len(inline)
-    if len(descriptions) == 1:
-        description = descriptions[0]
-        if type(description) is list and len(description) == 2 and type(description[0]) is int:
-            number, shape = description
-            wire = _SCALARS.get(number)
-            if wire is not None and inline is not None and shape == [] and size == wire.itemsize:
-                return [np.frombuffer(inline, wire)[0]]
-            if wire is not None and inline is None and shape == [0]:
-                return [np.empty(0, wire)]
-    tensors = [IncomingTensor(each) for each in descriptions]
-    described = sum(tensor.size for tensor in tensors)
-    if described != size:
-        raise RemoteProtocolError(f"a header describes tensors of {described} bytes and {size} came")
-    offset = 0
-    for tensor in tensors:
-        offset = tensor.adopt(inline if inline is not None else bytearray(), offset)
-    return [tensor.value() for tensor in tensors]
+def read_scalar(descriptions: list[Any], inline: bytearray) -> Value | None:
+    """The one number that a payload is; None for anything else, right or wrong."""
+    if len(descriptions) != 1:
+        return None
+    description = descriptions[0]
+    if type(description) is not list or len(description) != 2 or description[1] != []:
+        return None
+    number = description[0]
+    wire = _SCALARS.get(number) if type(number) is int else None
+    if wire is None or len(inline) != wire.itemsize:
+        return None
+    return np.frombuffer(inline, wire)[0]
 
 
 def encode_scalar(value: Any) -> tuple[list[Any], bytes] | None:
-    """(description, bytes) of a NumPy scalar or an array of rank 0; None for what `encode` must look at."""
-    if not isinstance(value, np.generic | np.ndarray) or value.ndim:
-        return None
-    number = _NUMBERS.get(value.dtype)
-    if number is None or not (number in _SCALARS or number == _BOOL):
-        return None
-    return [number, []], value.tobytes()
+    """(descriptions, bytes) of one number, a NumPy scalar or an array of rank 0; None for anything else."""
+    kind = type(value)
+    described = _DESCRIBED.get(kind)
+    if described is not None:
+        return described, value.tobytes()
+    if kind is np.ndarray and not value.ndim:
+        described = _DESCRIBED.get(value.dtype.type)
+        if described is not None and value.dtype.isnative:
+            return described, value.tobytes()
+    return None
 
 
 def _short(value: Any) -> str:
@@ -268,4 +268,4 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-__all__ = ["Encoded", "IncomingTensor", "encode", "encode_scalar", "read_inline"]
+__all__ = ["Encoded", "IncomingTensor", "encode", "encode_scalar", "read_scalar"]

@@ -69,8 +69,9 @@ class Wire:
             incoming_bytes_max=limits.incoming_bytes_max,
             streams_max=limits.streams_max,
         )
-        #: {number: who takes fields, descriptions and payload} of what nearly all messages are, while open
-        self._quick: dict[int, Callable[[list[Any], list[Any], bytearray | None], None]] = {}
+        #: {number: who takes the parts of a header and the payload, or leaves them to the longer way} of what
+        #: nearly all messages are, while open
+        self._quick: dict[int, Callable[[list[Any], bytearray | None], bool]] = {}
         #: {number: who takes its fields} of messages that carry no tensors
         self._handlers: dict[int, Callable[..., None]] = {
             m.PING: self._ping_came,
@@ -130,13 +131,13 @@ class Wire:
     # FrameReader's owner.
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
-        number, fields, descriptions = m.read_header(header)
-        quick = self._quick.get(number)
-        if quick is None or self.state is not State.OPEN:
-            self.message_finished(self._message_started(number, fields, descriptions, inline))
-            return
-        self.counters.messages_received += 1
-        quick(fields, descriptions, inline)
+        parts = m.unpack_header(header)
+        if self.state is State.OPEN:
+            quick = self._quick.get(parts[0])
+            if quick is not None and quick(parts, inline):
+                self.counters.messages_received += 1
+                return
+        self.message_finished(self._message_started(*m.check_header(parts), inline))
 
     def message_started(self, header: memoryview, payload_bytes: int) -> IncomingMessage:
         number, fields, descriptions = m.read_header(header)
