@@ -99,10 +99,10 @@ class CheckpointFolders:
         key = self._folder = os.path.abspath(folder)
         return self._retentions.setdefault(key, self._make())
 
-    def tidy(self, prefix: str) -> None:
-        """Remove what a process that was killed has left of checkpoints under this path, once."""
+    def tidy(self, prefix: str, *, again: bool = False) -> None:
+        """Remove what a process that was killed has left of checkpoints under this path, once or `again`."""
         stem = re.sub(r"-\d+\Z", "", prefix)
-        if stem in self._tidied:
+        if stem in self._tidied and not again:
             return
         self._tidied.add(stem)
         folder, base = os.path.split(stem)

@@ -159,6 +159,7 @@ class Recovery:
         latest = await trio.to_thread.run_sync(latest_checkpoint, run.folder)
         if run.containers:
             await session.reset(run.containers)
+        await run.saver.remove_leftovers(os.path.join(run.folder, STEM))
         if latest is None:
             await session.set_random_places({})
             await _initialise(session, run.init)

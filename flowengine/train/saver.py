@@ -281,6 +281,11 @@ class Saver:
 
     # -- what there is ------------------------------------------------------------------------------
 
+    async def remove_leftovers(self, path: str | os.PathLike[str]) -> None:
+        """Remove what was half written under this path, by processes here or elsewhere that are gone."""
+        prefix = os.fspath(path)
+        await _on_thread(lambda: self._folders.tidy(prefix, again=True), prefix)
+
     @property
     def files(self) -> FileLayer:
         """What writes its files."""

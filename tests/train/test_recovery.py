@@ -246,6 +246,26 @@ async def test_notes_go_with_their_checkpoint(tmp_path: Path) -> None:
         await Trainer(tmp_path).run()
 
 
+async def test_what_was_half_written_goes(tmp_path: Path) -> None:
+    left = [
+        "model.ckpt-4.index.tempstate12",
+        "model.ckpt-7.data-00000-of-00001.tempstate3",
+        "checkpoint.tempstate5",
+    ]
+    left.append("model.ckpt-4.run.tempstate77")
+
+    def leave(call: int) -> Exception | None:
+        if call != 6:
+            return None
+        for name in left:
+            (tmp_path / name).touch()
+        return fe.errors.UnavailableError("lost")
+
+    result = await Trainer(tmp_path, leave).run()
+    assert len(result.restarts) == 1
+    assert [name for name in os.listdir(tmp_path) if "tempstate" in name] == []
+
+
 async def test_what_makes_no_sense(tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"steps": -1}, "steps=-1"),
