@@ -4,7 +4,7 @@
 #   make demo-cluster   the same over a parameter server and two workers, as processes of this machine
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
-#   make nightly  the suite with many more random examples, and the long tests
+#   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
 #   make faults   kill tasks and clients of training runs at 220 random moments; ARGS='--seed 1 --kills 10'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
@@ -25,6 +25,8 @@ DOCS := .venvs/docs-$(VERSION)
 
 # Arguments for pytest: make test ARGS='tests/core -x'
 ARGS ?=
+# Simulated clusters of make nightly: how many, or from:to.
+SEEDS ?= 1000
 # A Python that has TensorFlow, for make bench to run the same graphs in both: make bench TENSORFLOW=/path/to/python
 TENSORFLOW ?=
 
@@ -75,6 +77,7 @@ bench: $(TEST)/ready
 
 nightly: $(TEST)/ready
 	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS)
+	$(TEST)/bin/python -m flowengine.testing.simulation --seeds $(SEEDS)
 
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)
