@@ -105,8 +105,8 @@ def test_an_update_that_is_made_twice_is_found(monkeypatch: Patch) -> None:
 def test_what_is_found_shrinks_to_one_fault(monkeypatch: Patch) -> None:
     _nothing_is_restored(monkeypatch)
     smallest = find(
-        fault_schedules(_HOSTS, pieces_max=250),
+        fault_schedules(_HOSTS, count_max=3, pieces_max=250),
         lambda faults: _failure(partial(play_synchronous, 0, _SMALL, faults, seconds_max=600.0)) is not None,
-        settings=settings(max_examples=200, derandomize=True, phases=(Phase.generate, Phase.shrink)),
+        settings=settings(max_examples=60, derandomize=True, phases=(Phase.generate, Phase.shrink)),
     )
     assert len(smallest) == 1, [str(fault) for fault in smallest]

@@ -1,5 +1,6 @@
 """Play scenarios by seed, and say how to play again what fails.
 
+python -m flowengine.testing.simulation --seeds 1000             # so many, from one that is drawn
 python -m flowengine.testing.simulation --seeds 0:1000
 python -m flowengine.testing.simulation --seed 7 --log seed-7.log
 python -m flowengine.testing.simulation --scenario asynchronous --workers 50 --seed 1
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -47,6 +49,15 @@ def _again(arguments: argparse.Namespace, scenario: str, seed: int) -> str:
     return f"{command} --scenario {scenario}{options} --seed {seed} --log seed-{seed}.log"
 
 
+def _seeds(text: str) -> range:
+    first, colon, last = text.partition(":")
+    if colon:
+        return range(int(first), int(last))
+    begin = secrets.randbelow(1_000_000_000)
+    print(f"seeds {begin}:{begin + int(first)}", flush=True)
+    return range(begin, begin + int(first))
+
+
 _DEFAULTS = {"ps": 2, "workers": 3, "steps": 12, "save_every": 4, "faults": 4}
 
 
@@ -55,7 +66,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scenario", choices=(*SCENARIOS, "all"), default="all")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--seed", type=int, help="play this one and print its faults")
-    chosen.add_argument("--seeds", default="0:100", help="from:to, the last one left out")
+    chosen.add_argument("--seeds", default="0:100", help="from:to, the last one left out; or how many")
     parser.add_argument("--log", help="write the log of events there; of one scenario and seed")
     for name, default in _DEFAULTS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
@@ -68,8 +79,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Play, and print what failed and how to see it again; 0 if nothing did."""
     arguments = _parse(argv)
-    first, _, last = arguments.seeds.partition(":")
-    seeds = range(int(first), int(last)) if arguments.seed is None else [arguments.seed]
+    seeds = _seeds(arguments.seeds) if arguments.seed is None else [arguments.seed]
     scenarios = SCENARIOS if arguments.scenario == "all" else (arguments.scenario,)
     failed = played = 0
     begun = time.perf_counter()

@@ -37,8 +37,8 @@ class Compute:
 
     seconds: float = 1.6
     spread: float = 0.06
-    straggler_share: float = 0.03
-    straggler_factor: float = 1.6
+    straggler_share: float = 0.02
+    straggler_factor: float = 1.8
 
     def draw(self, chance: random.Random) -> float:
         seconds = self.seconds * chance.lognormvariate(0, self.spread)
@@ -53,7 +53,7 @@ class Replicas:
 
     required      gradients that make a step
     backups       replicas beyond these
-    ps            tasks that share the parameters
+    ps            tasks that share the parameters, with interfaces of 20 gigabits
     model_bytes   of the parameters, as the network sees them
     """
 
@@ -69,7 +69,8 @@ class Replicas:
 
     @property
     def links(self) -> LinkModel:
-        return replace(DATA_CENTRE, bytes_scale=(self.model_bytes / self.ps - PLAIN_BYTES) / 2048)
+        scale = (self.model_bytes / self.ps - PLAIN_BYTES) / (4 * _SHARD_FLOATS - PLAIN_BYTES)
+        return replace(DATA_CENTRE, bytes_per_second=2e9, bytes_scale=scale)
 
     def graph(self, worker: int) -> fe.Graph:
         """One replica's graph: `init`, `chief`, `fetch`, `hand_in` and `next`, which give token and step."""
@@ -131,7 +132,7 @@ class Trained:
 
 
 def train_replicas(model: Replicas, *, steps: int = 20, seed: object = 0) -> Trained:
-    """Train so many steps and one more before, which is not counted."""
+    """Train so many steps and two more before, which are not counted."""
     tasks = [f"/job:ps/task:{number}" for number in range(model.ps)]
     reach = {task: set(tasks) for task in tasks}
     reach |= {f"/job:worker/task:{number}": set(tasks) for number in range(model.replicas)}
