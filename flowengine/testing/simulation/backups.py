@@ -37,8 +37,8 @@ class Compute:
 
     seconds: float = 1.6
     spread: float = 0.06
-    straggler_share: float = 0.02
-    straggler_factor: float = 1.8
+    straggler_share: float = 0.04
+    straggler_factor: float = 1.5
 
     def draw(self, chance: random.Random) -> float:
         seconds = self.seconds * chance.lognormvariate(0, self.spread)
