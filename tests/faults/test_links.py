@@ -60,9 +60,16 @@ class Tasks:
     """A running cluster with a proxy on each way that the tests break."""
 
     session: fe.Session
+    servers: tuple[fe.Server, fe.Server, fe.Server]
     to_worker: Proxy
     to_worker_from_ps: Proxy
     to_master: Proxy
+
+    async def check_idle(self) -> None:
+        """No task runs a part of a step any more, not even one that nobody hears."""
+        for server in self.servers:
+            await server.worker.wait_idle()
+            await server.master.wait_idle()
 
     async def check_whole(self) -> None:
         assert await self.session.run("y:0", {"x:0": 3}) == -6
@@ -83,13 +90,13 @@ async def tasks() -> AsyncIterator[Tasks]:
         open_proxy(worker) as to_worker,
         open_proxy(worker) as to_worker_from_ps,
         open_proxy(master) as to_master,
-        fe.Server(spec, "worker", 1, config=config),
-        fe.Server(spec.with_address(WORKER, to_worker_from_ps.address), "ps", 0, config=config),
-        fe.Server(spec.with_address(WORKER, to_worker.address), "worker", 0, config=config),
+        fe.Server(spec, "worker", 1, config=config) as first,
+        fe.Server(spec.with_address(WORKER, to_worker_from_ps.address), "ps", 0, config=config) as second,
+        fe.Server(spec.with_address(WORKER, to_worker.address), "worker", 0, config=config) as third,
         fe.Session(graph(), target=f"flow://{to_master.address}", config=config) as session,
     ):
         await session.run((), targets=["init"])
-        found = Tasks(session, to_worker, to_worker_from_ps, to_master)
+        found = Tasks(session, (first, second, third), to_worker, to_worker_from_ps, to_master)
         await found.check_whole()
         yield found
 
@@ -157,6 +164,8 @@ async def _half_open(way: str, direction: str) -> None:
         with trio.fail_after(10), within(BOUND):
             error = await cluster.never()
         assert isinstance(error, fe.errors.UnavailableError | fe.errors.AbortedError)
+        with trio.fail_after(10), within(BOUND):
+            await cluster.check_idle()
         assert WORKER in error.message
         assert (MASTER if way == "to_worker" else PS) in error.message
         # What does not need the link goes on; what does says so, within the bound for connecting.
@@ -189,6 +198,8 @@ async def _silent_master(direction: str) -> None:
             error = await cluster.never()
         assert isinstance(error, fe.errors.UnavailableError)
         assert MASTER in error.message
+        with trio.fail_after(10), within(BOUND):
+            await cluster.check_idle()
         with (
             trio.fail_after(10),
             within(BOUND),
