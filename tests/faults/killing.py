@@ -1,7 +1,9 @@
-"""Runs during which tasks, or the client, are killed at random moments: each must end as an undisturbed one.
+"""Runs during which tasks or the client are killed, or stopped for a while, at random moments.
 
-make faults                                            200 moments for tasks and 20 for the client
-python -m tests.faults.killing [--kills 200] [--client-kills 20] [--seed S]
+Each must end as an undisturbed one.
+
+make faults                                            200 kills of tasks, 20 of the client, 20 stops
+python -m tests.faults.killing [--kills 200] [--client-kills 20] [--stops 20] [--seed S]
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import random
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,8 +30,12 @@ STEPS = 40
 JOBS = {"ps": 1, "worker": 2}
 TASKS = ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"]
 ROOT = Path(__file__).resolve().parents[2]
-#: No run may take longer, whatever is killed.
+#: No run may take longer, whatever happens.
 RUN_SECONDS = 60.0
+#: After this silence a task is lost.
+SILENCE_SECONDS = 3.0
+#: How long tasks are stopped: some are lost meanwhile, and come back with what they held.
+STOPS_SECONDS = (0.2, 1.0, 3.5, 5.0)
 
 
 @dataclass
@@ -36,6 +43,7 @@ class Report:
     """What was done and found."""
 
     kills: Counter[str] = field(default_factory=Counter)
+    stops: int = 0
     runs: int = 0
     restarts: int = 0
     #: Kills that came when the run had ended already: the next one begins without the task.
@@ -46,7 +54,8 @@ class Report:
     def __str__(self) -> str:
         kills = ", ".join(f"{count} of {task}" for task, count in sorted(self.kills.items()))
         return (
-            f"{sum(self.kills.values())} kills ({kills}) in {self.runs} runs: {self.restarts} recoveries, "
+            f"{sum(self.kills.values())} kills ({kills}) and {self.stops} stops in {self.runs} runs: "
+            f"{self.restarts} recoveries, "
             f"{self.late} kills after the end of a run, slowest run {self.slowest_seconds:.1f} s, "
             f"{len(self.different)} runs that ended otherwise"
         )
@@ -98,6 +107,31 @@ class Faults:
         self.report.restarts += len(result.restarts)
         self._judge(name, digest(values), f"kills {kills}", began)
 
+    async def run_and_stop_a_task(self) -> None:
+        """One run, during which a task is stopped for a while."""
+        self.report.runs += 1
+        self.report.stops += 1
+        name = f"run{self.report.runs}"
+        task, after = self.random.choice(TASKS), self.random.random() * self.usual_seconds
+        seconds = self.random.choice(STOPS_SECONDS)
+        began = trio.current_time()
+
+        async def stop() -> None:
+            await trio.sleep(after)
+            process = self.cluster.processes[task]
+            process.send_signal(signal.SIGSTOP)
+            try:
+                await trio.sleep(seconds)
+            finally:
+                process.send_signal(signal.SIGCONT)
+
+        with trio.fail_after(RUN_SECONDS):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stop)
+                values, result = await train(self.target, str(self.folder / name), STEPS)
+        self.report.restarts += len(result.restarts)
+        self._judge(name, digest(values), f"{task} stopped after {after:.3f} s for {seconds} s", began)
+
     async def run_and_kill_client(self) -> None:
         """One run by a process of its own, which is killed at a random moment and started again."""
         self.report.runs += 1
@@ -133,8 +167,9 @@ class Faults:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
-async def run(kills: int, client_kills: int, seed: int, *, progress: bool = False) -> Report:
-    """So many kills of tasks, one to three a run, and of the client, one a run."""
+async def run(kills: int, client_kills: int, stops: int, seed: int, *, progress: bool = False) -> Report:
+    """So many kills of tasks, one to three a run, of the client, one a run, and stops of tasks, one a run."""
+    os.environ["FLOWENGINE_SILENCE_SECONDS"] = str(SILENCE_SECONDS)
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         async with local_cluster(JOBS, options=["--log-level", "error"], cwd=folder) as cluster:
             faults = Faults(cluster, Path(folder), seed)
@@ -149,6 +184,8 @@ async def run(kills: int, client_kills: int, seed: int, *, progress: bool = Fals
                 await cluster.wait_ready()
                 for _ in range(client_kills):
                     await faults.run_and_kill_client()
+                for _ in range(stops):
+                    await faults.run_and_stop_a_task()
                 nursery.cancel_scope.cancel()
             return report
 
@@ -157,12 +194,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--client-kills", type=int, default=20)
+    parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--seed", type=int, default=None)
     arguments = parser.parse_args()
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    os.environ.setdefault("FLOWENGINE_SILENCE_SECONDS", "10")
-    report = trio.run(lambda: run(arguments.kills, arguments.client_kills, seed, progress=True))
+    report = trio.run(
+        lambda: run(arguments.kills, arguments.client_kills, arguments.stops, seed, progress=True)
+    )
     print(report)
     for each in report.different:
         print(each)

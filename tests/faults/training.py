@@ -101,7 +101,7 @@ async def train(
         steps=steps,
         directory=directory,
         target=target,
-        config=fe.Config(silence_seconds=10, sync_checkpoints=False, allow_soft_placement=not target or None),
+        config=fe.Config(sync_checkpoints=False, allow_soft_placement=not target or None),
         save_steps=SAVE_STEPS,
         state={"random": batches.random},
         max_wait_seconds=60,
