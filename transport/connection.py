@@ -14,7 +14,7 @@ it holds nothing, offers no buffers and takes no wishes. Events that were comple
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, ResourceExhaustedError
@@ -26,13 +26,23 @@ from flowengine.transport.credit import push_cost
 from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
 from flowengine.transport.identity import Identity
 from flowengine.transport.ledger import TensorLedger
-from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, NAME_BYTES_MAX, Limits, PeerLimits
+from flowengine.transport.limits import (
+    ENTRY_BYTES,
+    HANDSHAKE_HEADER_BYTES_MAX,
+    INLINE_BYTES_MAX,
+    NAME_BYTES_MAX,
+    Limits,
+    PeerLimits,
+)
 from flowengine.transport.outbox import Large
 from flowengine.transport.payload import IncomingMessage, Payload
 from flowengine.transport.routes import RoutesIn, RoutesOut, may_be_numbered
 from flowengine.transport.states import Side, State, after_sending
 from flowengine.transport.tensors import encode_scalar, read_scalar
 from flowengine.transport.wire import Wire
+
+#: Headers up to this every side takes.
+_SMALL_HEADER_BYTES: Final = HANDSHAKE_HEADER_BYTES_MAX
 
 
 class Connection(Wire):
@@ -258,6 +268,13 @@ class Connection(Wire):
     def reply(self, call: int, result: Any, payload: Payload) -> None:
         """Answer a call. Raises as `request` does; the call is then still to be answered, with `fail`."""
         self._calls_in.check_answerable(call)
+        if not payload.size and not payload.descriptions and self.state is State.OPEN:
+            header = self._header(m.REPLY, (call, result), None)
+            if len(header) <= _SMALL_HEADER_BYTES:
+                self._queue(header, None)
+                self._calls_in.settled(call)
+                self.counters.calls_served += 1
+                return
         large = self._send(m.REPLY, (call, result), payload, lambda _: self._calls_in.settled(call))
         if large is None:
             self._calls_in.settled(call)

@@ -159,16 +159,17 @@ class Exchange:
         self._ended.add(number)
         self._failed_early.pop(number, None)
         step = self._steps.pop(number, None)
-        reason = error if error is not None else CancelledError(f"step {number} has ended")
         if step is not None:
-            step.table.abort(reason)
-            for peer, cost in step.announced.values():
-                peer.connection.give_back(cost)
-            step.announced.clear()
-            step.held.clear()
+            step.table.abort(error if error is not None else _has_ended(number))
+            if step.announced:
+                for peer, cost in step.announced.values():
+                    peer.connection.give_back(cost)
+                step.announced.clear()
+            if step.held:
+                step.held.clear()
         for peer in self._peers.values():
             if peer.connection.is_busy_with_tensors:
-                peer.connection.end_step(number, reason)
+                peer.connection.end_step(number, error if error is not None else _has_ended(number))
                 peer.flush()
 
     def traffic(self, number: int) -> tuple[int, int] | None:
@@ -344,9 +345,7 @@ class Exchange:
                 )
 
     def peer_event(self, peer: Peer, event: e.Event) -> None:
-        if isinstance(event, e.Pushed):
-            self._pushed(peer, event)
-        elif isinstance(event, e.Announced):
+        if isinstance(event, e.Announced):
             self._announced(peer, event)
         elif isinstance(event, e.Pulled):
             self._pulled(peer, event.key)
@@ -357,7 +356,7 @@ class Exchange:
         elif isinstance(event, e.Overflowed):
             self._overflowed(peer)
 
-    def _pushed(self, peer: Peer, event: e.Pushed) -> None:
+    def pushed(self, peer: Peer, event: e.Pushed) -> None:
         connection, key, cost = peer.connection, event.key, event.cost
         living = self._steps.get(key.step)
         if (
@@ -481,6 +480,10 @@ class Exchange:
             task = self._task_of(device)
             _keep(self._tasks, device, task)
         return task
+
+
+def _has_ended(number: int) -> CancelledError:
+    return CancelledError(f"step {number} has ended")
 
 
 def _keep(known: dict[K, V], key: K, value: V) -> None:

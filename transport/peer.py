@@ -408,7 +408,7 @@ class Peer:
     def _handle(self, event: e.Event) -> None:
         if isinstance(event, e.Pushed):
             if self._tensors is not None:
-                self._tensors.peer_event(self, event)
+                self._tensors.pushed(self, event)
         elif isinstance(event, e.Answered):
             reply = None if event.error is not None else Reply(event.result, event.tensors)
             self._settle(event.call, reply, event.error)

@@ -157,10 +157,12 @@ class LocalRendezvous:
         if self.error is not None:
             return
         self.error = error
-        held, self._held = self._held, {}
-        for each in held.values():
-            _release(each)
-        self.fail_waiters(lambda _: True, error)
+        if self._held:
+            held, self._held = self._held, {}
+            for each in held.values():
+                _release(each)
+        if self._waiters:
+            self.fail_waiters(lambda _: True, error)
 
     def close(self) -> None:
         """The step is over."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
-from flowengine.transport.events import Event
+from flowengine.transport.events import Event, Pushed
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import NAME_BYTES_MAX
 
@@ -86,8 +86,11 @@ class TensorSink(Protocol):
     def peer_opened(self, peer: Any) -> None:
         """A peer is there."""
 
+    def pushed(self, peer: Any, event: Pushed) -> None:
+        """A tensor has come."""
+
     def peer_event(self, peer: Any, event: Event) -> None:
-        """Something about tensors happened."""
+        """Something else about tensors happened."""
 
     def peer_lost(self, peer: Any, error: OpError) -> None:
         """A peer that was there is gone."""

@@ -13,7 +13,7 @@ import trio
 
 from flowengine.core.errors import AbortedError, FailedPreconditionError, OpError, UnavailableError
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.events import Event
+from flowengine.transport.events import Event, Pushed
 from flowengine.transport.exchange import Exchange
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
@@ -68,6 +68,9 @@ class Links:
             task = peer.identity.task
             old.fail(ConnectionLostError(f"{old.connection.address}: {task} has restarted and dialled anew"))
         self._arrivals.unpark_all()
+
+    def pushed(self, peer: Peer, event: Pushed) -> None:
+        self._exchange.pushed(peer, event)
 
     def peer_event(self, peer: Peer, event: Event) -> None:
         self._exchange.peer_event(peer, event)

@@ -180,7 +180,8 @@ class Executor:
         Raises what ends the step; `drop` it then.
         """
         self._check_going_on()
-        return self._standing(self._run_slice())
+        is_done = self._run_slice() if self.state.ready or self.state.done else False
+        return self._standing(is_done)
 
     def _standing(self, done: bool) -> int:
         while not done:

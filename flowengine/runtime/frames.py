@@ -54,6 +54,8 @@ class IterationState:
 
     def tag(self) -> tuple[tuple[str, int], ...]:
         """((frame name, iteration), ...) from the outermost loop in; () for the root."""
+        if self.frame.parent is None:
+            return ()
         result: list[tuple[str, int]] = []
         iteration: IterationState | None = self
         while iteration is not None and iteration.frame.parent is not None:
