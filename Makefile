@@ -5,7 +5,7 @@
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
-#   make faults   kill tasks and clients of training runs at 220 random moments; ARGS='--seed 1 --kills 10'
+#   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
 
