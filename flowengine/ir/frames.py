@@ -22,6 +22,7 @@ EXIT_OPS: Final = frozenset({"Exit", "RefExit"})
 NEXT_ITERATION_OPS: Final = frozenset({"NextIteration", "RefNextIteration"})
 MERGE_OPS: Final = frozenset({"Merge", "RefMerge"})
 SWITCH_OPS: Final = frozenset({"Switch", "RefSwitch"})
+_CROSSING: Final = ENTER_OPS | EXIT_OPS
 
 
 def frame_name(enter: Node) -> str:
@@ -47,6 +48,8 @@ def assign_frames(graph: Graph, supplied: Container[OutputPort] = ()) -> dict[st
     whose inputs come from two frames, or an Exit outside any. Nodes that no source reaches (a
     cycle without an entry) are left out.
     """
+    if _is_straight(graph, supplied):
+        return dict.fromkeys(graph.nodes, ())
     consumers: dict[str, list[str]] = {name: [] for name in graph.nodes}
     ready: deque[str] = deque()
     frames: dict[str, FramePath] = {}
@@ -80,6 +83,22 @@ def assign_frames(graph: Graph, supplied: Container[OutputPort] = ()) -> dict[st
                     "pass the value through Enter or Exit"
                 )
     return frames
+
+
+def _is_straight(graph: Graph, supplied: Container[OutputPort]) -> bool:
+    """Whether no node enters or leaves a frame and each comes behind all that it takes: then all nodes run,
+    in the root frame. Most graphs are so, and the walk costs ten times as much."""
+    seen: set[str] = set()
+    for node in graph:
+        if node.op in _CROSSING:
+            return False
+        for port in node.inputs:
+            if port.node not in seen and port not in supplied:
+                return False
+        if node.control_inputs and not seen.issuperset(node.control_inputs):
+            return False
+        seen.add(node.name)
+    return True
 
 
 def describe_frame(frame: FramePath) -> str:

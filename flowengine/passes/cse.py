@@ -36,7 +36,11 @@ def merge_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
     named = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
     fed = {port.node for port in context.feeds}
     is_pure = Purity(context.kernels)
-    first: dict[Hashable, str] = {}
+    #: {hash of a key: the first node that has it}. Keys are made again where hashes agree: kept, those of a
+    #: large graph would fill the caches.
+    first: dict[int, str] = {}
+    #: Of other keys with a hash that is taken.
+    collided: dict[Hashable, str] = {}
     instead: dict[str, str] = {}
     for name in traverse.topological_order(graph.nodes):
         node = _redirected(graph.nodes[name], instead)
@@ -44,7 +48,9 @@ def merge_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
         if name in fed or not is_pure(node) or _reads_reference(node, graph):
             continue
         key = _key(node)
-        known = first.setdefault(key, name)
+        known = first.setdefault(hash(key), name)
+        if known != name and _key(_redirected(graph.nodes[known], instead)) != key:
+            known = collided.setdefault(key, name)
         if known != name and name not in named:
             instead[name] = known
     if not instead:

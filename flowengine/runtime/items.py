@@ -7,7 +7,7 @@ needs small tables however large the graph around it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from flowengine.ir.frames import FramePath
@@ -144,7 +144,7 @@ class Item:
         #: A ControlTrigger runs whatever the deadness of its inputs.
         self.runs_dead = False
         self.value: Any = None
-        self.edges: tuple[tuple[Edge, ...], ...] = ()
+        self.edges: Sequence[Sequence[Edge]] = ()
         self.merge_edges: tuple[tuple[MergeEdge, ...], ...] | None = None
         self.passing: tuple[tuple[Item, ...], ...] | None = None
         #: Of a Merge: it waits for no control input, so the first live value goes through at once.

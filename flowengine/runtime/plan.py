@@ -7,7 +7,7 @@ step copies, so they cost nothing at run time. Time and memory are linear in nod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -28,6 +28,7 @@ from flowengine.ir.frames import (
     output_frame,
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.opdef import OpDef
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.codegen import compile_region
 from flowengine.passes.program import Program
@@ -157,11 +158,20 @@ class _Planner:
         self.readers: dict[str, Item] = {}
         #: {name of a baked Const: its value}
         self.baked: dict[str, Any] = {}
-        self.edges: dict[str, list[list[Edge]]] = {}
         self.merges: dict[str, list[list[MergeEdge]]] = {}
         self.control: dict[str, list[tuple[int, Item]]] = {}
         self.control_merges: dict[str, list[Item]] = {}
         self.passing: dict[str, list[list[Item]]] = {}
+        #: The nodes that give a reference.
+        self.references = {node.name for node in graph for dtype in node.output_types if dtype.is_ref}
+        #: {a node that only hands its input on: that input}
+        self.handed_on = {
+            node.name: node.inputs[0] for node in graph if node.op in _FORWARDING and self._forwards(node)
+        }
+        self.fed_nodes = frozenset(port.node for port in feeds)
+        self.signatures: dict[tuple[Any, ...], _Signature] = {}
+        #: {op: the attributes on which the types of its inputs depend}
+        self.type_attrs: dict[str, tuple[str, ...]] = {}
         #: Forwarding nodes and Consts whose consumers take what they give from elsewhere.
         self.needed = self._nodes_that_must_run()
         self.feed_edges: list[tuple[list[Edge], list[MergeEdge]]] = [([], []) for _ in feeds]
@@ -232,11 +242,8 @@ class _Planner:
 
     def _resolve(self, port: OutputPort) -> OutputPort:
         """Where a value really comes from: through Identities that wait for nothing else."""
-        while port not in self.feeds:
-            node = self.graph[port.node]
-            if not self._forwards(node):
-                break
-            port = node.inputs[0]
+        while (source := self.handed_on.get(port.node)) is not None and port not in self.feeds:
+            port = source
         return port
 
     # -- items --------------------------------------------------------------------------------------
@@ -251,7 +258,7 @@ class _Planner:
             self.baked[node.name] = constant_value(node)
             if node.name not in self.needed:
                 return
-        elif node.name not in self.needed and self._forwards(node):
+        elif node.name in self.handed_on and node.name not in self.needed:
             return
         frame = self._frame(path)
         item = Item(node, order, frame)
@@ -337,37 +344,26 @@ class _Planner:
 
     def _shape_call(self, item: Item, kernel: Kernel) -> None:
         """Decide how the inputs are passed, and what it takes to compute them on a worker thread."""
-        node = item.node
+        signature = self._signature(item.node, kernel)
+        item.groups = signature.groups
+        item.mutates = signature.mutates
+        item.cost = signature.cost
+        item.inline_bytes = signature.inline_bytes
+        if item.kind == Kind.GENERAL:
+            item.kind = signature.kind
+
+    def _signature(self, node: Node, kernel: Kernel) -> _Signature:
+        """The same for all nodes of a kernel whose inputs are of the same types."""
         assert node.op_def is not None
-        lists: list[int | None] = []
-        plain = True
-        for arg in node.op_def.inputs:
-            types = arg.types(node.attrs)
-            lists.append(len(types) if arg.is_list else None)
-            if arg.is_ref or any(t.base is resource for t in types):
-                item.mutates = True
-            plain = plain and not any(_is_object(t) for t in types)
-        if any(length is not None for length in lists):
-            item.groups = tuple(lists)
-        if kernel.heavy is False or kernel.is_async or not (plain or item.mutates):
-            item.inline_bytes = _ALWAYS_INLINE
-        elif kernel.heavy is None or kernel.heavy is True:
-            item.inline_bytes = INLINE_BYTES
-        else:
-            item.cost = kernel.heavy
-            sized_by_inputs = not any(t.is_integer for t in node.input_types()) and len(node.inputs) > 1
-            item.inline_bytes = ESTIMATE_BYTES if sized_by_inputs else -1
-        if (
-            item.kind == Kind.GENERAL
-            and plain
-            and item.groups is None
-            and not item.mutates
-            and not item.takes_context
-            and item.num_outputs == 1
-            and item.inline_bytes >= 0
-            and len(node.inputs) in (1, 2)
-        ):
-            item.kind = Kind.UNARY if len(node.inputs) == 1 else Kind.BINARY
+        attrs = node.attrs
+        names = self.type_attrs.get(node.op)
+        if names is None:
+            names = self.type_attrs[node.op] = _type_attrs(node.op_def)
+        key = (kernel, len(node.output_types), *[attrs[name] for name in names])
+        known = self.signatures.get(key)
+        if known is None:
+            known = self.signatures[key] = _make_signature(node, node.op_def, kernel)
+        return known
 
     # -- edges --------------------------------------------------------------------------------------
 
@@ -385,17 +381,13 @@ class _Planner:
             for slot, port in enumerate(item.node.inputs):
                 self._connect_merge(item, slot, port)
         else:
-            item.arity = len(item.node.inputs)
-            wants_reference = [t.is_ref for t in item.node.input_types()]
-            dereference = []
-            for slot, port in enumerate(item.node.inputs):
-                frame.entries.append(None)
+            inputs = item.node.inputs
+            item.arity = len(inputs)
+            frame.entries += [None] * len(inputs)
+            for slot, port in enumerate(inputs):
                 self._connect_data(item, item.start + slot, port)
-                if not wants_reference[slot] and self._is_reference(port):
-                    dereference.append(slot)
-            item.dereference = tuple(dereference)
-            if dereference and item.kind in (Kind.UNARY, Kind.BINARY):
-                item.kind = Kind.GENERAL
+            if self.references:
+                self._find_references(item)
         item.stop = item.start + item.arity
         if item.kind in (Kind.FORWARD, Kind.SWITCH, Kind.NEXT_ITERATION, Kind.EXIT, Kind.ENTER):
             item.follows = bool(item.dereference)
@@ -404,10 +396,21 @@ class _Planner:
         if item.kind == Kind.MERGE:
             item.is_immediate = frame.pending[item.local] == 1
 
+    def _find_references(self, item: Item) -> None:
+        """Note the inputs that are given as references and wanted as values."""
+        given = [slot for slot, port in enumerate(item.node.inputs) if self._is_reference(port)]
+        if not given:
+            return
+        wanted = item.node.input_types()
+        item.dereference = tuple(slot for slot in given if not wanted[slot].is_ref)
+        if item.dereference and item.kind in (Kind.UNARY, Kind.BINARY):
+            item.kind = Kind.GENERAL
+
     def _connect_data(self, item: Item, entry: int, port: OutputPort) -> None:
-        port = self._resolve(port)
+        if port.node in self.handed_on:
+            port = self._resolve(port)
         frame = item.frame
-        feed = self.feeds.get(port)
+        feed = self.feeds.get(port) if port.node in self.fed_nodes else None
         if feed is not None:
             self.feed_edges[feed][0].append((item.local, entry, item))
         elif port.node in self.baked:
@@ -417,7 +420,7 @@ class _Planner:
         elif item.kind in (Kind.NEXT_ITERATION, Kind.EXIT) and self._only_passes(item, port):
             self._outputs(self.passing, port).append(item)
         else:
-            self._outputs(self.edges, port).append((item.local, entry, item))
+            self._edges(port).append((item.local, entry, item))
         frame.pending[item.local] += 1
 
     def _only_passes(self, item: Item, port: OutputPort) -> bool:
@@ -462,6 +465,15 @@ class _Planner:
             else:
                 self._outputs(self.merges, port).append((item, slot, from_enter))
 
+    def _edges(self, port: OutputPort) -> list[Edge]:
+        """Where the plain edges out of a port are collected; `_seal` makes tuples of them."""
+        item = self.items[port.node]
+        if not item.edges:
+            item.edges = [[] for _ in range(item.num_outputs)]
+        collected = item.edges[port.slot]
+        assert isinstance(collected, list)
+        return collected
+
     def _outputs(self, table: dict[str, list[list[Any]]], port: OutputPort) -> list[Any]:
         slots = table.get(port.node)
         if slots is None:
@@ -479,7 +491,7 @@ class _Planner:
             self.control.setdefault(name, []).append((item.local, item))
 
     def _is_reference(self, port: OutputPort) -> bool:
-        if port in self.feeds:
+        if port.node not in self.references or port in self.feeds:
             return False
         types = self.graph[port.node].output_types
         return port.slot < len(types) and types[port.slot].is_ref
@@ -507,14 +519,13 @@ class _Planner:
                 "where it has one value an iteration; fetch what an Exit of the loop gives"
             )
         if not self._is_reference(origin):
-            self._outputs(self.edges, origin).append((local, entry, _nobody(root)))
+            self._edges(origin).append((local, entry, _nobody(root)))
             return local, entry, port
-        key = f"{port} (fetch {index})"
-        self._follow(key, origin, root)
-        self.edges[key] = [[(local, entry, _nobody(root))]]
+        reader = self._follow(f"{port} (fetch {index})", origin, root)
+        reader.edges = (((local, entry, _nobody(root)),),)
         return local, entry, port
 
-    def _follow(self, key: str, port: OutputPort, frame: StaticFrame) -> None:
+    def _follow(self, key: str, port: OutputPort, frame: StaticFrame) -> Item:
         """An item of its own that follows a reference, for a consumer that is not one that could.
 
         A reference is followed when its consumer runs. `key` is what the item is filed under.
@@ -531,13 +542,13 @@ class _Planner:
         frame.entries.append(None)
         frame.items.append(reader)
         self.readers[key] = reader
-        self._outputs(self.edges, port).append((reader.local, reader.start, reader))
+        self._edges(port).append((reader.local, reader.start, reader))
+        return reader
 
     def _seal(self, key: str, item: Item) -> None:
         """Freeze what was collected for the item that is filed under `key`."""
-        edges = self.edges.get(key)
-        count = max(item.num_outputs, 1)
-        item.edges = tuple(map(tuple, edges)) if edges is not None else ((),) * count
+        edges = item.edges
+        item.edges = tuple(map(tuple, edges)) if edges else ((),) * max(item.num_outputs, 1)
         merges = self.merges.get(key)
         item.merge_edges = None if merges is None else tuple(map(tuple, merges))
         passing = self.passing.get(key)
@@ -548,6 +559,55 @@ class _Planner:
         item.control_merges = None if control_merges is None else tuple(control_merges)
         item.has_rare_edges = bool(merges or passing or control or control_merges)
         item.single = item.num_outputs == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """How a kernel is called, and what it takes to compute it on a worker thread: see `Item`."""
+
+    groups: tuple[int | None, ...] | None
+    mutates: bool
+    cost: Callable[..., float] | None
+    inline_bytes: int
+    kind: int
+
+
+def _type_attrs(op_def: OpDef) -> tuple[str, ...]:
+    names = [(arg.type_attr, arg.number_attr, arg.type_list_attr) for arg in op_def.inputs]
+    return tuple(dict.fromkeys(name for each in names for name in each if name is not None))
+
+
+def _make_signature(node: Node, op_def: OpDef, kernel: Kernel) -> _Signature:
+    lists: list[int | None] = []
+    plain, mutates = True, False
+    for arg in op_def.inputs:
+        types = arg.types(node.attrs)
+        lists.append(len(types) if arg.is_list else None)
+        if arg.is_ref or any(t.base is resource for t in types):
+            mutates = True
+        plain = plain and not any(_is_object(t) for t in types)
+    groups = tuple(lists) if any(length is not None for length in lists) else None
+    cost: Callable[..., float] | None = None
+    if kernel.heavy is False or kernel.is_async or not (plain or mutates):
+        inline_bytes = _ALWAYS_INLINE
+    elif kernel.heavy is None or kernel.heavy is True:
+        inline_bytes = INLINE_BYTES
+    else:
+        cost = kernel.heavy
+        sized_by_inputs = not any(t.is_integer for t in node.input_types()) and len(node.inputs) > 1
+        inline_bytes = ESTIMATE_BYTES if sized_by_inputs else -1
+    kind = Kind.GENERAL
+    if (
+        plain
+        and groups is None
+        and not mutates
+        and not kernel.takes_context
+        and len(node.output_types) == 1
+        and inline_bytes >= 0
+        and len(node.inputs) in (1, 2)
+    ):
+        kind = Kind.UNARY if len(node.inputs) == 1 else Kind.BINARY
+    return _Signature(groups, mutates, cost, inline_bytes, kind)
 
 
 def _nobody(root: StaticFrame) -> Item:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,39 @@ def test_pauses_that_overlap_end_with_the_last() -> None:
     assert not gc.isenabled()
     second.__exit__(None, None, None)
     assert gc.isenabled()
+
+
+class Link:
+    """What refers to itself: only the collector frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_was_made_meanwhile_is_old() -> None:
+    gc.enable()
+    gc.collect()
+    with collection_paused():
+        made = [Link() for _ in range(1000)]
+    young = gc.get_objects(generation=0)
+    assert not any(isinstance(each, Link) for each in young)
+    known = [weakref.ref(link) for link in made]
+    del made
+    gc.collect()
+    assert all(each() is None for each in known), "old is not for ever"
+
+
+def test_what_a_host_has_frozen_stays_frozen() -> None:
+    gc.enable()
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        with collection_paused():
+            made = [Link() for _ in range(10)]
+        assert gc.get_freeze_count() >= before - 100 > 0
+        assert made
+    finally:
+        gc.unfreeze()
 
 
 def test_an_error_ends_the_pause() -> None:

@@ -14,6 +14,7 @@ from flowengine.build.tensor import Tensor
 from flowengine.core import dtypes
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.validate import check_graph
+from flowengine.passes import cse
 from flowengine.passes.context import PassContext
 from flowengine.passes.cse import COMPARED_BYTES_MAX, merge_common_subexpressions
 
@@ -206,3 +207,32 @@ def test_what_is_fed_differs_from_its_equal(g: Graph) -> None:
     y = g.ops.Add(a, b, name="y")
     assert set(merged(g, y, feeds=(b,)).nodes) == set(g.nodes)
     assert set(merged(g, y, feeds=(a,)).nodes) == set(g.nodes)
+
+
+def test_keys_of_one_hash_are_kept_apart(g: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every key has the same hash here: equality alone must decide."""
+
+    class Key:
+        def __init__(self, content: Any) -> None:
+            self.content = content
+
+        def __hash__(self) -> int:
+            return 7
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Key) and self.content == other.content
+
+    key = cse._key
+    monkeypatch.setattr(cse, "_key", lambda node: Key(key(node)))
+    x = g.placeholder("float32", [2], name="x")
+    ends = []
+    for op in (g.ops.Neg, g.ops.Square, g.ops.Tanh):
+        ends += [op(x), op(x)]
+    total = g.ops.AddN(ends, name="total")
+    found = merged(g, total)
+    assert sum(node.op in ("Neg", "Square", "Tanh") for node in found) == 3
+    inputs = found["total"].inputs
+    assert inputs[0] == inputs[1]
+    assert inputs[2] == inputs[3]
+    assert inputs[4] == inputs[5]
+    assert len(set(inputs)) == 3
