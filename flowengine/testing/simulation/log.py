@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import trio
@@ -25,10 +26,14 @@ class Entry(NamedTuple):
 
 
 class EventLog:
-    """The events of one simulation."""
+    """The events of one simulation.
 
-    def __init__(self) -> None:
+    disk   the folder of its files, which has another name each time and is called "disk" in the text
+    """
+
+    def __init__(self, disk: Path | None = None) -> None:
         self._entries: list[Entry] = []
+        self._disk = disk
 
     def add(self, who: str, what: str) -> None:
         """Note that something happened now. Only within the simulation's trio run."""
@@ -46,7 +51,8 @@ class EventLog:
 
     def text(self) -> str:
         """One line an event."""
-        return "".join(f"{entry}\n" for entry in self._entries)
+        text = "".join(f"{entry}\n" for entry in self._entries)
+        return text if self._disk is None else text.replace(str(self._disk), "disk")
 
     def digest(self) -> str:
         """SHA-256 of the text, as hexadecimal digits."""

@@ -67,7 +67,8 @@ class _Trainer:
             directory=world.disk / "checkpoints",
             steps=scenario.steps,
             save_steps=scenario.save_every,
-            target=world.target(MASTER),
+            # A name made of the folder, which is another each time, would show.
+            target=world.target(MASTER, client=CLIENT),
             config=world.config,
             max_restarts=_RESTARTS_MAX,
             max_wait_seconds=SECONDS_MAX,

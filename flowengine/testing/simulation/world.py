@@ -69,7 +69,7 @@ class World:
         config: fe.Config = CONFIG,
     ) -> None:
         self.seed = seed
-        self.log = EventLog()
+        self.log = EventLog(disk)
         self.network = Network(seed, self.log, model)
         self.disk = disk
         self.limits = limits
@@ -205,9 +205,13 @@ class World:
         finally:
             current_place.reset(token)
 
-    def target(self, task: str) -> str:
-        """The target of a session whose master is this task; for code that runs on a host of the world."""
-        return f"{SCHEME}://{self.tasks[task]}:{_PORT}?cluster={_CLUSTER}&key_file={self._key_file}"
+    def target(self, task: str, client: str = "") -> str:
+        """The target of a session whose master is this task; for code that runs on a host of the world.
+
+        client   under which name, so that who comes again under it ends what it began before
+        """
+        text = f"{SCHEME}://{self.tasks[task]}:{_PORT}?cluster={_CLUSTER}&key_file={self._key_file}"
+        return f"{text}&client={client}" if client else text
 
     def session(self, graph: Graph, task: str) -> fe.Session:
         """A session of the running host at a task's master."""
