@@ -179,7 +179,7 @@ class Worker:
         while missing := self._unmet.intersection(registered.message.partners):
             self._unmet -= missing
             try:
-                await together(partial(links.meet, task, tasks.get(task, 0)) for task in missing)
+                await together(partial(links.meet, task, tasks.get(task, 0)) for task in sorted(missing))
             except BaseException:
                 self._unmet |= missing
                 raise
