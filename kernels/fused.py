@@ -8,7 +8,8 @@ is equal to the last bit. Inputs of other shapes go through the steps whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -43,25 +44,28 @@ class Step:
     broadcasts: bool = False
     adds_bias: bool = False
 
-    def run(self, values: Sequence[Any]) -> Any:
+    def run(self, values: SequenceOf[Any]) -> Any:
         """The result for whole values."""
         arguments = [values[i] for i in self.sources]
         try:
             return self.function(tuple(arguments)) if self.as_list else self.function(*arguments)
         except OpError as error:
-            node = self.node
-            raise error.locate(
-                node_name=node.name,
-                op_type=node.op,
-                device=node.device,
-                creation_site=node.creation_site or None,
-            ) from None
+            raise _located(error, self.node) from None
+
+
+def _located(error: OpError, node: Node) -> OpError:
+    return error.locate(
+        node_name=node.name,
+        op_type=node.op,
+        device=node.device,
+        creation_site=node.creation_site or None,
+    )
 
 
 class Chain:
     """Steps after one another; the last one's result is the chain's."""
 
-    def __init__(self, steps: Sequence[Step], dtype: Any) -> None:
+    def __init__(self, steps: SequenceOf[Step], dtype: Any) -> None:
         self._steps = tuple(steps)
         self._dtype = np.dtype(dtype)
         #: Inputs that must be vectors, and those that must be whole.
@@ -78,7 +82,7 @@ class Chain:
         """The names of the nodes that it stands for."""
         return frozenset(step.node.name for step in self._steps)
 
-    def run(self, values: Sequence[Any], out: Array | None = None) -> Any:
+    def run(self, values: SequenceOf[Any], out: Array | None = None) -> Any:
         """The result for these inputs; in `out`, which may be one of them, where blocks are possible."""
         shape = self._shape(values) if _any_large(values) else None
         if shape is None:
@@ -114,7 +118,7 @@ class Chain:
         blocks.run(work)
         return out
 
-    def _shape(self, values: Sequence[Any]) -> tuple[int, ...] | None:
+    def _shape(self, values: SequenceOf[Any]) -> tuple[int, ...] | None:
         """The shape of the whole inputs, of which one is large; None where blocks are not possible."""
         largest: Any = max(values, key=lambda v: v.size)
         shape: tuple[int, ...] = largest.shape
@@ -140,12 +144,12 @@ class Chain:
         return value.ndim == 1 and len(shape) > 1 and value.shape == shape[-1:]
 
 
-def _any_large(values: Sequence[Any]) -> bool:
+def _any_large(values: SequenceOf[Any]) -> bool:
     """Whether blocks could pay for one of them."""
     return any(value.size >= LARGE for value in values)
 
 
-def _of_block(step: Step, known: Sequence[Any]) -> Any:
+def _of_block(step: Step, known: SequenceOf[Any]) -> Any:
     if step.adds_bias:
         return np.add(known[step.sources[0]], known[step.sources[1]])
     return step.run(known)
@@ -158,7 +162,7 @@ Follower: TypeAlias = tuple[Node, int]
 class Absorbing(Protocol):
     """A product's kernel that can compute what follows it as well."""
 
-    def absorb(self, followers: Sequence[Follower]) -> tuple[int, Callable[..., Any]] | None:
+    def absorb(self, followers: SequenceOf[Follower]) -> tuple[int, Callable[..., Any]] | None:
         """(how many of them, what computes all), None for none.
 
         It is called with the product's inputs and the other inputs of each follower that is absorbed, in
@@ -169,7 +173,7 @@ class Absorbing(Protocol):
 class Contraction:
     """A product, perhaps a normalisation, and a chain that works in place on what they have made."""
 
-    def __init__(self, steps: Sequence[Step], chain: Chain | None, sources: Sequence[int]) -> None:
+    def __init__(self, steps: SequenceOf[Step], chain: Chain | None, sources: SequenceOf[int]) -> None:
         """
         steps     product and normalisation: each gives its first result to those behind it
         chain     what follows, with the numbers of what it takes: results are counted behind the inputs
@@ -197,7 +201,7 @@ class Contraction:
         own = frozenset(step.node.name for step in self._steps)
         return own if self._chain is None else own | self._chain.names
 
-    def run(self, values: Sequence[Any]) -> Any:
+    def run(self, values: SequenceOf[Any]) -> Any:
         known = list(values)
         if self._whole is not None:
             made = self._whole.run(known)
@@ -209,6 +213,83 @@ class Contraction:
         if self._chain is None:
             return known[-1]
         return self._chain.run([known[i] for i in self._sources], known[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceStep:
+    """One node of a sequence.
+
+    function   its bound kernel
+    sources    numbers of what it takes: inputs, then the outputs of the steps before it; a tuple for a list
+    outputs    how many it gives
+    """
+
+    node: Node
+    function: Callable[..., Any]
+    sources: tuple[int | tuple[int, ...], ...]
+    outputs: int
+
+
+class Sequence:
+    """Nodes that run one after another on one thread; what nobody needs any more is let go of."""
+
+    def __init__(self, inputs: int, steps: SequenceOf[SequenceStep], gives: SequenceOf[int]) -> None:
+        """
+        inputs   how many it takes
+        gives    numbers of what it gives
+        """
+        self._steps = tuple(steps)
+        self._gives = tuple(gives)
+        last: dict[int, int] = {}
+        made = inputs
+        for place, step in enumerate(steps):
+            for source in step.sources:
+                for number in source if isinstance(source, tuple) else (source,):
+                    last[number] = place
+            for number in range(made, made + step.outputs):
+                last[number] = place
+            made += step.outputs
+        drops: list[list[int]] = [[] for _ in steps]
+        for number, place in last.items():
+            if number not in gives:
+                drops[place].append(number)
+        self._drops = tuple(map(tuple, drops))
+
+    def __repr__(self) -> str:
+        return " -> ".join(step.node.op for step in self._steps)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+        return frozenset(step.node.name for step in self._steps)
+
+    def run(self, values: SequenceOf[Any]) -> list[Any]:
+        known = list(values)
+        del values
+        for step, drops in zip(self._steps, self._drops, strict=True):
+            arguments = [
+                tuple([known[i] for i in source]) if isinstance(source, tuple) else known[source]
+                for source in step.sources
+            ]
+            try:
+                made = step.function(*arguments)
+            except OpError as error:
+                raise _located(error, step.node) from None
+            if step.outputs == 1:
+                known.append(made)
+            elif step.outputs:
+                known.extend(made)
+            del arguments, made
+            for number in drops:
+                known[number] = None
+        return [known[i] for i in self._gives]
+
+
+@kernel("_FusedSequence", heavy=lambda inputs: _PRODUCT_MICROSECONDS)
+def fused_sequence(inputs: tuple[Any, ...], *, node: Node) -> Any:
+    """What large nodes give that run one after another: see `passes/fuse_sequences.py`."""
+    made = node.attrs["program"].run(inputs)
+    return made[0] if len(made) == 1 else tuple(made)
 
 
 @kernel("_FusedElementwise", fresh=True)

@@ -11,7 +11,7 @@ OPS: Final[dict[str, str]] = {
         RefSelect RefSwitch Switch
     """,
     "fused": """
-        _FusedContraction _FusedElementwise
+        _FusedContraction _FusedElementwise _FusedSequence
     """,
     "sendrecv": """
         _HostRecv _HostSend _Narrow _Recv _Send _Widen

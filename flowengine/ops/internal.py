@@ -28,3 +28,11 @@ FUSED_CONTRACTION = OpDef.build(
     outputs=["output: T"],
     attrs=["Tin: list(type) >= 1", "T: type"],
 )
+
+#: Large nodes that run one after another; its attribute `program` has no written form.
+FUSED_SEQUENCE = OpDef.build(
+    "_FusedSequence",
+    inputs=["inputs: Tin"],
+    outputs=["outputs: Tout"],
+    attrs=["Tin: list(type) >= 0", "Tout: list(type) >= 0"],
+)

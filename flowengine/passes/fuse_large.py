@@ -10,9 +10,10 @@ from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
+from flowengine.passes.fuse_sequences import fuse_sequences
 
 #: The ops that these passes make.
-_FUSED_OPS: Final = frozenset({"_FusedContraction", "_FusedElementwise"})
+_FUSED_OPS: Final = frozenset({"_FusedContraction", "_FusedElementwise", "_FusedSequence"})
 #: What takes less is not over tensors so large that a pass over memory matters.
 _LARGE_MICROSECONDS: Final = 15.0
 
@@ -41,13 +42,22 @@ def fuse_large(
         graph = fuse_contractions(graph, context, large)
     if context.fuse_elementwise:
         graph = fuse_elementwise(graph, context, large)
-    if graph is before:
-        return FusedLarge(graph, heavy, costs)
-    costs = dict(costs)
+    return FusedLarge(graph, heavy, costs) if graph is before else _told(graph, heavy, costs)
+
+
+def in_sequences(large: FusedLarge, context: PassContext) -> FusedLarge:
+    """What `fuse_large` gave, with large nodes that follow one another as one."""
+    graph = fuse_sequences(large.graph, context, large.heavy, large.costs)
+    return large if graph is large.graph else _told(graph, large.heavy, large.costs)
+
+
+def _told(graph: Graph, heavy: frozenset[str], costs: Mapping[str, float]) -> FusedLarge:
+    """What is known of the nodes of a graph in which some now stand for several."""
+    known = dict(costs)
     for node in graph:
         if node.op in _FUSED_OPS:
             members = node.attrs["program"].names
-            costs[node.name] = sum(costs.get(name, 0.0) for name in members)
+            known[node.name] = sum(costs.get(name, 0.0) for name in members)
             if not heavy.isdisjoint(members):
                 heavy |= {node.name}
-    return FusedLarge(graph, heavy, costs)
+    return FusedLarge(graph, heavy, known)

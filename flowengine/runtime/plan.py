@@ -56,6 +56,7 @@ _PRODUCTS: Final = frozenset(
         "Conv2DBackpropFilter",
         "Conv3D",
         "_FusedContraction",
+        "_FusedSequence",
     }
 )
 _SEND_OPS: Final = frozenset({"_Send", "_HostSend"})

@@ -18,7 +18,7 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse import MEMBERS_MAX, fuse
-from flowengine.passes.fuse_large import fuse_large
+from flowengine.passes.fuse_large import fuse_large, in_sequences
 from flowengine.runtime.plan import Functions, Plan, make_plan
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
@@ -140,6 +140,7 @@ class TieredPlan:
             heavy=frozenset(item.name for item in items if item.was_heavy),
             costs={item.name: item.microseconds for item in items if item.microseconds},
         )
+        large = in_sequences(large, self._context)
         fused = fuse(
             large.graph,
             self._context,

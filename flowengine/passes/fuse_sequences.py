@@ -1,0 +1,230 @@
+"""Fuse large nodes that follow one another: one trip to a worker thread for all of them.
+
+    Conv2D -> MaxPool -> Conv2D -> ConcatV2 -> ...  ->  _FusedSequence{all, one after another}
+
+What is handed to a worker thread comes back some 50 us later, and the next in line waits for that: a network
+of a hundred layers loses as much time so as it spends in ten of them. Products, what a library computes, and
+what lies between them are gathered, as long as they take a few milliseconds in all, and run as one, each by
+the kernel that it had; no bit changes.
+
+Nodes are walked in topological order and numbered, so that no edge leads to a lower number: a node joins the
+open sequence of its device unless something that is no member lies between. Members wait for the same queues
+and branches (*tokens*), so that none waits for what it need not, and none is dead while another lives.
+Linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from flowengine.core.errors import OpError
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    assign_frames,
+)
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traverse import forward_sources, topological_order
+from flowengine.kernels.fused import Sequence, SequenceStep
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.ops.internal import FUSED_SEQUENCE
+from flowengine.passes.context import PassContext
+from flowengine.passes.fuse_contraction import PRODUCTS
+from flowengine.passes.fuse_elementwise import outside
+from flowengine.passes.purity import Purity
+
+#: What a sequence may take: a step that is cancelled waits for its end.
+_MICROSECONDS_MAX: Final = 4000.0
+#: What lies between the layers of a network; without it its sequences would end there.
+_BETWEEN: Final = frozenset(
+    {
+        *("BiasAdd", "Relu", "Relu6", "Add", "AddV2", "ConcatV2", "MaxPool", "AvgPool", "LRN"),
+        *("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "Reshape", "Squeeze"),
+        *("_FusedContraction", "_FusedElementwise"),
+    }
+)
+_CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
+
+_Tokens = frozenset[str]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A sequence that is being gathered."""
+
+    number: int
+    members: list[Node] = field(default_factory=list)
+    microseconds: float = 0.0
+
+
+def fuse_sequences(
+    graph: Graph, context: PassContext, heavy: Collection[str], costs: Mapping[str, float]
+) -> Graph:
+    """The graph with sequences of large nodes as one each; the same graph if there is none.
+
+    heavy   nodes that a worker thread should run: every sequence has one at least
+    costs   {node: microseconds} of those that were measured
+    """
+    if context.kernels is None or not heavy:
+        return graph
+    found = _Gathering(graph, context, context.kernels, heavy, costs).run()
+    return _rewritten(graph, found, context.kernels) if found else graph
+
+
+class _Gathering:
+    def __init__(
+        self,
+        graph: Graph,
+        context: PassContext,
+        kernels: KernelRegistry,
+        heavy: Collection[str],
+        costs: Mapping[str, float],
+    ) -> None:
+        self._graph = graph
+        self._kernels = kernels
+        self._heavy = heavy
+        self._costs = costs
+        self._is_pure = Purity(kernels)
+        self._frames = assign_frames(graph, frozenset(context.feeds))
+        self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+
+    def run(self) -> list[list[Node]]:
+        """The members of each sequence, in order."""
+        nodes = self._graph.nodes
+        # Sequences have even numbers; a node that is in none has the odd one behind all that it waits for.
+        number_of: dict[str, int] = {}
+        tokens_of: dict[str, _Tokens] = {}
+        opened: dict[tuple[str, _Tokens], _Open] = {}
+        every: list[_Open] = []
+        none: _Tokens = frozenset()
+        for name in topological_order(nodes):
+            node = nodes[name]
+            sources = [source for source in forward_sources(node, nodes) if source in number_of]
+            above = max((number_of[source] for source in sources), default=-1)
+            sets = {tokens_of[source] for source in sources}
+            tokens = sets.pop() if len(sets) == 1 else none.union(*sets)
+            if not self._joins(node):
+                number_of[name] = above if above % 2 else above + 1
+                tokens_of[name] = tokens | {name} if self._waits(node) else tokens
+                continue
+            cost = self._costs.get(name, 0.0)
+            key = (node.device or "", tokens)
+            group = opened.get(key)
+            if (
+                group is None
+                or above > group.number
+                or (group.members and group.microseconds + cost > _MICROSECONDS_MAX)
+            ):
+                group = opened[key] = _Open(2 * len(every) + 2)
+                every.append(group)
+            group.members.append(node)
+            group.microseconds += cost
+            number_of[name] = group.number
+            tokens_of[name] = tokens
+        return [g.members for g in every if len(g.members) > 1 and self._any_heavy(g.members)]
+
+    def _any_heavy(self, members: list[Node]) -> bool:
+        return any(node.name in self._heavy for node in members)
+
+    def _joins(self, node: Node) -> bool:
+        if node.name in self._kept or self._frames.get(node.name, None) != ():
+            return False
+        if not node.inputs or not self._is_pure(node):
+            return False
+        kernel = self._kernel(node)
+        if kernel is None or kernel.is_async or kernel.takes_context:
+            return False
+        # What no library spreads over the cores runs beside those that are spread.
+        return node.op in _BETWEEN or node.op in PRODUCTS or kernel.maker is not None
+
+    def _kernel(self, node: Node) -> Kernel | None:
+        try:
+            return self._kernels.find(node)
+        except OpError:
+            return None
+
+    def _waits(self, node: Node) -> bool:
+        """Whether what it gives may be late for ever, or dead: control flow, queues, functions."""
+        if node.op in _CONTROL or node.op_def is None or not node.output_types:
+            return node.op in _CONTROL or node.op_def is None
+        offers = self._kernels.candidates(node.op)
+        return not offers or any(kernel.is_async for kernel in offers)
+
+
+def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:
+    takers: dict[OutputPort, set[str]] = {}
+    for node in graph:
+        for port in node.inputs:
+            takers.setdefault(port, set()).add(node.name)
+    made: dict[str, Node] = {}
+    moved: dict[OutputPort, OutputPort] = {}
+    name_of: dict[str, str] = {}
+    for members in sequences:
+        own = {node.name for node in members}
+        name = members[-1].name
+        gives = [
+            (port, dtype)
+            for node in members
+            for slot, dtype in enumerate(node.output_types)
+            if takers.get(port := OutputPort(node.name, slot), own) - own
+        ]
+        inputs = outside(members)
+        numbers = {port: i for i, port in enumerate(inputs)}
+        steps = []
+        for node in members:
+            steps.append(_step(node, kernels, numbers))
+            for slot in range(len(node.output_types)):
+                numbers[OutputPort(node.name, slot)] = len(numbers)
+        program = Sequence(len(inputs), steps, [numbers[port] for port, _ in gives])
+        controls = dict.fromkeys(c for node in members for c in node.control_inputs if c not in own)
+        types = {
+            port: dtype
+            for node in members
+            for port, dtype in zip(node.inputs, node.input_types(), strict=True)
+        }
+        root = members[-1]
+        made[name] = Node(
+            name=name,
+            op=FUSED_SEQUENCE.name,
+            inputs=inputs,
+            control_inputs=tuple(controls),
+            attrs={
+                "Tin": tuple(types[port] for port in inputs),
+                "Tout": tuple(dtype for _, dtype in gives),
+                "program": program,
+            },
+            device=root.device,
+            op_def=FUSED_SEQUENCE,
+            output_types=tuple(dtype for _, dtype in gives),
+            creation_site=root.creation_site,
+        )
+        moved.update((port, OutputPort(name, slot)) for slot, (port, _) in enumerate(gives))
+        name_of.update((member, name) for member in own)
+
+    def changed(node: Node) -> Node:
+        inputs = tuple(moved.get(port, port) for port in node.inputs)
+        controls = tuple(dict.fromkeys(name_of.get(c, c) for c in node.control_inputs))
+        if inputs == node.inputs and controls == node.control_inputs:
+            return node
+        return replace(node, inputs=inputs, control_inputs=controls)
+
+    kept = (node for node in graph if name_of.get(node.name, node.name) == node.name)
+    return graph.rewritten(changed(made.get(node.name, node)) for node in kept)
+
+
+def _step(node: Node, kernels: KernelRegistry, numbers: Mapping[OutputPort, int]) -> SequenceStep:
+    assert node.op_def is not None
+    sources: list[int | tuple[int, ...]] = []
+    places = iter([numbers[port] for port in node.inputs])
+    for arg in node.op_def.inputs:
+        taken = tuple(next(places) for _ in arg.types(node.attrs))
+        sources.append(taken if arg.is_list else taken[0])
+    function = kernels.find(node).bind(node, np)
+    return SequenceStep(node, function, tuple(sources), len(node.output_types))

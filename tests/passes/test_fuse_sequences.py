@@ -1,0 +1,197 @@
+"""Large nodes that follow one another run as one, with the values, errors and order that they had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.traverse import topological_order
+from flowengine.kernels import fused
+from flowengine.kernels.load import registry
+from flowengine.passes.context import PassContext
+from flowengine.passes.fuse_sequences import fuse_sequences
+
+SIDE = 6
+
+
+def after(graph: Graph, fetches: Collection[str], costs: dict[str, float] | None = None) -> Graph:
+    """The graph with sequences of its products, all of which are heavy."""
+    request = PassContext(fetches=tuple(OutputPort(n, 0) for n in fetches), kernels=registry("numpy"))
+    heavy = frozenset(node.name for node in graph if node.op == "MatMul")
+    return fuse_sequences(graph, request, heavy, costs or {})
+
+
+def programs(graph: Graph) -> list[str]:
+    return sorted(repr(node.attrs["program"]) for node in graph if node.op == "_FusedSequence")
+
+
+def run(graph: Graph, fetch: str, feeds: dict[str, Any]) -> Any:
+    """The value of a node, by its kernels one after the other."""
+    kernels = registry("numpy")
+    values: dict[OutputPort, Any] = {OutputPort(name, 0): value for name, value in feeds.items()}
+    for name in topological_order(graph.nodes):
+        node = graph[name]
+        if node.op == "Const":
+            values[OutputPort(name, 0)] = node.attrs["value"].value()
+            continue
+        if node.op in ("Placeholder", "NoOp"):
+            continue
+        inputs = iter([values[port] for port in node.inputs])
+        grouped: list[Any] = []
+        assert node.op_def is not None
+        for arg in node.op_def.inputs:
+            taken = tuple(next(inputs) for _ in arg.types(node.attrs))
+            grouped.append(taken if arg.is_list else taken[0])
+        result = kernels.find(node).bind(node, np)(*grouped)
+        for slot, item in enumerate(result if isinstance(result, tuple) else (result,)):
+            values[OutputPort(name, slot)] = item
+    return values[OutputPort(fetch, 0)]
+
+
+def square(seed: int) -> Any:
+    return np.random.default_rng(seed).standard_normal((SIDE, SIDE)).astype(np.float32)
+
+
+def test_a_row_of_products_is_one_node() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [SIDE, SIDE], name="x")
+    y = x
+    for _ in range(3):
+        y = graph.ops.Relu(graph.ops.MatMul(y, x))
+    graph.ops.Neg(y, name="y")
+    changed = after(graph, ["y"])
+    assert programs(changed) == ["MatMul -> Relu -> MatMul -> Relu -> MatMul -> Relu"]
+    feeds = {"x": square(0)}
+    np.testing.assert_array_equal(run(changed, "y", feeds), run(graph, "y", feeds))
+
+
+def test_a_sequence_ends_when_it_has_taken_long_enough() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [SIDE, SIDE], name="x")
+    y = x
+    for number in range(6):
+        y = graph.ops.MatMul(y, x, name=f"product{number}")
+    graph.ops.Neg(y, name="y")
+    changed = after(graph, ["y"], {f"product{number}": 1500.0 for number in range(6)})
+    assert programs(changed) == ["MatMul -> MatMul"] * 3
+
+
+def test_what_is_fetched_or_waited_for_keeps_its_place() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [SIDE, SIDE], name="x")
+    one = ops.MatMul(x, x, name="one")
+    two = ops.MatMul(one, x, name="two")
+    with graph.control_dependencies([one.op]):
+        later = ops.NoOp(name="later")
+    with graph.control_dependencies([later]):
+        three = ops.MatMul(two, x, name="three")
+    four = ops.MatMul(three, x, name="four")
+    ops.MatMul(four, x, name="five")
+    changed = after(graph, ["five"])
+    # `three` waits for `later`, which waits for `one`: they cannot be one node.
+    assert programs(changed) == ["MatMul -> MatMul", "MatMul -> MatMul"]
+    assert len(topological_order(changed.nodes)) == len(changed.nodes)
+    assert changed["later"].control_inputs == ("two",)
+    assert changed["four"].control_inputs == ("later",)
+    feeds = {"x": square(1)}
+    np.testing.assert_array_equal(run(changed, "five", feeds), run(graph, "five", feeds))
+
+
+def test_nothing_waits_for_another_queue() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    queues = [ops.FIFOQueueV2(component_types=["float32"], name=f"queue{n}") for n in range(2)]
+    x = graph.placeholder("float32", [SIDE, SIDE], name="x")
+    values = [ops.QueueDequeueV2(queue, component_types=["float32"])[0] for queue in queues]
+    made = [ops.MatMul(x, x)]
+    made += [ops.MatMul(value, value) for value in values]
+    made += [ops.MatMul(product, x) for product in list(made)]
+    for number, product in enumerate(made[3:]):
+        ops.Neg(product, name=f"y{number}")
+    changed = after(graph, ["y0", "y1", "y2"])
+    assert programs(changed) == ["MatMul -> MatMul"] * 3
+
+
+def test_an_error_is_of_the_node_that_raised_it() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", None, name="x")
+    one = graph.ops.MatMul(x, x, name="one")
+    two = graph.ops.MatMul(one, graph.constant(np.ones((3, 3), np.float32)), name="two")
+    graph.ops.Neg(two, name="y")
+    with pytest.raises(InvalidArgumentError) as caught:
+        run(after(graph, ["y"]), "y", {"x": square(2)})
+    assert caught.value.node_name == "two"
+
+
+def test_values_are_let_go_of_when_nobody_needs_them() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", None, name="x")
+    y = graph.ops.MatMul(graph.ops.MatMul(x, x), graph.ops.MatMul(x, x, name="other"))
+    graph.ops.Neg(graph.ops.MatMul(y, x), name="y")
+    (node,) = [node for node in after(graph, ["y"]) if node.op == "_FusedSequence"]
+    dropped = [number for drops in node.attrs["program"]._drops for number in drops]
+    assert sorted(dropped) == [0, 1, 2, 3]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_graphs_keep_every_bit(data: st.DataObject) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    pool = [graph.placeholder("float32", [SIDE, SIDE], name="x")]
+    for _ in range(data.draw(st.integers(3, 14))):
+        kind = data.draw(st.sampled_from(["MatMul", "MatMul", "Relu", "Tanh", "Split", "Concat"]))
+        one, other = data.draw(st.sampled_from(pool)), data.draw(st.sampled_from(pool))
+        waits = data.draw(st.sampled_from([None, *pool[1:]]))
+        with graph.control_dependencies([] if waits is None else [waits.op]):
+            if kind == "MatMul":
+                pool.append(ops.MatMul(one, other))
+            elif kind == "Concat":
+                both = ops.ConcatV2([one, other], graph.constant(0))
+                pool.append(ops.MatMul(both, both, transpose_a=True))
+            elif kind == "Split":
+                parts = ops.Split(graph.constant(1), one, num_split=2)
+                pool.append(ops.MatMul(parts[0], parts[1], transpose_b=True))
+            else:
+                pool.append(getattr(ops, kind)(one))
+    fetches = data.draw(st.lists(st.sampled_from(pool[1:]), min_size=1, max_size=3))
+    names = [tensor.op.name for tensor in fetches]
+    changed = after(graph, names, {node.name: 900.0 for node in graph})
+    assert len(topological_order(changed.nodes)) == len(changed.nodes)
+    feeds = {"x": square(3)}
+    for name in names:
+        np.testing.assert_array_equal(run(changed, name, feeds), run(graph, name, feeds))
+
+
+def test_a_hot_plan_runs_its_layers_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    run_all = fused.Sequence.run
+
+    def counted(sequence: fused.Sequence, values: Any) -> Any:
+        ran.append(repr(sequence))
+        return run_all(sequence, values)
+
+    monkeypatch.setattr(fused.Sequence, "run", counted)
+    graph = fe.Graph()
+    size = 420  # some milliseconds: worth a thread
+    monkeypatch.setattr("flowengine.passes.fuse_sequences._MICROSECONDS_MAX", 1e9)
+    x = graph.placeholder("float32", [size, size], name="x")
+    y = x
+    for _ in range(3):
+        y = graph.ops.Tanh(graph.ops.MatMul(y, x))
+    y = graph.ops.Neg(graph.ops.MatMul(y, graph.ops.MatMul(x, x)), name="y")
+    value = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
+    with fe.blocking.Session(graph) as session:
+        results = [session.run(y, {x: value}) for _ in range(9)]
+    assert ran
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
