@@ -23,6 +23,7 @@ from flowengine.core.arrays import Array, Value, describe
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.transport.errors import RemoteProtocolError
+from flowengine.transport.memory import ReceivedMemory
 
 _NUMBER_TYPES: Final = (np.generic, int, float, complex)
 _STRING: Final = dtypes.string.number
@@ -173,11 +174,16 @@ class IncomingTensor:
         #: Bytes of memory that it will take.
         self.memory: int = memory
 
-    def allocate(self) -> memoryview | None:
-        """Make the room and return it as bytes, or None if nothing will come."""
+    def allocate(self, memory: ReceivedMemory | None = None, now: float = 0.0) -> memoryview | None:
+        """Make the room and return it as bytes, or None if nothing will come.
+
+        memory   what the connection keeps for tensors of steps; None for room of its own
+        """
         try:
             if self._dtype is None:
                 self._array = np.empty(self.size, np.uint8)
+            elif memory is not None:
+                self._array = memory.allocate(self._shape, self._dtype, self.size, now)
             else:
                 self._array = np.empty(self._shape, self._dtype)
         except (ValueError, OverflowError):

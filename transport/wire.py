@@ -16,6 +16,7 @@ from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
 from flowengine.transport.limits import INLINE_BYTES_MAX, Limits, PeerLimits
+from flowengine.transport.memory import ReceivedMemory
 from flowengine.transport.outbox import Large, Outbox
 from flowengine.transport.payload import IncomingMessage, Payload
 from flowengine.transport.states import FIRST, TRUSTED, Side, State, after_receiving, after_sending
@@ -78,6 +79,7 @@ class Wire:
             m.PONG: self._pong_came,
             m.GOODBYE: self._goodbye_came,
         }
+        self._memory = ReceivedMemory()
         self._now = now
         self._opened_at = now
         self._received_at = now
@@ -173,7 +175,7 @@ class Wire:
                 offset = tensor.adopt(inline, offset)
         else:
             for tensor in tensors:
-                view = tensor.allocate()
+                view = tensor.allocate(self._memory if number == m.PUSH else None, self._now)
                 if view is not None:
                     incoming.views.append(view)
         self.state = following
@@ -274,6 +276,7 @@ class Wire:
     def handle_time(self, now: float) -> None:
         """See what time brings: a heartbeat, or an end. Raises ConnectionLostError or RemoteProtocolError."""
         self._now = now
+        self._memory.trim(now)
         limits = self.limits
         if self.state is State.CLOSED:
             return
@@ -335,6 +338,7 @@ class Wire:
     def _close(self, *, keep_output: bool = False) -> None:
         self.state = State.CLOSED
         self._reader.break_off()
+        self._memory.clear()
         if not keep_output:
             self._outbox.clear()
         self._forget_all()
