@@ -9,19 +9,19 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.health import LOOK_SECONDS, first_in_vain, lost_task
 from flowengine.cluster.ids import Endings, StepNumbers
 from flowengine.cluster.links import Links
+from flowengine.cluster.members import Members
 from flowengine.cluster.plans import MasterPlan, TaskPart
 from flowengine.cluster.steps import MasterStep
 from flowengine.cluster.together import together
+from flowengine.cluster.watch import Watch
 from flowengine.cluster.worker import Master as Registrar
 from flowengine.cluster.worker import PartDone, Worker
 from flowengine.core.arrays import Value
@@ -34,20 +34,16 @@ from flowengine.core.errors import (
     NotFoundError,
     OpError,
 )
-from flowengine.core.names import DeviceName
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.offers import Offer
 from flowengine.passes.partition import partition
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.placer import Placer
 from flowengine.runtime.requests import Requests
 from flowengine.runtime.taskless import Running
-from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.peer import Peer
-from flowengine.transport.service import Reply
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
@@ -130,15 +126,14 @@ class Master:
         self._steps = StepNumbers()
         self._endings: dict[str, Endings] = {}
         self._forgotten: dict[str, list[int]] = {}
-        #: {task: (incarnation, devices)} of those that have said so in their present life.
-        self._devices: dict[str, tuple[int, list[Offer]]] = {}
-        #: Of these, the tasks whose connection was lost since.
-        self._lost: set[str] = set()
+        self.members = Members(identity, worker, links)
+        self.watch = Watch(self.members)
         self._to_tell = trio.Event()
-        #: Steps that run on tasks that wait for each other.
-        self._joint: set[MasterStep] = set()
-        #: Messages sent to tasks, by method: what a step costs.
-        self.messages: dict[str, int] = {}
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """Messages sent to tasks, by method: what a step costs."""
+        return self.members.messages
 
     # -- sessions -----------------------------------------------------------------------------------
 
@@ -178,7 +173,7 @@ class Master:
 
         It has forgotten what this master registered with it, or will when it learns of the loss.
         """
-        self._lost.add(task)
+        self.members.lost.add(task)
         for session in self._sessions.values():
             for prepared in session.prepared.values():
                 if prepared.plan is not None and task in prepared.plan.tasks:
@@ -235,14 +230,14 @@ class Master:
                 self._forget(plan)
                 prepared.plan = None
                 session.placer = None
-            await self._know_all()
+            await self.members.know_all()
             while True:
                 plan = self._cut(session, prepared)
-                lost = self._lost.intersection(plan.tasks)
+                lost = self.members.lost.intersection(plan.tasks)
                 if not lost:
                     break
                 # Whether they are there again, and in which life; what else is gone does not matter here.
-                await together(partial(self._ask_devices, task) for task in sorted(lost))
+                await together(partial(self.members.ask, task) for task in sorted(lost))
                 session.placer = None
             self._check_lives(session, plan)
             try:
@@ -255,7 +250,7 @@ class Master:
 
     def _cut(self, session: ClusterSession, prepared: _Prepared) -> MasterPlan:
         """The plan of a request over the tasks as they are known."""
-        devices = self._devices
+        devices = self.members.known
         request = session.requests.read(prepared.fetches, prepared.feeds, prepared.targets)
         context = session.requests.context(request, session.settings, self._kernels)
         graph = prepare(session.graph, context)
@@ -281,7 +276,7 @@ class Master:
 
     def _is_stale(self, plan: MasterPlan) -> bool:
         return plan.is_void or any(
-            task in self._lost or self._devices[task][0] != incarnation
+            task in self.members.lost or self.members.known[task][0] != incarnation
             for task, incarnation in plan.tasks.items()
         )
 
@@ -289,9 +284,9 @@ class Master:
         if session.placer is None:
             settings = session.settings
             # What is here comes first: it costs no message.
-            tasks = sorted(self._devices, key=lambda task: task != self.identity.task)
+            tasks = sorted(self.members.known, key=lambda task: task != self.identity.task)
             session.placer = Placer(
-                [offer for task in tasks for offer in self._devices[task][1]],
+                [offer for task in tasks for offer in self.members.known[task][1]],
                 self._kernels,
                 rules=settings.place,
                 soft=bool(settings.allow_soft_placement),
@@ -302,26 +297,12 @@ class Master:
     async def _register(self, plan: MasterPlan, part: TaskPart) -> None:
         addresses = {**self._links.addresses}
         message, graphs = plan.registration(part, addresses)
-        self._count(m.REGISTER_GRAPH)
+        self.members.count(m.REGISTER_GRAPH)
         if part.task == self.identity.task:
             await self._worker.register(self._registrar, message, graphs, self._links)
             return
         peer = await self._links.peer(part.task, part.incarnation)
-        await self._call(peer, m.REGISTER_GRAPH, message.to_wire(), graphs)
-
-    async def _call(
-        self,
-        peer: Peer,
-        method: str,
-        arguments: Any = None,
-        tensors: Sequence[Any] = (),
-        devices: Sequence[str] = (),
-    ) -> Reply:
-        """Call a task; if it is lost meanwhile the error says on which link."""
-        try:
-            return await peer.call(method, arguments, tensors)
-        except ConnectionLostError as error:
-            raise lost_task(peer.identity.task, devices, self.identity.task, error) from None
+        await self.members.call(peer, m.REGISTER_GRAPH, message.to_wire(), graphs)
 
     # -- steps --------------------------------------------------------------------------------------
 
@@ -382,7 +363,7 @@ class Master:
             return await self._worker.run(self._registrar, message, values)
         try:
             peer = await self._links.peer(part.task, part.incarnation)
-            reply = await self._call(peer, m.RUN_GRAPH, message.to_wire(), values, part.devices)
+            reply = await self.members.call(peer, m.RUN_GRAPH, message.to_wire(), values, part.devices)
         except AbortedError:
             # It lives anew, or has forgotten the graph because the connection was lost.
             self.task_lost(part.task)
@@ -392,7 +373,7 @@ class Master:
     def run_graph(self, plan: MasterPlan, part: TaskPart, step: int, wants_metadata: bool) -> m.RunGraph:
         """The message that has a task run its part of a step, with what it is to be told beside."""
         endings = self._endings.get(part.task)
-        self._count(m.RUN_GRAPH)
+        self.members.count(m.RUN_GRAPH)
         return m.RunGraph(plan.handle, step, endings.take() if endings else [], wants_metadata)
 
     def begin_own_part(self, message: m.RunGraph, values: Sequence[Any], done: PartDone) -> Running:
@@ -403,14 +384,6 @@ class Master:
         """The connection to a task in this life, if there is one."""
         peer = self._links.open_peer(task)
         return peer if peer is not None and peer.identity.incarnation == incarnation else None
-
-    def joint_began(self, step: MasterStep) -> None:
-        """Look at a step now and then whether anything will come of it."""
-        self._joint.add(step)
-
-    def joint_ended(self, step: MasterStep) -> None:
-        """It is over."""
-        self._joint.discard(step)
 
     def begin_step(self) -> int:
         """Another number for every step."""
@@ -425,52 +398,6 @@ class Master:
                 self._endings.setdefault(part.task, Endings()).add(number)
         if len(plan.parts) > 1 or plan.parts[0].task != self.identity.task:
             self._to_tell.set()
-
-    async def watch(self) -> None:
-        """Find steps of which nothing will come any more. Runs until cancelled."""
-        async with trio.open_nursery() as nursery:
-            while True:
-                await trio.sleep(LOOK_SECONDS)
-                now = trio.current_time()
-                for step in self._joint:
-                    if step.patience.is_due(now):
-                        step.patience.is_looked_at = True
-                        nursery.start_soon(self._look_at, step)
-
-    async def _look_at(self, step: MasterStep) -> None:
-        parts = step.plan.parts
-
-        async def ask(index: int) -> m.Standing | None:
-            if step not in self._joint:
-                return None
-            answer = await self._ask(parts[index], m.PROBE_STEP, m.ProbeStep(step.number))
-            return None if answer is None else m.Standing.from_wire(answer)
-
-        try:
-            while step in self._joint:
-                first = await first_in_vain(len(parts), ask)
-                if first is not None:
-                    message = m.GiveUp(step.number, first)
-                    await together(partial(self._ask, part, m.GIVE_UP, message) for part in parts)
-                    step.patience.something_happened()
-                elif not await step.patience.wait():
-                    break
-        except OpError as error:
-            # Whoever is gone is found by the part of the step that waits for it.
-            logger.debug("step %d was not looked at: %s", step.number, error.message)
-            await step.patience.wait()
-        finally:
-            step.patience.is_looked_at = False
-
-    async def _ask(self, part: TaskPart, method: str, message: m.ProbeStep | m.GiveUp) -> Any:
-        if part.task == self.identity.task:
-            if isinstance(message, m.GiveUp):
-                return self._worker.give_up(message.step, message.first)
-            standing = self._worker.probe(message.step)
-            return None if standing is None else standing.to_wire()
-        self._count(method)
-        peer = await self._links.peer(part.task, part.incarnation)
-        return (await peer.call(method, message.to_wire())).result
 
     async def tell(self) -> None:
         """Tell tasks what is over, where no other message does. Runs until cancelled."""
@@ -499,71 +426,6 @@ class Master:
         except OpError as error:
             logger.debug("%s was not told what is over: %s", task, error.message)
 
-    # -- tasks --------------------------------------------------------------------------------------
-
-    async def devices(self) -> dict[str, tuple[int, list[Offer]]]:
-        """{task: (incarnation, devices)} of the whole cluster.
-
-        A task that was there before and is gone counts with what it had: requests that do not need it go
-        on. Raises UnavailableError naming the first task that has never answered.
-        """
-        await self._know_all()
-
-        async def ask_again(task: str) -> None:
-            with suppress(OpError):
-                await self._ask_devices(task)
-
-        await together(partial(ask_again, task) for task in sorted(self._lost))
-        return self._devices
-
-    async def _know_all(self) -> None:
-        unknown = [task for task in self._links.addresses if task not in self._devices]
-        await together(partial(self._ask_devices, task) for task in unknown)
-
-    async def _ask_devices(self, task: str) -> None:
-        if task == self.identity.task:
-            self._devices[task] = (self.identity.incarnation, _offers(self._worker.describe_devices()))
-            return
-        peer = await self._links.peer(task)
-        self._count(m.LIST_DEVICES)
-        reply = await self._call(peer, m.LIST_DEVICES)
-        self._devices[task] = (peer.identity.incarnation, _offers(reply.result))
-        if peer.is_open:
-            # Else it was lost as soon as it had answered, and may have another life by now.
-            self._lost.discard(task)
-
-    async def reset(self, containers: list[str]) -> None:
-        """Clear containers on every task; all of them if none is named."""
-        message = m.Reset(containers, everywhere=False)
-        for task in self._links.addresses:
-            if task == self.identity.task:
-                self._worker.reset(containers)
-            else:
-                peer = await self._links.peer(task)
-                await self._call(peer, m.RESET, message.to_wire())
-
-    async def random_places(self, sequences: list[str]) -> dict[str, str]:
-        """Where these sequences stand, wherever their nodes run."""
-        places = self._worker.random_places(sequences)
-        message = m.RandomPlaces(sequences).to_wire()
-        for task in self._links.addresses:
-            if task != self.identity.task:
-                peer = await self._links.peer(task)
-                places.update((await self._call(peer, m.RANDOM_PLACES, message)).result)
-        return places
-
-    async def set_random_places(self, sequences: list[str], places: dict[str, str]) -> None:
-        """Put these sequences at their places on every task."""
-        self._worker.set_random_places(sequences, places)
-        message = m.SetRandomPlaces(sequences, places).to_wire()
-        for task in self._links.addresses:
-            if task != self.identity.task:
-                peer = await self._links.peer(task)
-                await self._call(peer, m.SET_RANDOM_PLACES, message)
-
-    def _count(self, method: str) -> None:
-        self.messages[method] = self.messages.get(method, 0) + 1
-
     def statistics(self) -> dict[str, Any]:
         """What the master has done and holds."""
         return {
@@ -575,13 +437,6 @@ class Master:
 
 def _is_busy(session: ClusterSession) -> bool:
     return bool(session.running)
-
-
-def _offers(devices: Any) -> list[Offer]:
-    return [
-        Offer(DeviceName.parse(str(device["name"])), memory_limit_bytes=device.get("memory_limit"))
-        for device in devices
-    ]
 
 
 __all__ = ["ClusterSession", "Master"]

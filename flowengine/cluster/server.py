@@ -160,7 +160,7 @@ class Server:
         )
         self._started_at = trio.current_time()
         self._nursery.start_soon(self._master.tell)
-        self._nursery.start_soon(self._master.watch)
+        self._nursery.start_soon(self._master.watch.run)
         self._nursery.start_soon(self._serve, listener, service)
         self._near = near.enter(self._address, self.cluster.name, self._key, service)
         logger.info("%s of cluster '%s' serves at %s", self.name, self.cluster.name, self._address)
@@ -297,7 +297,7 @@ class Server:
     async def _reset(self, request: Request) -> None:
         message = m.Reset.from_wire(request.arguments)
         if message.everywhere:
-            await self.master.reset(message.containers)
+            await self.master.members.reset(message.containers)
         else:
             self.worker.reset(message.containers)
 
@@ -305,19 +305,19 @@ class Server:
         sequences = m.RandomPlaces.from_wire(request.arguments).sequences
         if request.peer.role == WORKER:
             return self.worker.random_places(sequences)
-        return await self.master.random_places(sequences)
+        return await self.master.members.random_places(sequences)
 
     async def _set_random_places(self, request: Request) -> None:
         message = m.SetRandomPlaces.from_wire(request.arguments)
         if request.peer.role == WORKER:
             self.worker.set_random_places(message.sequences, message.places)
         else:
-            await self.master.set_random_places(message.sequences, message.places)
+            await self.master.members.set_random_places(message.sequences, message.places)
 
     async def _list_devices(self, request: Request) -> list[dict[str, Any]]:
         if request.peer.role == WORKER:
             return self.worker.describe_devices()
-        devices = await self.master.devices()
+        devices = await self.master.members.devices()
         return [
             {"name": str(offer.name), "type": offer.type, "memory_limit": offer.memory_limit_bytes}
             for task in self.links.addresses

@@ -53,7 +53,7 @@ class MasterStep:
     async def run(self) -> None:
         """Run every task's part. Raises the first error that is nobody else's."""
         if self.plan.is_joint:
-            self._master.joint_began(self)
+            self._master.watch.steps.add(self)
         try:
             peers = self._connected()
             if peers is not None:
@@ -61,7 +61,7 @@ class MasterStep:
             else:
                 await self._run_in_tasks()
         finally:
-            self._master.joint_ended(self)
+            self._master.watch.steps.discard(self)
             self._master.end_step(self.plan, self.number)
         error = self._error if self._error is not None else self._derived
         if error is not None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.cluster import health, master
+from flowengine.cluster import health, watch
 from flowengine.cluster.health import first_in_vain
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.messages import Standing
@@ -35,7 +35,7 @@ async def two_tasks(graph: fe.Graph) -> AsyncIterator[tuple[fe.Session, fe.Serve
 
 @pytest.fixture(autouse=True)
 def look_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (health, master):
+    for module in (health, watch):
         monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
 
 
@@ -100,12 +100,12 @@ async def test_whoever_waits_for_something_else_is_left_alone() -> None:
 
         async def put_late() -> None:
             with trio.fail_after(20):
-                while not server.master._joint:
+                while not server.master.watch.steps:
                     await trio.lowlevel.checkpoint()
-                (step,) = server.master._joint
+                (step,) = server.master.watch.steps
                 while server.master.messages.get("probe_step", 0) < 3:
                     await trio.lowlevel.checkpoint()
-                    await server.master._look_at(step)
+                    await server.master.watch.look_at(step)
             await session.run((), targets=["far_put"])
 
         async with trio.open_nursery() as nursery:
