@@ -52,6 +52,7 @@ async def usable_again(session: fe.Session) -> None:
         assert await session.run("y:0", {"x:0": 3}) == -6
 
 
+@pytest.mark.nightly
 async def test_stopped_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOWENGINE_SILENCE_SECONDS", str(SILENCE))
     async with (
@@ -60,7 +61,7 @@ async def test_stopped_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         await session.run((), targets=["init"])
         await usable_again(session)
-        for task in (WORKER, MASTER) if IS_NIGHTLY else (WORKER,):
+        for task in (WORKER, MASTER):
             process = cluster.processes[task].pid
             os.kill(process, signal.SIGSTOP)
             try:
