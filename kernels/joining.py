@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -9,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.buffers import empty
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array_args import (
     as_array,
@@ -20,18 +23,66 @@ from flowengine.kernels.array_args import (
     scalar,
     shape_of,
 )
+from flowengine.kernels.parallel import slices, spread
 from flowengine.kernels.registry import kernel
+
+#: Elements of the first input from which the others are looked at.
+_LOOKED_AT: Final = 1 << 14
 
 
 @kernel("ConcatV2", host=("axis",))
 def concat_v2(xp: Any, values: tuple[Array, ...], axis: Value) -> Array:
     """The inputs one after another along an axis; their other dimensions must agree."""
+    joined: Array | None
     try:
-        joined: Array = xp.concatenate(values, int(axis))
+        if xp is np and type(values[0]) is np.ndarray and values[0].size >= _LOOKED_AT:
+            joined = _joined_in_parts(values, int(axis))
+            if joined is not None:
+                return joined
+        joined = xp.concatenate(values, int(axis))
         return joined
     except (ValueError, TypeError, IndexError):
         _check_concat(values, axis)
         raise
+
+
+#: Elements from which a result is put together by every core, some rows at a time.
+_LARGE: Final = 1 << 18
+_ROWS_BYTES: Final = 1 << 19
+
+
+def _joined_in_parts(values: tuple[Array, ...], axis: int) -> Array | None:
+    """Large arrays joined along an axis that is not their first; None for others, and where shapes differ."""
+    first = values[0]
+    rank, dtype = first.ndim, first.dtype
+    axis += rank if axis < 0 else 0
+    size = 0
+    for value in values:
+        if value.ndim != rank or value.dtype != dtype:
+            return None
+        size += value.size
+    if size < _LARGE or not 0 < axis < rank or dtype.hasobject:
+        return None
+    lead, rest = first.shape[:axis], first.shape[axis + 1 :]
+    if any(v.shape[:axis] != lead or v.shape[axis + 1 :] != rest for v in values):
+        return None
+    if not all(type(v) is np.ndarray and v.flags.c_contiguous for v in values):
+        return None
+    rows = math.prod(lead)
+    tables = [v.reshape(rows, -1) for v in values]
+    shape = (*lead, sum(v.shape[axis] for v in values), *rest)
+    result = empty(shape, dtype)
+    table = result.reshape(rows, -1)
+    edges = [0, *itertools.accumulate(t.shape[1] for t in tables)]
+    parts = slices(rows, max(1, _ROWS_BYTES // (table.shape[1] * dtype.itemsize)))
+
+    def join(number: int) -> None:
+        part = parts[number]
+        for start, stop, taken in zip(edges, edges[1:], tables, strict=False):
+            table[part, start:stop] = taken[part]
+
+    spread(join, len(parts))
+    return result
 
 
 @kernel("Concat", host=("concat_dim",))

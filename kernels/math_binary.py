@@ -13,7 +13,9 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, to_array
+from flowengine.core.buffers import empty
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.blockwise import LARGE, blockwise, is_large
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import (
     INTEGERS,
@@ -162,6 +164,8 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
         # Variants, such as lists of tensors, say themselves what their sum is.
         return functools.reduce(operator.add, inputs)
     if len(inputs) == 2 and inputs[1].shape == shape:
+        if first.size >= LARGE and is_large(*inputs):
+            return _add_blocks(inputs)
         return xp.add(first, inputs[1])
     for index, value in enumerate(inputs):
         if value.shape != shape:
@@ -171,6 +175,8 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
             )
     if len(inputs) == 1:
         return first.copy()
+    if first.size >= LARGE and is_large(*inputs):
+        return _add_blocks(inputs)
     if (
         len(inputs) >= _MANY
         and shape
@@ -187,6 +193,19 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
     for value in inputs[2:]:
         xp.add(total, value, total)
     return total
+
+
+def _add_blocks(inputs: tuple[Any, ...]) -> Any:
+    """The sum of large arrays, a block of all of them at a time."""
+    result = empty(inputs[0].shape, inputs[0].dtype)
+
+    def work(total: Array, one: Array, other: Array, *more: Array) -> None:
+        np.add(one, other, total)
+        for value in more:
+            np.add(total, value, total)
+
+    blockwise(work, result, *inputs)
+    return result
 
 
 @kernel("SelectV2", fresh=True)

@@ -17,7 +17,8 @@ OPS: Final[dict[str, str]] = {
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
     ),
     "elementwise": (
-        "ReluGrad ApplyGradientDescent ResourceApplyGradientDescent ApplyMomentum ResourceApplyMomentum"
+        "ReluGrad BiasAddGrad ApplyGradientDescent ResourceApplyGradientDescent ApplyMomentum "
+        "ResourceApplyMomentum"
     ),
     "products": "MatMul BatchMatMul BatchMatMulV2",
     "pooling": "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad",

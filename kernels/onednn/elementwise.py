@@ -1,7 +1,7 @@
-"""Elementwise work over large tensors in one pass: the gradient of Relu, and steps of gradient descent.
+"""Work over large tensors in one pass: the gradients of Relu and of biases, and steps of gradient descent.
 
-NumPy needs two passes for each, with memory between them; a primitive needs one, on every core. Every value
-is that of the NumPy kernel, to the last bit.
+NumPy needs two passes for most, with memory between them; a primitive needs one, on every core. Every value
+is that of the NumPy kernel, to the last bit; sums for a bias are taken in another order.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense
+from flowengine.kernels.onednn.products import multiply
 from flowengine.kernels.onednn.program import (
     DST,
     SCALE_OF,
@@ -27,6 +28,7 @@ from flowengine.kernels.onednn.program import (
     required,
 )
 from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.windows import is_channels_first
 
 _ADD: Final = 0x1FFF0
 _MULTIPLY: Final = 0x1FFF1
@@ -37,6 +39,8 @@ _ZERO: Final = np.zeros(1, np.float32)
 
 #: Elements from which a call pays.
 _LARGE: Final = 1 << 15
+#: Elements from which they are summed by a product on every core.
+_SUMMED: Final = 1 << 19
 #: Elements that one core does in a microsecond, in cache.
 _ELEMENTS: Final = 5_000.0
 
@@ -131,6 +135,24 @@ def relu_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         out: Array = empty(shape, _float32)
         layer(gradients, features, out)
         return out
+
+    return compute
+
+
+@serves("BiasAddGrad", types=FLOAT32)
+def bias_add_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    last = not is_channels_first(node.attrs["data_format"])
+
+    def compute(gradients: Array) -> Any:
+        if gradients.size < _SUMMED or not gradients.flags.c_contiguous or library() is None:
+            return otherwise(gradients)
+        if gradients.ndim != 2 and not (last and gradients.ndim > 2):
+            return otherwise(gradients)
+        # As a product with ones, several rows are added at a time.
+        width = gradients.shape[-1]
+        rows = gradients.reshape(-1, width)
+        out: Array = np.empty((1, width), _float32)
+        return multiply(np.ones((1, len(rows)), _float32), rows, out).reshape(width)
 
     return compute
 

@@ -297,3 +297,8 @@ def test_the_gradient_of_an_image_of_few_channels(
     y = both("Conv2D", [x, w], **attrs)[1][0]
     sizes = np.array(x.shape, np.int32)
     check("Conv2DBackpropInput", [sizes, w, numbers(2, *y.shape)], **attrs)
+
+
+@pytest.mark.parametrize("shape", [(70, 90, 100), (9000, 70)])
+def test_the_gradient_of_a_bias(shape: tuple[int, ...]) -> None:
+    check("BiasAddGrad", [numbers(0, *shape)])

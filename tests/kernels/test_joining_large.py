@@ -1,0 +1,51 @@
+"""Large tensors are joined and added a part at a time, and give what whole ones would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.joining import concat_v2
+from flowengine.kernels.math_binary import add_n
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_joined_along_any_axis(axis: int) -> None:
+    shapes = [[301, 20, 30] for _ in range(3)]
+    for extra, shape in enumerate(shapes):
+        shape[axis] += extra
+    values = tuple(numbers(i, *shape) for i, shape in enumerate(shapes))
+    for given in (values, tuple(v.transpose(1, 0, 2).copy().transpose(1, 0, 2) for v in values)):
+        got = concat_v2(np, given, np.int32(axis))
+        np.testing.assert_array_equal(got, np.concatenate(values, axis))
+
+
+def test_nothing_to_join_in_one_of_them() -> None:
+    values = (numbers(0, 600, 500), np.empty((600, 0), np.float32), numbers(1, 600, 7))
+    np.testing.assert_array_equal(concat_v2(np, values, np.int32(1)), np.concatenate(values, 1))
+
+
+def test_shapes_that_do_not_fit_are_told() -> None:
+    with pytest.raises(InvalidArgumentError, match="should match"):
+        concat_v2(np, (numbers(0, 600, 500), numbers(0, 601, 500)), np.int32(1))
+    with pytest.raises(InvalidArgumentError, match="concatenating dimension"):
+        concat_v2(np, (numbers(0, 600, 500), numbers(0, 600, 500)), np.int32(2))
+
+
+@pytest.mark.parametrize("count", [2, 3, 9])
+def test_a_sum_of_many(count: int) -> None:
+    values = tuple(numbers(i, 300, 500) for i in range(count))
+    wanted = values[0]
+    for value in values[1:]:
+        wanted = wanted + value
+    kept = [value.copy() for value in values]
+    np.testing.assert_array_equal(add_n(np, values), wanted)
+    for value, before in zip(values, kept, strict=True):
+        np.testing.assert_array_equal(value, before)
