@@ -85,7 +85,7 @@ class Server:
     config      settings of what runs here: devices, memory, file access
     scheme      how addresses are reached: "tcp", "tls" (with `security`), "inproc" (within a process)
 
-    Use it with `async with`. When it ends, its steps end with CancelledError and its state is freed.
+    Use it with `async with`. When it ends, its steps end with UnavailableError and its state is freed.
     """
 
     def __init__(

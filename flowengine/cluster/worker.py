@@ -19,7 +19,13 @@ from flowengine.cluster.messages import Done, RegisterGraph, RunGraph, Standing,
 from flowengine.cluster.together import together
 from flowengine.core.arrays import Value
 from flowengine.core.config import RunMetadata, Settings
-from flowengine.core.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
+from flowengine.core.errors import (
+    AbortedError,
+    CancelledError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+)
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.devices.device import DeviceSet
@@ -145,6 +151,7 @@ class Worker:
         self._joint: dict[int, Group] = {}
         #: Tasks whose connection was lost: they are met again by the next step that needs them.
         self._unmet: set[str] = set()
+        self._is_ending = False
         self.steps_run = 0
         self.steps_failed = 0
         self.steps_running = 0
@@ -357,6 +364,9 @@ class Worker:
 
     def _failed(self, registered: _Registered, error: OpError, witness: _Witness) -> Done:
         self.steps_failed += 1
+        if self._is_ending and isinstance(error, CancelledError):
+            # Nobody who waits for the step has cancelled it: to them the task is lost.
+            error = UnavailableError(f"{self.task} has ended while it ran its part of the step")
         witness.abort(error)
         if error.device is None:
             error.device = registered.plan.parts[0].device.name
@@ -423,7 +433,8 @@ class Worker:
         }
 
     def close(self) -> None:
-        """End the running steps and free the state."""
+        """End the running steps with UnavailableError and free the state."""
+        self._is_ending = True
         self._runner.cancel_all()
         self._registered.clear()
         self._partitions.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from flowengine.transport.identity import new_key
 from tests.faults.training import Batches, training_graph
 
 STEPS = 12
+TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +116,7 @@ def same(found: list[Any], expected: list[Any]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("task", ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"])
+@pytest.mark.parametrize("task", TASKS)
 async def test_a_task_lives_anew_between_two_steps(undisturbed: Any, tmp_path: Path, task: str) -> None:
     async with lives() as tasks:
 
@@ -161,6 +163,31 @@ async def test_it_gives_up_where_a_task_does_not_return(tmp_path: Path) -> None:
             fe.errors.UnavailableError, match=r"gave up at step 5: it could not go on.*ps/task:0"
         ):
             await train(tasks.target, tmp_path, hook, max_wait_seconds=0.5)
+
+
+@pytest.mark.nightly
+async def test_tasks_come_and_go(undisturbed: Any, tmp_path: Path) -> None:
+    """Tasks end at any moment, of steps and of recoveries, and return after a while."""
+    for seed in range(30):
+        chance = random.Random(seed)
+        schedule = [
+            (chance.random() * 0.15, chance.choice(TASKS), chance.random() * 0.3)
+            for _ in range(chance.randrange(1, 5))
+        ]
+        async with lives() as tasks, trio.open_nursery() as nursery:
+
+            async def come_and_go(tasks: Lives, schedule: list[tuple[float, str, float]]) -> None:
+                for after, task, absent in schedule:
+                    await trio.sleep(after)
+                    await tasks.end(task)
+                    await trio.sleep(absent)
+                    await tasks.begin(task)
+
+            nursery.start_soon(come_and_go, tasks, schedule)
+            with trio.fail_after(60):
+                values, result = await train(tasks.target, tmp_path / str(seed))
+            same(values, undisturbed)
+            print(seed, schedule, [(each.step, each.resumed) for each in result.restarts])
 
 
 async def test_a_graph_that_was_read_brings_its_saver(undisturbed: Any, tmp_path: Path) -> None:
