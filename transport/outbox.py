@@ -4,7 +4,8 @@ A payload of at most 64 KiB goes out whole with its header. A larger one becomes
 like a small message and its bytes follow in chunks, in turn with those of other streams. Between any two
 chunks every small message that waits gets out, so that none waits for more than one chunk of ours.
 
-The bytes are never joined: a caller sends the buffers it is given, one after another.
+Bytes are not joined, but for messages so small that gathering them costs more: a caller sends the buffers
+that it is given, one after another.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
 
 #: Small messages taken together for one system call.
 _BATCH_BYTES: Final = 256 * 1024
+#: So few bytes are joined: to gather them costs the system more than the copy.
+_JOINED_BYTES: Final = 2048
 
 
 class Large:
@@ -161,11 +164,14 @@ class Outbox:
 
     def _fill(self, current: list[memoryview | bytes]) -> None:
         small = self._small
-        size = 0
-        while small and size < _BATCH_BYTES:
-            buffer = small.popleft()
-            current.append(buffer)
-            size += len(buffer)
+        if small:
+            size = 0
+            while small and size < _BATCH_BYTES:
+                buffer = small.popleft()
+                current.append(buffer)
+                size += len(buffer)
+            if size <= _JOINED_BYTES and len(current) > 1:
+                current[:] = (b"".join(current),)
         if small or not self._streams:
             return
         large = self._streams[0]

@@ -57,7 +57,8 @@ class TcpStream:
         return f"<TcpStream {self.address}>"
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
-        room = sum(map(len, buffers))
+        only = buffers[0] if len(buffers) == 1 else None
+        room = len(only) if only is not None else sum(map(len, buffers))
         while True:
             if self._is_drained:
                 try:
@@ -65,8 +66,8 @@ class TcpStream:
                 except (trio.ClosedResourceError, OSError, ValueError) as error:
                     raise self._failed(error) from None
             try:
-                if len(buffers) == 1:
-                    count = self._socket.recv_into(buffers[0])
+                if only is not None:
+                    count = self._socket.recv_into(only)
                 else:
                     count = self._socket.recvmsg_into(buffers)[0]
             except BlockingIOError:
