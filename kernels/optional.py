@@ -15,6 +15,7 @@ from flowengine.core.arrays import Value, describe
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.kernels.constants import zeros_like
 from flowengine.kernels.registry import kernel
 
 
@@ -23,6 +24,25 @@ class Optional:
     """Values, or None for nothing."""
 
     values: tuple[Value, ...] | None
+
+    def zeros_like(self) -> Optional:
+        """An optional with as many zeros of the same shapes, or without values, for ZerosLike."""
+        return self if self.values is None else Optional(tuple(map(zeros_like, self.values)))
+
+    def __add__(self, other: object) -> Optional:
+        """Value by value, for AddN; InvalidArgumentError where only one has values, or another number."""
+        if not isinstance(other, Optional):
+            return NotImplemented
+        if self.values is None and other.values is None:
+            return self
+        if self.values is None or other.values is None:
+            raise InvalidArgumentError("Cannot add optionals because one has a value and the other doesn't.")
+        if len(self.values) != len(other.values):
+            raise InvalidArgumentError(
+                "Cannot add optionals because they have different numbers of components: "
+                f"{len(self.values)} and {len(other.values)}"
+            )
+        return Optional(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
 @kernel("OptionalFromValue", heavy=False)

@@ -66,3 +66,24 @@ async def test_what_is_no_optional() -> None:
     tensors = graph.ops.EmptyTensorList(shape, graph.constant(-1), element_dtype="float32")
     with pytest.raises(InvalidArgumentError, match="holds an optional, not TensorList"):
         await run(graph, graph.ops.OptionalHasValue(tensors))
+
+
+async def test_zeros_and_sums() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    one, other = (
+        ops.OptionalFromValue([graph.constant(v), graph.constant(v[0])]) for v in ([1, 2], [30, 40])
+    )
+    none = ops.OptionalNone()
+    types: dict[str, Any] = {"output_types": ["int32", "int32"], "output_shapes": [[2], []]}
+    values = ops.OptionalGetValue(ops.AddN([one, other, ops.ZerosLike(one)]), **types)
+    numbers, number = await run(graph, list(values))
+    assert numbers.tolist() == [31, 42]
+    assert number == 31
+    for nothing in (ops.ZerosLike(none), ops.AddN([none, none])):
+        assert not await run(graph, ops.OptionalHasValue(nothing))
+    with pytest.raises(InvalidArgumentError, match="one has a value"):
+        await run(graph, ops.OptionalHasValue(ops.AddN([one, none])))
+    short = ops.OptionalFromValue([graph.constant([1, 2])])
+    with pytest.raises(InvalidArgumentError, match="different numbers"):
+        await run(graph, ops.OptionalHasValue(ops.AddN([one, short])))
