@@ -59,6 +59,8 @@ _KEPT_BYTES: Final = 64 << 20
 #: a busy one it may come milliseconds late, and OpenMP, having dealt out the work, waits for it: networks of
 #: small layers ran 1.1 times (15 us here) to 2 times as long as with 250 us.
 ALONE_MICROSECONDS: Final = 200.0
+#: Bytes up to which a memory is brought into another order on one thread, some 50 us of work.
+_REORDERED_ALONE: Final = 512 << 10
 #: Shapes remembered by each kind of kernel.
 SHAPES_MAX: Final = 512
 
@@ -127,7 +129,8 @@ class Program:
         self.memories: list[tuple[Handle, int | None]] = []
         self.arguments: list[list[tuple[int, int]]] = []
         self.scratch_bytes = 0
-        self._steps: list[tuple[Handle, int]] = []
+        #: (primitive, count of its arguments, whether it alone stays on one thread)
+        self._steps: list[tuple[Handle, int, bool]] = []
         self._frames: deque[_Frame] = deque()
 
     def outside(self, form: Handle) -> int:
@@ -142,28 +145,37 @@ class Program:
         self.scratch_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
         return len(self.memories) - 1
 
-    def step(self, description: Description, arguments: Mapping[int, int]) -> None:
-        """Run a primitive on memories: {number of the argument: memory}."""
+    def step(self, description: Description, arguments: Mapping[int, int], alone: bool | None = None) -> None:
+        """Run a primitive on memories: {number of the argument: memory}.
+
+        alone   on the calling thread alone; as the program, if nothing is said
+        """
         listed = list(arguments.items())
         scratchpad = description.memory(QUERY_SCRATCHPAD)
         if self.library.size_of(scratchpad.value):
             listed.append((_SCRATCHPAD, self.inside(scratchpad)))
         self.arguments.append(listed)
-        self._steps.append((description.primitive(), len(listed)))
+        apart = bool(alone) and not self._alone
+        self._steps.append((description.primitive(), len(listed), apart))
 
     def reorder(self, source: int, target: int, attributes: Handle) -> None:
-        """Copy a memory into another order."""
+        """Copy a memory into another order; a small one on the calling thread alone."""
         library = self.library
-        description = Description(
-            library,
-            "reorder",
-            self.memories[source][0].value,
-            library.engine,
-            self.memories[target][0].value,
-            library.engine,
-            attributes.value,
-        )
-        self.step(description, {SRC: source, DST: target})
+        alone = library.size_of(self.memories[target][0].value) <= _REORDERED_ALONE
+        threads = library.alone() if alone else 0
+        try:
+            description = Description(
+                library,
+                "reorder",
+                self.memories[source][0].value,
+                library.engine,
+                self.memories[target][0].value,
+                library.engine,
+                attributes.value,
+            )
+            self.step(description, {SRC: source, DST: target}, alone)
+        finally:
+            library.together(threads)
 
     def __call__(self, *addresses: int) -> None:
         library = self.library
@@ -188,8 +200,15 @@ class Program:
         threads = library.alone() if self._alone else 0
         try:
             execute, stream = library.execute, library.stream
-            for (primitive, count), arguments in zip(self._steps, frame.arguments, strict=True):
-                status = execute(primitive.value, stream, count, arguments)
+            for (primitive, count, apart), arguments in zip(self._steps, frame.arguments, strict=True):
+                if apart:
+                    together = library.alone()
+                    try:
+                        status = execute(primitive.value, stream, count, arguments)
+                    finally:
+                        library.together(together)
+                else:
+                    status = execute(primitive.value, stream, count, arguments)
                 if status:
                     raise InternalError(f"oneDNN could not compute: status {status}")
         finally:
