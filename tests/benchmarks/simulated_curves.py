@@ -102,16 +102,21 @@ def draw() -> None:
             log_y=True,
         )
     )
+    print("\n".join(_null_table(table)))
+    _draw_backups(found["backups"])
+
+
+def _null_table(table: dict[str, dict[int, float]]) -> list[str]:
     counts = sorted({count for entries in table.values() for count in entries})
-    print(f"| workers | {' | '.join(f'{name} | paper' for name in NULL_STEPS)} |")
-    print(f"|---{'|---' * 2 * len(NULL_STEPS)}|")
+    lines = [f"| workers | {' | '.join(f'{name} | paper' for name in NULL_STEPS)} |"]
+    lines.append(f"|---{'|---' * 2 * len(NULL_STEPS)}|")
     for count in counts:
         cells = []
         for name in NULL_STEPS:
             cells += [f"{table[name][count]:,.1f} ms" if count in table[name] else ""]
             cells += [f"{PAPER[name][count]:,.1f} ms" if count in PAPER[name] else ""]
-        print(f"| {count} | {' | '.join(cells)} |")
-    _draw_backups(found["backups"])
+        lines.append(f"| {count} | {' | '.join(cells)} |")
+    return lines
 
 
 def _draw_backups(found: dict[str, Any]) -> None:
@@ -121,8 +126,8 @@ def _draw_backups(found: dict[str, Any]) -> None:
         chart(
             [
                 Line("median", sorted(medians.items())),
-                Line("tenth of a hundred", sorted((int(c), e["tenth"]) for c, e in found.items())),
-                Line("ninetieth", sorted((int(c), e["ninetieth"]) for c, e in found.items())),
+                Line("10%", sorted((int(c), e["tenth"]) for c, e in found.items())),
+                Line("90%", sorted((int(c), e["ninetieth"]) for c, e in found.items())),
             ],
             title="50 workers and backups, simulated",
             x_label="backup workers",

@@ -61,5 +61,5 @@ def test_a_chart_is_an_image(log: bool) -> None:
     assert "a & b" in texts
     assert "t <1>" in texts
     for circle in root.findall(f"{space}circle"):
-        assert 0 < float(circle.attrib["cx"]) < 640
+        assert 0 < float(circle.attrib["cx"]) < 680
         assert 0 < float(circle.attrib["cy"]) < 400

@@ -12,10 +12,10 @@ from html import escape
 from typing import Final
 
 _COLOURS: Final = ("#1b6ca8", "#c8553d", "#4a7c59", "#8f5aa8", "#7a6c5d", "#2a9d8f")
-_WIDTH: Final = 640
+_WIDTH: Final = 680
 _HEIGHT: Final = 400
 #: Left, top, right, bottom.
-_MARGINS: Final = (70, 40, 170, 50)
+_MARGINS: Final = (70, 40, 200, 50)
 
 
 @dataclass(frozen=True, slots=True)
