@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -25,6 +26,7 @@ from flowengine.cluster.worker import Master as Registrar
 from flowengine.cluster.worker import Worker, read_graph
 from flowengine.core.config import Config
 from flowengine.core.errors import (
+    CancelledError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
@@ -130,6 +132,7 @@ class Server:
         self._nursery_manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._is_draining = False
+        self._is_ending = False
         self._started_at = 0.0
 
     # -- life ---------------------------------------------------------------------------------------
@@ -185,6 +188,7 @@ class Server:
         assert self._nursery is not None
         if self._near is not None:
             near.leave(self._near)
+        self._is_ending = True
         self.worker.close()
         self._nursery.cancel_scope.cancel()
         if error is None or _holds_cancelled(error):
@@ -269,9 +273,10 @@ class Server:
     async def _prepare(self, request: Request) -> int:
         message = m.Prepare.from_wire(request.arguments)
         session = self._session(request, message.session)
-        return await self.master.prepare(
-            session, message.feeds, message.fetches, message.targets, message.dropped
-        )
+        with self._ends():
+            return await self.master.prepare(
+                session, message.feeds, message.fetches, message.targets, message.dropped
+            )
 
     async def _run(self, request: Request) -> Reply:
         self._check_taking("steps")
@@ -279,14 +284,25 @@ class Server:
         session = self._session(request, message.session)
         if not self.master.knows(session, message.prepared):
             return Reply(None)
-        values, metadata = await self.master.run(
-            session,
-            message.prepared,
-            request.tensors,
-            timeout_seconds=message.timeout_seconds,
-            wants_metadata=message.wants_metadata,
-        )
+        with self._ends():
+            values, metadata = await self.master.run(
+                session,
+                message.prepared,
+                request.tensors,
+                timeout_seconds=message.timeout_seconds,
+                wants_metadata=message.wants_metadata,
+            )
         return Reply(metadata, values)
+
+    @contextmanager
+    def _ends(self) -> Iterator[None]:
+        """What ends because this task ends was cancelled by nobody who waits for it: to them it is lost."""
+        try:
+            yield
+        except CancelledError as error:
+            if not self._is_ending:
+                raise
+            raise UnavailableError(f"{self.name} has ended: {error.message}") from None
 
     async def _close_session(self, request: Request) -> None:
         message = m.SessionNumber.from_wire(request.arguments)

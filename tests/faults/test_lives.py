@@ -165,6 +165,25 @@ async def test_it_gives_up_where_a_task_does_not_return(tmp_path: Path) -> None:
             await train(tasks.target, tmp_path, hook, max_wait_seconds=0.5)
 
 
+@pytest.mark.parametrize("task", ["/job:ps/task:0", "/job:worker/task:0"])
+async def test_the_end_of_a_task_is_its_loss_to_others(task: str) -> None:
+    g = fe.Graph()
+    with g.device("/job:ps/task:0"):
+        queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+        g.ops.QueueDequeueV2(queue, component_types=["float32"], name="take")
+    async with lives() as tasks, fe.Session(g, target=tasks.target) as session:
+
+        async def end_while_it_runs() -> None:
+            while not tasks.servers["/job:ps/task:0"].worker.steps_running:
+                await trio.lowlevel.checkpoint()
+            await tasks.end(task)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_while_it_runs)
+            with trio.fail_after(10), pytest.raises(fe.errors.UnavailableError):
+                await session.run("take:0")
+
+
 @pytest.mark.nightly
 async def test_tasks_come_and_go(undisturbed: Any, tmp_path: Path) -> None:
     """Tasks end at any moment, of steps and of recoveries, and return after a while."""
