@@ -12,7 +12,14 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.library import LibraryError, address
-from flowengine.kernels.onednn.objects import QUERY_WORKSPACE, Description, attributes, dense, image
+from flowengine.kernels.onednn.objects import (
+    QUERY_WORKSPACE,
+    Description,
+    Handle,
+    attributes,
+    dense,
+    image,
+)
 from flowengine.kernels.onednn.program import (
     DIFF_DST,
     DIFF_SCALE,
@@ -27,6 +34,7 @@ from flowengine.kernels.onednn.program import (
     WORKSPACE,
     Program,
     dense_array,
+    one_step,
     prepared,
     required,
 )
@@ -58,6 +66,18 @@ def _four_axes(x: tuple[int, ...], data_format: bytes) -> tuple[int, tuple[int, 
     return (x[0], x[2:], x[1], True) if first else (x[0], x[1:3], x[3], False)
 
 
+def _flags(training: bool) -> int:
+    return _SCALE_AND_SHIFT | (0 if training else _GLOBAL_STATISTICS)
+
+
+def _batch_norm(images: Handle, prop: int, training: bool, epsilon: float, attrs: Handle) -> Description:
+    library = required()
+    return Description(
+        *(library, "batch_normalization_forward", library.engine, prop),
+        *(images.value, images.value, epsilon, _flags(training), attrs.value),
+    )
+
+
 class BatchNorm:
     """Batch normalisation of an input of this shape, by its own statistics or by given ones."""
 
@@ -66,29 +86,15 @@ class BatchNorm:
     ) -> None:
         library = required()
         count, sizes, channels, first = _four_axes(x, data_format)
-        images = image(library, count, sizes, channels, first)
+        images, attrs = image(library, count, sizes, channels, first), attributes(library)
+        what = _batch_norm(images, _TRAINING if training else _INFERENCE, training, epsilon, attrs)
         vector = dense(library, (channels,))
-        attrs = attributes(library)
-        what = Description(
-            library,
-            "batch_normalization_forward",
-            library.engine,
-            _TRAINING if training else _INFERENCE,
-            images.value,
-            images.value,
-            epsilon,
-            _SCALE_AND_SHIFT | (0 if training else _GLOBAL_STATISTICS),
-            attrs.value,
-        )
         self.shape, self.channels = x, (channels,)
         self.epsilon = np.float32(epsilon)
         samples = count * math.prod(sizes)
         self.correction = np.float32(samples / max(samples - 1, 1))
-        self._program = program = Program(library, alone)
-        arguments = {SRC: program.outside(images), DST: program.outside(images)}
-        for argument in (SCALE, SHIFT, MEAN, VARIANCE):
-            arguments[argument] = program.outside(vector)
-        program.step(what, arguments)
+        vectors = dict.fromkeys((SCALE, SHIFT, MEAN, VARIANCE), vector)
+        self._program = one_step(what, alone, {SRC: images, DST: images, **vectors})
 
     def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
         """y; in training the statistics are written to mean and variance."""
@@ -107,40 +113,18 @@ class BatchNormGradient:
     ) -> None:
         library = required()
         count, sizes, channels, first = _four_axes(x, data_format)
-        images = image(library, count, sizes, channels, first)
-        vector = dense(library, (channels,))
-        attrs = attributes(library)
-        flags = _SCALE_AND_SHIFT | (0 if training else _GLOBAL_STATISTICS)
-        hint = Description(
-            library,
-            "batch_normalization_forward",
-            library.engine,
-            _TRAINING,
-            images.value,
-            images.value,
-            epsilon,
-            flags,
-            attrs.value,
-        )
+        images, attrs = image(library, count, sizes, channels, first), attributes(library)
+        hint = _batch_norm(images, _TRAINING, training, epsilon, attrs)
+        same = (images.value,) * 3
         what = Description(
-            library,
-            "batch_normalization_backward",
-            library.engine,
-            _BACKWARD,
-            images.value,
-            images.value,
-            images.value,
-            epsilon,
-            flags,
-            hint.value,
-            attrs.value,
+            *(library, "batch_normalization_backward", library.engine, _BACKWARD),
+            *(*same, epsilon, _flags(training), hint.value, attrs.value),
         )
+        vector = dense(library, (channels,))
         self.shape, self.channels = x, (channels,)
-        self._program = program = Program(library, alone)
-        arguments = {argument: program.outside(images) for argument in (DIFF_DST, SRC, DIFF_SRC)}
-        for argument in (SCALE, MEAN, VARIANCE, DIFF_SCALE, DIFF_SHIFT):
-            arguments[argument] = program.outside(vector)
-        program.step(what, arguments)
+        given = dict.fromkeys((DIFF_DST, SRC, DIFF_SRC), images)
+        given.update(dict.fromkeys((SCALE, MEAN, VARIANCE, DIFF_SCALE, DIFF_SHIFT), vector))
+        self._program = one_step(what, alone, given)
 
     def __call__(
         self, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array
@@ -228,11 +212,8 @@ class ResponseNorm:
         images = image(library, count, sizes, channels, False)
         attrs = attributes(library)
         self.shape = x
-        self._program = program = Program(library, alone)
-        program.step(
-            _response_norm(images.value, _INFERENCE, radius, bias, alpha, beta, attrs.value),
-            {SRC: program.outside(images), DST: program.outside(images)},
-        )
+        what = _response_norm(images.value, _INFERENCE, radius, bias, alpha, beta, attrs.value)
+        self._program = one_step(what, alone, {SRC: images, DST: images})
 
     def __call__(self, x: Array) -> Array:
         out: Array = empty(self.shape, np.float32)
