@@ -16,6 +16,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product, work
+from flowengine.kernels.onednn.filters import Aligned
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
 from flowengine.kernels.onednn.program import (
@@ -33,6 +34,8 @@ from flowengine.kernels.onednn.serving import FLOAT32, serves
 SMALL: Final = 300_000
 #: How many one core does in a microsecond.
 _PRODUCTS: Final = 60_000.0
+#: Multiplications and additions from which it matters to BLAS where a constant lies.
+_ALIGNED_MIN: Final = 100_000
 #: Batches of less, or of matrices with fewer rows or columns, gain nothing; a product of two vectors does.
 _BATCH_SMALL: Final = 2_500_000
 _SHORT: Final = 8
@@ -40,6 +43,7 @@ _SHORT: Final = 8
 _UNSEEN: Final = 4_096
 
 _float32: Final = np.dtype(np.float32)
+_constants: Final = Aligned()
 
 
 def _side(matrix: Array, transposed: bool) -> tuple[Array, bool]:
@@ -108,7 +112,12 @@ def mat_mul(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
             return otherwise(a, b)
         rows, inner = a.shape[::-1] if left else a.shape
         depth, columns = b.shape[::-1] if right else b.shape
-        if inner != depth or rows * inner * columns <= SMALL:
+        if inner != depth:
+            return otherwise(a, b)
+        size = rows * inner * columns
+        if size <= SMALL:
+            if size > _ALIGNED_MIN and not b.flags.writeable:
+                b = _constants.find(b)
             return otherwise(a, b)
         if library() is None:
             return otherwise(a, b)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product
+from flowengine.kernels.onednn.filters import Aligned
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.products import SMALL, multiply
 
@@ -95,3 +96,31 @@ def test_the_kernel_of_a_node_uses_it() -> None:
     before = len(layer.kept)
     assert layer(a, kept, np.empty((10, 512), np.float32))
     assert len(layer.kept) == before  # it was there already
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4), st.integers(60, 200), st.integers(500, 560), st.integers(0, 99))
+def test_small_products_take_an_aligned_copy(rows: int, inner: int, columns: int, seed: int) -> None:
+    graph = fe.Graph()
+    x, w = (graph.placeholder("float32", [None, None], name=name) for name in "xw")
+    node = graph[graph.ops.MatMul(x, w, name="y").op.name]
+    kernel = registry("onednn").find(node).bind(node, np)
+    a, b = numbers(seed, rows, inner), numbers(seed + 1, inner, columns)
+    kept = constant(b)
+    for _ in range(2):
+        np.testing.assert_array_equal(kernel(a, kept), kernel(a, b))
+
+
+def test_aligned_copies() -> None:
+    copies = Aligned()
+    plain = numbers(0, 33, 7)
+    assert copies.find(plain) is plain
+    kept = constant(plain)
+    copy = copies.find(kept)
+    assert copy is not kept
+    assert copies.find(kept) is copy
+    assert copy.ctypes.data % 64 == 0
+    assert np.array_equal(copy, plain)
+    del kept, copy
+    gc.collect()
+    assert not len(copies)
