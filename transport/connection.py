@@ -151,10 +151,18 @@ class Connection(Wire):
         return True
 
     def _plain_reply_came(self, parts: list[Any], inline: bytearray | None) -> bool:
-        if inline is not None or len(parts) != 3 or type(parts[1]) is not int or parts[1] < 1:
+        if len(parts) < 3 or type(parts[1]) is not int or parts[1] < 1:
+            return False
+        tensors: list[Value] = []
+        if inline is not None:
+            value = read_scalar(parts[3], inline) if len(parts) == 4 and type(parts[3]) is list else None
+            if value is None:
+                return False
+            tensors.append(value)
+        elif len(parts) != 3:
             return False
         self._calls_out.answer_started(parts[1])
-        self._answered(parts[1], parts[2], [], None)
+        self._answered(parts[1], parts[2], tensors, None)
         return True
 
     def _plain_delivery_came(self, parts: list[Any], inline: bytearray | None) -> bool:

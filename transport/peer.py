@@ -438,8 +438,10 @@ class Peer:
         try:
             handler = self._service.find(event.method)
             if handler.begin is not None:
-                self._begin(event.call, handler.begin(request, partial(self._begun_ended, event.call)))
-                return
+                running = handler.begin(request, partial(self._begun_ended, event.call))
+                if running is not None:
+                    self._begin(event.call, running)
+                    return
             if handler.is_async:
                 assert self._nursery is not None, "a call was read while no nursery was open"
                 scope = trio.CancelScope()

@@ -53,7 +53,7 @@ class Handler(NamedTuple):
 
     function: Callable[[Request], Any]
     is_async: bool = False
-    begin: Callable[[Request, Answer], Cancellable] | None = None
+    begin: Callable[[Request, Answer], Cancellable | None] | None = None
 
 
 class Service:
@@ -62,14 +62,18 @@ class Service:
     def __init__(
         self,
         handlers: Mapping[str, Callable[[Request], Any]],
-        begun: Mapping[str, Callable[[Request, Answer], Cancellable]] | None = None,
+        begun: Mapping[str, Callable[[Request, Answer], Cancellable | None]] | None = None,
     ) -> None:
-        """InvalidArgumentError for names that cannot travel."""
+        """InvalidArgumentError for names that cannot travel.
+
+        begun   what begins to answer; where that returns None, the handler of the same name answers
+        """
         self._handlers: dict[str, Handler] = {}
         for name, function in handlers.items():
             self._handlers[_checked(name)] = Handler(function, inspect.iscoroutinefunction(function))
         for name, begin in (begun or {}).items():
-            self._handlers[_checked(name)] = Handler(_unanswerable, begin=begin)
+            plain = self._handlers.get(name, Handler(_unanswerable))
+            self._handlers[_checked(name)] = plain._replace(begin=begin)
 
     def find(self, method: str) -> Handler:
         """The handler of this name; NotFoundError that lists the others."""

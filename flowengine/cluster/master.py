@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import trio
 
@@ -19,7 +19,7 @@ from flowengine.cluster.ids import Endings, StepNumbers
 from flowengine.cluster.links import Links
 from flowengine.cluster.members import Members
 from flowengine.cluster.plans import MasterPlan, TaskPart
-from flowengine.cluster.steps import MasterStep
+from flowengine.cluster.steps import MasterStep, ready_parts
 from flowengine.cluster.together import together
 from flowengine.cluster.watch import Watch
 from flowengine.cluster.worker import Master as Registrar
@@ -51,6 +51,13 @@ logger: Final = logging.getLogger("flowengine.cluster")
 _TELL_SECONDS: Final = 1.0
 
 
+#: What is called with the fetched values of a step, or with its error.
+RunDone: TypeAlias = Callable[[list[Any], BaseException | None], None]
+
+#: So many steps that wait for nothing may run one after another before others get their turn.
+_UNYIELDED_MAX: Final = 8
+
+
 class _Prepared:
     """A request and its plan; the plan is made anew when a task that it needs has restarted."""
 
@@ -74,16 +81,16 @@ class ClusterSession:
         self.settings = settings
         self.prepared: Recent[int, _Prepared] = Recent(m.REQUESTS_MAX)
         self.placer: Placer | None = None
-        self.running: set[trio.CancelScope] = set()
+        self.running: set[Running] = set()
         self._idle = trio.lowlevel.ParkingLot()
         #: {task: incarnation} of those that steps have used, where another life of one is an error.
         self.lives: dict[str, int] = {}
         self.graph = graph
         self.requests = Requests(graph)
 
-    def step_ended(self, scope: trio.CancelScope) -> None:
+    def step_ended(self, step: Running) -> None:
         """One of the session's steps is over."""
-        self.running.discard(scope)
+        self.running.discard(step)
         if not self.running:
             self._idle.unpark_all()
 
@@ -129,6 +136,7 @@ class Master:
         self.members = Members(identity, worker, links)
         self.watch = Watch(self.members)
         self._to_tell = trio.Event()
+        self._unyielded = 0
 
     @property
     def messages(self) -> dict[str, int]:
@@ -343,10 +351,46 @@ class Master:
                         raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
                 return step.results(), step.metadata
             finally:
-                session.step_ended(scope)
-                if session.number not in self._sessions and not session.running:
-                    self._closing.discard(session)
+                self._step_ended(session, scope)
         raise CancelledError(f"session {session.number} was closed")
+
+    def begin_run(
+        self, session: ClusterSession, number: int, feeds: Sequence[Value], done: RunDone
+    ) -> Running | None:
+        """As `run`, without a task: `done` is called once, perhaps at once, with what `run` gives or raises.
+
+        None, and nothing is begun, where the step has to wait for something first, or is wrong.
+        """
+        prepared = session.prepared.get(number)
+        plan = None if prepared is None else prepared.plan
+        if plan is None or prepared is None or len(feeds) != len(prepared.feeds) or self._is_stale(plan):
+            return None
+        ready = ready_parts(self, plan, feeds)
+        if ready is None:
+            return None
+        step = MasterStep(self, plan, feeds, wants_metadata=False)
+
+        def ended(error: BaseException | None) -> None:
+            self._step_ended(session, step)
+            if error is not None and session.number not in self._sessions:
+                error = CancelledError(f"session {session.number} was closed")
+            done(step.results(), error)
+
+        session.running.add(step)
+        step.begin(ready, ended)
+        return step
+
+    def _step_ended(self, session: ClusterSession, step: Running) -> None:
+        session.step_ended(step)
+        if session.number not in self._sessions and not session.running:
+            self._closing.discard(session)
+
+    async def let_others_run(self) -> None:
+        """A checkpoint that cannot be cancelled, once in a few calls."""
+        self._unyielded += 1
+        if self._unyielded >= _UNYIELDED_MAX:
+            self._unyielded = 0
+            await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def wait_idle(self) -> None:
         """Wait until no step of this master runs anywhere."""

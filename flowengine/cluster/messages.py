@@ -132,17 +132,37 @@ class Prepare(Message):
     dropped: list[int]
 
 
-@dataclass(frozen=True)
-class Run(Message):
+class Run(NamedTuple):
     """Run a prepared request on the feeds beside it. Answer: {task: what was asked for}, values beside.
 
     None instead: the master has dropped the request, nothing was run, and it is to be prepared again.
+
+    One is sent for each step, so it travels as an array of its fields.
     """
 
     session: int
     prepared: int
     timeout_seconds: float | None = None
     wants_metadata: bool = False
+
+    def to_wire(self) -> Run:
+        """The record as what msgpack carries."""
+        return self
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Self:
+        """Read a record; InvalidArgumentError if it is none."""
+        if (type(data) is list or type(data) is cls) and len(data) == 4:
+            session, prepared, timeout, wants_metadata = data
+            if (
+                type(session) is type(prepared) is int
+                and (timeout is None or type(timeout) in (int, float))
+                and type(wants_metadata) is bool
+            ):
+                return cls(session, prepared, timeout, wants_metadata)
+        raise InvalidArgumentError(
+            f"Run is an array of a session, a request, seconds or None and a bool, not {data!r:.100}"
+        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
 import trio
@@ -98,6 +98,26 @@ class _Link:
         self.prepared.clear()
 
 
+#: What the master is told of a request: feeds, fetches and targets.
+Names: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+class _Asked(NamedTuple):
+    """A request, and its names."""
+
+    request: Request
+    names: Names
+
+
+def _asked(request: Request) -> _Asked:
+    names = (
+        tuple(map(str, request.ports)),
+        tuple(map(str, request.wanted.ports)),
+        tuple(request.wanted.targets),
+    )
+    return _Asked(request, names)
+
+
 class RemoteSession:
     """Steps of one graph at a master. What `fe.Session` hands its calls to when it has a target."""
 
@@ -119,7 +139,7 @@ class RemoteSession:
         self._opening = trio.Lock()
         self._requests = Requests(graph)
         self._version = graph.version
-        self._read: Recent[Any, Request] = Recent(m.REQUESTS_MAX)
+        self._read: Recent[Any, _Asked] = Recent(m.REQUESTS_MAX)
         self._is_closed = False
 
     async def run(
@@ -138,40 +158,40 @@ class RemoteSession:
             self._read.clear()
             self._version = self._graph.version
         key = request_key(fetches, feed_dict, targets)
-        request = self._read.get(key) if key is not None else None
-        if request is None:
-            request = self._requests.read(fetches, list(feed_dict), targets)
+        asked = self._read.get(key) if key is not None else None
+        if asked is None:
+            asked = _asked(self._requests.read(fetches, list(feed_dict), targets))
             if key is not None:
-                self._read.put(key, request)
-        return await self._step(request, list(feed_dict.values()), options, run_metadata)
+                self._read.put(key, asked)
+        return await self._step(asked, list(feed_dict.values()), options, run_metadata)
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
         """As `Session.make_callable`."""
-        request = Requests(self._graph).read(fetches, list(feeds), targets)
+        asked = _asked(Requests(self._graph).read(fetches, list(feeds), targets))
+        size = len(asked.request.feeds)
 
         async def call(*values: Any) -> Any:
-            if len(values) != len(request.feeds):
-                raise InvalidArgumentError(
-                    f"this callable takes {len(request.feeds)} values, it was given {len(values)}"
-                )
-            return await self._step(request, values, None, None)
+            if len(values) != size:
+                raise InvalidArgumentError(f"this callable takes {size} values, it was given {len(values)}")
+            return await self._step(asked, values, None, None)
 
         return call
 
     async def _step(
         self,
-        request: Request,
+        asked: _Asked,
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
     ) -> Any:
+        request = asked.request
         feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
         link = await self._open()
         started = trio.current_time()
         while True:
-            number = await self._prepared(link, request)
+            number = await self._prepared(link, asked.names)
             message = m.Run(
                 session=link.session,
                 prepared=number,
@@ -182,7 +202,7 @@ class RemoteSession:
             if reply.result is not None:
                 break
             # The master has dropped it meanwhile.
-            link.prepared.pop(_names(request))
+            link.prepared.pop(asked.names)
         if run_metadata is not None:
             _fill(run_metadata, reply.result, trio.current_time() - started)
         results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
@@ -191,8 +211,7 @@ class RemoteSession:
         owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
         return request.wanted.assemble(owned)
 
-    async def _prepared(self, link: _Link, request: Request) -> int:
-        names = _names(request)
+    async def _prepared(self, link: _Link, names: Names) -> int:
         number = link.prepared.get(names)
         if number is None:
             feeds, fetches, targets = names
@@ -321,15 +340,6 @@ class RemoteSession:
                 await link.peer.call(m.CLOSE_SESSION, m.SessionNumber(link.session).to_wire())
             await link.peer.aclose("the session was closed")
         link.scope.cancel()
-
-
-def _names(request: Request) -> tuple[tuple[str, ...], ...]:
-    """What the master is told of a request: feeds, fetches and targets."""
-    return (
-        tuple(map(str, request.ports)),
-        tuple(map(str, request.wanted.ports)),
-        tuple(request.wanted.targets),
-    )
 
 
 def _first_of(error: BaseException) -> Exception:

@@ -144,7 +144,7 @@ class Server:
         self._nursery_manager = trio.open_nursery()
         self._nursery = await self._nursery_manager.__aenter__()
         self.worker.nursery = self._nursery
-        service = Service(self._handlers(), {m.RUN_GRAPH: self._run_graph})
+        service = Service(self._handlers(), {m.RUN: self._begin_run, m.RUN_GRAPH: self._run_graph})
         self._links = Links(
             self._nursery,
             identity=self.identity,
@@ -294,15 +294,34 @@ class Server:
             )
         return Reply(metadata, values)
 
+    def _begin_run(self, request: Request, answer: Answer) -> Cancellable | None:
+        """As `_run`, without a task; None where it needs one."""
+        self._check_taking("steps")
+        message = m.Run.from_wire(request.arguments)
+        session = self._session(request, message.session)
+        if message.timeout_seconds is not None or message.wants_metadata:
+            return None
+
+        def done(values: list[Any], error: BaseException | None) -> None:
+            answer(Reply({}, values), self._seen_by_others(error))
+
+        return self.master.begin_run(session, message.prepared, request.tensors, done)
+
     @contextmanager
     def _ends(self) -> Iterator[None]:
-        """What ends because this task ends was cancelled by nobody who waits for it: to them it is lost."""
         try:
             yield
         except CancelledError as error:
-            if not self._is_ending:
+            seen = self._seen_by_others(error)
+            if seen is error or seen is None:
                 raise
-            raise UnavailableError(f"{self.name} has ended: {error.message}") from None
+            raise seen from None
+
+    def _seen_by_others(self, error: BaseException | None) -> BaseException | None:
+        """What ends because this task ends was cancelled by nobody who waits for it: to them it is lost."""
+        if self._is_ending and isinstance(error, CancelledError):
+            return UnavailableError(f"{self.name} has ended: {error.message}")
+        return error
 
     async def _close_session(self, request: Request) -> None:
         message = m.SessionNumber.from_wire(request.arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
 
@@ -16,7 +16,7 @@ from flowengine.cluster import messages as m
 from flowengine.cluster.health import Patience, lost_task
 from flowengine.cluster.plans import MasterPlan, TaskPart
 from flowengine.core.arrays import Value
-from flowengine.core.errors import AbortedError, InternalError, OpError
+from flowengine.core.errors import AbortedError, CancelledError, InternalError, OpError
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer
@@ -24,6 +24,31 @@ from flowengine.transport.service import Reply
 
 if TYPE_CHECKING:
     from flowengine.cluster.master import Master
+
+
+#: (part, its task's connection, what is sent) of all parts; the own task's has neither of the two.
+ReadyParts: TypeAlias = list[tuple[TaskPart, Peer | None, Payload | None]]
+
+
+def ready_parts(master: Master, plan: MasterPlan, feeds: Sequence[Value]) -> ReadyParts | None:
+    """The parts of a step that can be begun at once; None if one of them would have to wait.
+
+    The own task's part comes last: the others run meanwhile.
+    """
+    found: ReadyParts = []
+    own: TaskPart | None = None
+    for part in plan.parts:
+        if part.task == master.identity.task:
+            own = part
+            continue
+        peer = master.open_peer(part.task, part.incarnation)
+        payload = Payload([feeds[index] for index in part.feeds])
+        if peer is None or not peer.has_room(payload):
+            return None
+        found.append((part, peer, payload))
+    if own is not None:
+        found.append((own, None, None))
+    return found
 
 
 class MasterStep:
@@ -47,7 +72,10 @@ class MasterStep:
         self._derived: OpError | None = None
         #: {part that runs without a task: what gives it up}
         self._open: dict[TaskPart, Callable[[], None]] = {}
+        self._is_beginning = False
         self._task: trio.lowlevel.Task | None = None
+        #: What is called instead where no task waits for the step.
+        self._done: Callable[[BaseException | None], None] | None = None
         self.metadata: dict[str, Any] = {}
 
     async def run(self) -> None:
@@ -55,9 +83,9 @@ class MasterStep:
         if self.plan.is_joint:
             self._master.watch.steps.add(self)
         try:
-            peers = self._connected()
-            if peers is not None:
-                await self._run_directly(peers)
+            ready = ready_parts(self._master, self.plan, self._feeds)
+            if ready is not None:
+                await self._run_directly(ready)
             else:
                 await self._run_in_tasks()
         finally:
@@ -67,39 +95,60 @@ class MasterStep:
         if error is not None:
             raise error
 
+    def begin(self, ready: ReadyParts, done: Callable[[BaseException | None], None]) -> None:
+        """As `run`, without a task: `done` is called once, perhaps at once, with the error or None."""
+        if self.plan.is_joint:
+            self._master.watch.steps.add(self)
+        self._done = done
+        self._begin_parts(ready)
+        if not self._open:
+            self._finish()
+
+    def cancel(self) -> None:
+        """End a step that was begun, with CancelledError; without effect on one that is over."""
+        if self._done is None:
+            return
+        if self._error is None:
+            self._error = CancelledError("the caller gave the call up")
+        self._give_up_open()
+        if not self._open:
+            self._finish()
+
+    def _finish(self) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            self._master.watch.steps.discard(self)
+            self._master.end_step(self.plan, self.number)
+            done(self._error if self._error is not None else self._derived)
+
     def results(self) -> list[Any]:
         """The fetched values, once it is over."""
         return self._values
 
     # -- without tasks ------------------------------------------------------------------------------
 
-    def _connected(self) -> list[tuple[TaskPart, Peer | None, Payload | None]] | None:
-        """(part, its task's connection, what is sent) of all parts; None if one of them would have to wait.
-
-        The own task's part comes last and has no connection: the others run meanwhile.
-        """
-        master = self._master
-        found: list[tuple[TaskPart, Peer | None, Payload | None]] = []
-        own: TaskPart | None = None
-        for part in self.plan.parts:
-            if part.task == master.identity.task:
-                own = part
-                continue
-            peer = master.open_peer(part.task, part.incarnation)
-            payload = Payload([self._feeds[index] for index in part.feeds])
-            if peer is None or not peer.has_room(payload):
-                return None
-            found.append((part, peer, payload))
-        if own is not None:
-            found.append((own, None, None))
-        return found
-
-    async def _run_directly(self, peers: list[tuple[TaskPart, Peer | None, Payload | None]]) -> None:
+    async def _run_directly(self, ready: ReadyParts) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
+        self._begin_parts(ready)
+        if not self._open:
+            # Nothing had to be waited for; a host that runs one step after another still gets its turn.
+            await self._master.let_others_run()
+            return
+        try:
+            await self._wait_until_over()
+        except BaseException:
+            self._give_up_open()
+            with trio.CancelScope(shield=True):
+                while self._open:
+                    await self._wait_until_over()
+            raise
+
+    def _begin_parts(self, ready: ReadyParts) -> None:
         master = self._master
-        for part, _, _ in peers:
+        self._is_beginning = True
+        for part, _, _ in ready:
             self._open[part] = _nothing
-        for part, peer, payload in peers:
+        for part, peer, payload in ready:
             if part not in self._open:
                 continue  # given up before it was begun, for another has failed already
             give_up: Callable[[], None]
@@ -118,18 +167,7 @@ class MasterStep:
                 give_up = partial(peer.give_up, call)
             if part in self._open:
                 self._open[part] = give_up
-        if not self._open:
-            # Nothing had to be waited for; a host that runs one step after another still gets its turn.
-            await trio.lowlevel.cancel_shielded_checkpoint()
-            return
-        try:
-            await self._wait_until_over()
-        except BaseException:
-            self._give_up_open()
-            with trio.CancelScope(shield=True):
-                while self._open:
-                    await self._wait_until_over()
-            raise
+        self._is_beginning = False
 
     async def _wait_until_over(self) -> None:
         def abort(_: object) -> trio.lowlevel.Abort:
@@ -172,9 +210,13 @@ class MasterStep:
             return
         if self._gather(part, done, tensors, error):
             self._give_up_open()
-        if not self._open and self._task is not None:
+        if self._open or self._is_beginning:
+            return
+        if self._task is not None:
             task, self._task = self._task, None
             trio.lowlevel.reschedule(task)
+        else:
+            self._finish()
 
     # -- with a task for each part ------------------------------------------------------------------
 
@@ -236,4 +278,4 @@ def _nothing() -> None:
     """What gives up a part that is just being begun."""
 
 
-__all__ = ["MasterStep"]
+__all__ = ["MasterStep", "ReadyParts", "ready_parts"]
