@@ -39,6 +39,17 @@ def places_of(resources: ResourceManager, sequences: Iterable[str]) -> dict[str,
     }
 
 
+def add_places(places: dict[str, str], others: Mapping[str, str]) -> None:
+    """Add the places that another task knows; of a sequence that both know the one that is further counts.
+
+    Places are set on every task, and the sequence goes on where its node runs.
+    """
+    for key, text in others.items():
+        known = places.get(key)
+        if known is None or _parse(key, known)[1] < _parse(key, text)[1]:
+            places[key] = text
+
+
 def set_places(resources: ResourceManager, sequences: Iterable[str], places: Mapping[str, str]) -> None:
     """Put these sequences at their places; those without one begin anew.
 
@@ -73,4 +84,4 @@ def _parse(key: str, text: str) -> tuple[int, int]:
         raise InvalidArgumentError(f"{text!r} is no place in the sequence of '{key}'") from None
 
 
-__all__ = ["places_of", "random_sequences", "set_places"]
+__all__ = ["add_places", "places_of", "random_sequences", "set_places"]

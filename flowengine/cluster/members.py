@@ -14,6 +14,7 @@ from flowengine.cluster.together import together
 from flowengine.cluster.worker import Worker
 from flowengine.core.errors import OpError
 from flowengine.core.names import DeviceName
+from flowengine.kernels.generators import add_places
 from flowengine.passes.offers import Offer
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
@@ -106,7 +107,7 @@ class Members:
         for task in self.links.addresses:
             if task != self.identity.task:
                 peer = await self.links.peer(task)
-                places.update((await self.call(peer, m.RANDOM_PLACES, message)).result)
+                add_places(places, (await self.call(peer, m.RANDOM_PLACES, message)).result)
         return places
 
     async def set_random_places(self, sequences: list[str], places: dict[str, str]) -> None:
