@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.onednn.filters import Packed
-from flowengine.kernels.onednn.library import Library, address
+from flowengine.kernels.onednn.filters import shared
+from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import (
     QUERY_WEIGHTS,
     Description,
-    Handle,
     anyhow,
     attributes,
     strided,
@@ -24,20 +23,6 @@ from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, Program, prepar
 
 #: With more rows the constant is walked through so often that its order in memory hardly matters.
 ROWS_MAX: Final = 64
-
-#: {(inner, columns, stored transposed): what is kept in each order that a primitive has wanted}. The number
-#: of rows decides on the order, and most numbers agree.
-_kept: Final[dict[tuple[int, int, bool], list[tuple[Handle, Packed]]]] = {}
-
-
-def _packed(library: Library, plain: Handle, wanted: Handle, key: tuple[int, int, bool]) -> Packed:
-    entries = _kept.setdefault(key, [])
-    for order, packed in entries:
-        if library.equal(order.value, wanted.value):
-            return packed
-    packed = Packed(library, plain, wanted, attributes(library))
-    entries.append((wanted, packed))
-    return packed
 
 
 class ConstantProduct:

@@ -20,7 +20,7 @@ from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of
 from flowengine.kernels.onednn.after import BIAS_FORM, attached
 from flowengine.kernels.onednn.conv_products import as_product, product_alone
-from flowengine.kernels.onednn.filters import Packed, never_changes
+from flowengine.kernels.onednn.filters import Packed, never_changes, shared
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import (
@@ -94,7 +94,7 @@ class Forward:
         if bias is not None:
             operands.insert(0, (BIAS, bias))
         if not library.equal(wanted.value, layer.filters.value):
-            self._packed = Packed(library, layer.filters, wanted, layer.attributes)
+            self._packed = shared(library, layer.filters, wanted, layer.attributes)
         self._program = self._run_of(Program(library, alone), layer, what, layer.filters, operands)
         self._packed_program = self._run_of(Program(library, alone), layer, what, wanted, operands)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -55,9 +55,13 @@ class Aligned:
 
 
 class Packed:
-    """Constant filters in a primitive's order, each for as long as the constant lives."""
+    """Constant filters in a primitive's order, each for as long as the constant lives.
+
+    wanted   that order
+    """
 
     def __init__(self, library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> None:
+        self.plain, self.wanted = plain, wanted
         self._size = library.size_of(wanted.value)
         self._program = Program(library)
         self._program.reorder(self._program.outside(plain), self._program.outside(wanted), attributes)
@@ -82,3 +86,21 @@ class Packed:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+_every: Final[weakref.WeakSet[Packed]] = weakref.WeakSet()
+
+
+def shared(library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> Packed:
+    """What keeps filters that lie so in this order, for all primitives that want it.
+
+    A convolution alone, the same with what follows it, and one of another batch mostly agree on the order.
+    """
+    for packed in list(_every):
+        if library.equal(packed.plain.value, plain.value) and library.equal(
+            packed.wanted.value, wanted.value
+        ):
+            return packed
+    made = Packed(library, plain, wanted, attributes)
+    _every.add(made)
+    return made

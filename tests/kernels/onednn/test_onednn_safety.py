@@ -219,6 +219,11 @@ def test_values_of_constants_are_packed_once_and_let_go() -> None:
     layer = convolution.forward(sliding, x.shape, constant.shape, (), True)
     assert layer is not None
     assert layer.kept() == 1
+    # What also adds a bias uses the same copy, as does another batch.
+    for shape, forms in ((x.shape, ("bias", "relu")), ((2, 9, 9, 8), ())):
+        other = convolution.forward(sliding, shape, constant.shape, forms, True)
+        assert other is not None
+        assert other._packed is layer._packed
     # A read-only view of what may yet change is no constant.
     view = numbers.view()
     view.flags.writeable = False
