@@ -43,7 +43,7 @@ class ConstantProduct:
         )
         wanted = what.memory(QUERY_WEIGHTS)
         plain = strided(found, (inner, columns), (1, inner) if right else (columns, 1))
-        self.kept = _packed(found, plain, wanted, (inner, columns, right))
+        self.kept = shared(found, plain, wanted, attrs)
         self._program = program = Program(found, alone)
         program.step(
             what,
