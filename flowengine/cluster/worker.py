@@ -6,6 +6,7 @@ steps leave behind (variables, queues, tables) is the task's, and shared by all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -364,8 +365,8 @@ class Worker:
 
     def _failed(self, registered: _Registered, error: OpError, witness: _Witness) -> Done:
         self.steps_failed += 1
-        if self._is_ending and isinstance(error, CancelledError):
-            # Nobody who waits for the step has cancelled it: to them the task is lost.
+        if isinstance(error, CancelledError) and (self._is_ending or is_cancelled_here()):
+            # To whoever still waits for the step, and so has not cancelled it, the task is lost.
             error = UnavailableError(f"{self.task} has ended while it ran its part of the step")
         witness.abort(error)
         if error.device is None:
@@ -439,6 +440,11 @@ class Worker:
         self._registered.clear()
         self._partitions.close()
         self.resources.close()
+
+
+def is_cancelled_here() -> bool:
+    """Whether the task that asks is cancelled, as all are of a server that ends."""
+    return trio.current_effective_deadline() == -math.inf
 
 
 def graph_tensor(graph: Graph) -> Any:
