@@ -29,7 +29,6 @@ from flowengine.transport.steps import EndedSteps
 from flowengine.transport.wire import Wire
 
 _SMALL = Synchronous(Training(2, 2), steps=8, save_every=3)
-_HOSTS = ["ps0", "ps1", "worker0", "worker1", CLIENT]
 #: Seeds within which each must be found.
 _SEEDS = 25
 
@@ -104,9 +103,10 @@ def test_an_update_that_is_made_twice_is_found(monkeypatch: Patch) -> None:
 @pytest.mark.slow
 def test_what_is_found_shrinks_to_one_fault(monkeypatch: Patch) -> None:
     _nothing_is_restored(monkeypatch)
+    tiny = Synchronous(Training(1, 1), steps=5, save_every=2)
     smallest = find(
-        fault_schedules(_HOSTS, count_max=3, pieces_max=250),
-        lambda faults: _failure(partial(play_synchronous, 0, _SMALL, faults, seconds_max=600.0)) is not None,
-        settings=settings(max_examples=60, derandomize=True, phases=(Phase.generate, Phase.shrink)),
+        fault_schedules(["ps0", "worker0", CLIENT], count_max=2, pieces_max=90),
+        lambda faults: _failure(partial(play_synchronous, 0, tiny, faults, seconds_max=600.0)) is not None,
+        settings=settings(max_examples=40, derandomize=True, phases=(Phase.generate, Phase.shrink)),
     )
     assert len(smallest) == 1, [str(fault) for fault in smallest]

@@ -71,10 +71,10 @@ def test_asynchronous_updates_are_made_once(faults: list[Fault]) -> None:
 
 @pytest.mark.slow
 def test_fifty_workers() -> None:
-    model = Synchronous(Training(2, 50), steps=6, save_every=2)
+    model = Synchronous(Training(2, 50), steps=4, save_every=2)
     faults = [
-        Fault(1500, Kind.KILL, "worker17", seconds=0.5),
-        Fault(600, Kind.HALF_OPEN, "worker3", "ps1", 4.0),
+        Fault(1400, Kind.KILL, "worker17", seconds=0.5),
+        Fault(500, Kind.HALF_OPEN, "worker3", "ps1", 4.0),
         Fault(500, Kind.RESET, "worker0", "worker40"),
     ]
     outcome = play_synchronous(5, model, faults)
