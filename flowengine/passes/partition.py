@@ -4,9 +4,9 @@
 
 One Send and one Recv for each (tensor, destination device), whatever the number of consumers; a tensor has
 one frame, so its frame need not be asked. All control edges of a node into one device become one Send of an
-empty tensor that waits for the node, and one Recv followed by an Identity that owns the edges, so that
-deadness passes; where an output of the node crosses already, its Recv owns them. Send and Recv run dead or
-live and carry the dead bit.
+empty tensor that waits for the node, and one Recv that owns the edges; where an output of the node crosses
+already, its Recv owns them. Send and Recv run dead or live and carry the dead bit, which leaves a Recv by its
+control edges too.
 
 What is cheaper to have than to send is made where it is wanted: small constants, and the Enters and
 NextIterations of a loop. A loop's invariant so crosses once and not once an iteration, and every tensor that
@@ -294,11 +294,8 @@ class Cutting:
             self.order[done.name] = place[0]
             self.put(done, home, place, frame)
             recv = self.new_name(f"{node.name}/_recv_done", device)
-            owner = self.new_name(f"{node.name}/_after", device)
-            found = self._received[node.name, device] = OutputPort(owner, 0)
+            found = self._received[node.name, device] = OutputPort(recv, 0)
             self._transfer(f"^{node.name}", OutputPort(done.name, 0), float32, home, device, recv)
-            after = self.make("Identity", owner, inputs=(OutputPort(recv, 0),), T=float32)
-            self.put(after, device, place, frame)
         return found.node
 
     def _received_output(self, node: Node, device: str) -> OutputPort | None:

@@ -72,9 +72,27 @@ def test_control_edges_of_a_node_become_one_transfer_with_an_owner() -> None:
     parts = cut(g, lambda name: B if name.startswith("b") else A)
     assert [t.edge for t in parts.transfers] == ["^first"]
     there = of(parts, B)
-    assert ops(there) == ["Identity", "NoOp", "NoOp", "NoOp", "NoOp", "_Recv"]
-    (owner,) = (node.name for node in there.graph if node.op == "Identity")
+    assert ops(there) == ["NoOp", "NoOp", "NoOp", "NoOp", "_Recv"]
+    (owner,) = (node.name for node in there.graph if node.op == "_Recv")
     assert all(node.control_inputs == (owner,) for node in there.graph if node.op == "NoOp")
+
+
+def test_a_control_edge_crosses_with_an_output_of_its_node() -> None:
+    g = Graph()
+    x = g.placeholder("float32", [], name="x")
+    first = g.ops.Neg(x, name="first")
+    side = g.ops.Switch(first, g.constant(np.bool_(True)), name="side")
+    g.ops.Mul(first, first, name="b_data")
+    g.ops.Neg(side[0], name="b_side")
+    with g.control_dependencies([first]):
+        g.ops.NoOp(name="b_after")
+    with g.control_dependencies([side[0].op]):
+        g.ops.NoOp(name="b_after_side")
+    parts = cut(g, lambda name: B if name.startswith("b") else A, feeds=["x"])
+    # Of a Switch one output may be dead where the node itself is not.
+    assert sorted(t.edge for t in parts.transfers) == ["^side", "first:0", "side:0"]
+    there = of(parts, B).graph
+    assert there["b_after"].control_inputs == (there["b_data"].inputs[0].node,)
 
 
 def test_small_constants_and_feeds_are_there_already() -> None:
