@@ -83,8 +83,12 @@ class Graph:
         self.library: object = None
         #: What the importer keeps to write the rest of the GraphDef back unchanged; opaque here.
         self.source: object = None
+        own = self._nodes
         for node in nodes:
-            self.add(node)
+            if node.name in own:
+                raise _taken(node)
+            own[node.name] = node
+        self._version = len(own)
 
     @property
     def version(self) -> int:
@@ -98,7 +102,7 @@ class Graph:
     def add(self, node: Node) -> Node:
         """Append a node; InvalidArgumentError if the name is taken."""
         if node.name in self._nodes:
-            raise InvalidArgumentError(f"a node named '{node.name}' exists already")
+            raise _taken(node)
         self._nodes[node.name] = node
         self._version += 1
         return node
@@ -146,3 +150,7 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+
+def _taken(node: Node) -> InvalidArgumentError:
+    return InvalidArgumentError(f"a node named '{node.name}' exists already")

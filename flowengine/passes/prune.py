@@ -11,6 +11,7 @@ that something waits for the assignment. Time is linear in the nodes and edges o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -29,22 +30,50 @@ def prune(graph: Graph, context: PassContext) -> Graph:
     feeds = frozenset(context.feeds)
     fed = {port.node for port in feeds}
     supplied = {name for name in fed if _is_placeholder(graph, name)}
-    stack = [port.node for port in context.fetches if port not in feeds]
-    stack += context.targets
+    wanted = {port.node for port in context.fetches if port not in feeds}
+    wanted.update(context.targets)
+
+    def before(node: Node) -> Iterator[str]:
+        for port in node.inputs:
+            # Few nodes are fed: their names tell sooner than their ports.
+            if port.node not in fed or port not in feeds:
+                yield port.node
+        for control in node.control_inputs:
+            if control not in supplied:
+                yield control
+
+    kept = _backwards(graph, wanted, before) or _walked(graph, wanted, before)
+    if not supplied:
+        if len(kept) == len(graph):
+            return graph
+        return graph.rewritten([node for node in graph if node.name in kept])
+    return graph.rewritten([_without(node, supplied) for node in graph if node.name in kept])
+
+
+def _backwards(graph: Graph, wanted: set[str], before: Callable[[Node], Iterable[str]]) -> set[str] | None:
+    """What is wanted and all before it, if each node was constructed behind what it takes; else None.
+
+    One look at each node, in the order in which they lie in memory.
+    """
+    kept = set(wanted)
+    found = 0
+    for node in reversed(list(graph)):
+        if node.name in kept:
+            found += 1
+            kept.update(before(node))
+    return kept if found == len(kept) else None
+
+
+def _walked(graph: Graph, wanted: Iterable[str], before: Callable[[Node], Iterable[str]]) -> set[str]:
+    """The same for any order; NotFoundError for what the graph does not have."""
+    stack = list(wanted)
     kept: set[str] = set()
     while stack:
         name = stack.pop()
-        if name in kept:
-            continue
-        kept.add(name)
-        node = graph[name]
-        # Few nodes are fed: their names tell sooner than their ports.
-        stack += [port.node for port in node.inputs if port.node not in fed or port not in feeds]
-        if node.control_inputs:
-            stack += [control for control in node.control_inputs if control not in supplied]
-    if not supplied and len(kept) == len(graph):
-        return graph
-    return graph.rewritten(_without(node, supplied) for node in graph if node.name in kept)
+        if name not in kept:
+            kept.add(name)
+            stack += before(graph[name])
+    return kept
 
 
 def _is_placeholder(graph: Graph, name: str) -> bool:
