@@ -23,7 +23,7 @@ from flowengine.cluster.links import Links
 from flowengine.cluster.master import ClusterSession, Master
 from flowengine.cluster.spec import ClusterSpec, device_prefix, task_name
 from flowengine.cluster.worker import Master as Registrar
-from flowengine.cluster.worker import Worker, read_graph
+from flowengine.cluster.worker import Worker, is_cancelled_here, read_graph
 from flowengine.core.config import Config
 from flowengine.core.errors import (
     CancelledError,
@@ -319,7 +319,7 @@ class Server:
 
     def _seen_by_others(self, error: BaseException | None) -> BaseException | None:
         """What ends because this task ends was cancelled by nobody who waits for it: to them it is lost."""
-        if self._is_ending and isinstance(error, CancelledError):
+        if isinstance(error, CancelledError) and (self._is_ending or is_cancelled_here()):
             return UnavailableError(f"{self.name} has ended: {error.message}")
         return error
 
