@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 
 from flowengine.build.graph import Graph
 from flowengine.core.errors import NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import Graph as IrGraph
-from flowengine.ir.graph import OutputPort
+from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.prune import prune
+from flowengine.passes.prune import _backwards, _walked, prune
+from flowengine.testing.strategies import GraphCase, graphs
 
 
 def request(fetches: str = "", feeds: str = "", targets: str = "") -> PassContext:
@@ -103,3 +105,26 @@ def test_a_long_chain_needs_no_recursion() -> None:
     for _ in range(5000):
         tensor = g.ops.Neg(tensor)
     assert len(prune(g, request(tensor.name, feeds="n:0"))) == 5000
+
+
+@given(graphs())
+def test_one_look_at_each_node_keeps_what_a_walk_keeps(case: GraphCase) -> None:
+    """Where each node is behind what it takes; anywhere else the look gives up."""
+    names = list(case.graph.nodes)
+    for name in (names[0], names[len(names) // 2], names[-1]):
+
+        def before(node: Node) -> list[str]:
+            return [*(port.node for port in node.inputs), *node.control_inputs]
+
+        kept = _backwards(case.graph, {name}, before)
+        walked = _walked(case.graph, {name}, before)
+        if kept is not None:
+            assert kept == walked
+        else:
+            assert any(node.op == "Merge" for node in case.graph), "only loops lead backwards here"
+
+
+def test_what_is_constructed_late_is_found() -> None:
+    first = Node("first", "NoOp", control_inputs=("last",))
+    graph = Graph().rewritten([first, Node("between", "NoOp"), Node("last", "NoOp")])
+    assert list(prune(graph, PassContext(targets=("first",))).nodes) == ["first", "last"]
