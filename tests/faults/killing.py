@@ -24,7 +24,7 @@ from pathlib import Path
 import trio
 
 from flowengine.cluster.local import LocalCluster, local_cluster
-from tests.faults.training import digest, train
+from tests.faults.training import SAVE_STEPS, digest, train
 
 STEPS = 40
 JOBS = {"ps": 1, "worker": 2}
@@ -85,27 +85,46 @@ class Faults:
             self.usual_seconds = trio.current_time() - began
 
     async def run_and_kill_tasks(self, count: int) -> None:
-        """One run, during which so many tasks are killed."""
+        """One run, during which so many tasks are killed at most.
+
+        The first at a moment of the time that the run usually takes; each other one so many steps after the
+        one before, when the run goes on again and may have saved since.
+        """
         self.report.runs += 1
         name = f"run{self.report.runs}"
-        kills = [(self.random.choice(TASKS), self.random.random() * self.usual_seconds) for _ in range(count)]
+        tasks = [self.random.choice(TASKS) for _ in range(count)]
+        first = self.random.random() * self.usual_seconds
+        after = [self.random.randrange(1, 3 * SAVE_STEPS) for _ in range(1, count)]
+        moments = [self.random.random() * self.usual_seconds / STEPS for _ in after]
         began = trio.current_time()
         done = trio.Event()
+        steps = 0
+        #: How many steps must have been made, those that were made again included, for the next kill.
+        due = [float("inf")]
+        begun = [0]
 
-        async def kill() -> None:
-            for task, after in kills:
-                await trio.sleep(after)
-                self.report.late += done.is_set()
-                self.report.kills[task] += 1
-                self.cluster.processes[task].kill()
+        async def kill(number: int, seconds: float) -> None:
+            await trio.sleep(seconds)
+            self.report.late += done.is_set()
+            self.report.kills[tasks[number]] += 1
+            self.cluster.processes[tasks[number]].kill()
+            due[0] = steps + after[number] if number + 1 < count else float("inf")
+
+        def on_step(_: int) -> None:
+            nonlocal steps
+            steps += 1
+            if steps >= due[0]:
+                due[0] = float("inf")
+                begun.append(len(begun))
+                nursery.start_soon(kill, begun[-1], moments[begun[-1] - 1])
 
         with trio.fail_after(RUN_SECONDS):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(kill)
-                values, result = await train(self.target, str(self.folder / name), STEPS)
+                nursery.start_soon(kill, 0, first)
+                values, result = await train(self.target, str(self.folder / name), STEPS, on_step)
                 done.set()
         self.report.restarts += len(result.restarts)
-        self._judge(name, digest(values), f"kills {kills}", began)
+        self._judge(name, digest(values), f"kills of {tasks} at {first:.3f} s and {after} steps on", began)
 
     async def run_and_stop_a_task(self) -> None:
         """One run, during which a task is stopped for a while."""
@@ -168,7 +187,7 @@ class Faults:
 
 
 async def run(kills: int, client_kills: int, stops: int, seed: int, *, progress: bool = False) -> Report:
-    """So many kills of tasks, one to three a run, of the client, one a run, and stops of tasks, one a run."""
+    """So many kills of tasks, one to four a run, of the client, one a run, and stops of tasks, one a run."""
     os.environ["FLOWENGINE_SILENCE_SECONDS"] = str(SILENCE_SECONDS)
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         async with local_cluster(JOBS, options=["--log-level", "error"], cwd=folder) as cluster:
@@ -178,7 +197,7 @@ async def run(kills: int, client_kills: int, stops: int, seed: int, *, progress:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(cluster.supervise)
                 while (left := kills - sum(report.kills.values())) > 0:
-                    await faults.run_and_kill_tasks(min(left, faults.random.choice([1, 1, 1, 2, 3])))
+                    await faults.run_and_kill_tasks(min(left, faults.random.choice([1, 1, 2, 3, 4])))
                     if progress and report.runs % 10 == 0:
                         print(report, flush=True)
                 await cluster.wait_ready()
