@@ -10,7 +10,6 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.after import BIAS_FORM, RELU_FORM
-from flowengine.kernels.onednn.filters import never_changes
 
 #: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.
 _Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]
@@ -34,7 +33,7 @@ def absorbed(followers: Sequence[Follower], first: bool) -> tuple[Taken, ...]:
         if node.op in ("BiasAdd", "BiasAddV1") and layout and not first:
             reading = _bias
         elif node.op in _NORMS and layout and not node.attrs["is_training"] and position == 0:
-            reading = _Normalization(float(node.attrs["epsilon"]))
+            reading = _normalization(float(node.attrs["epsilon"]))
         elif node.op == "Relu":
             reading = _relu
         elif node.op in _SUMS and not first and (position == 0 or node.op != "Sub"):
@@ -101,33 +100,20 @@ def _operand(function: str) -> _Reading:
     return read
 
 
-class _Normalization:
-    """(x - mean) * factor + offset, the factor made once of statistics that cannot change."""
+def _normalization(epsilon: float) -> _Reading:
+    """(x - mean) * factor + offset."""
+    added = np.float32(epsilon)
 
-    def __init__(self, epsilon: float) -> None:
-        self._epsilon = np.float32(epsilon)
-        self._seen: tuple[Any, ...] = ()
-        self._read: list[tuple[str, Array]] = []
-
-    def __call__(self, others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:
-        seen, read = self._seen, self._read
-        if len(seen) == len(others) and all(map(_same, seen, others)):
-            return read
-        scale, offset, mean, variance = others
+    def read(others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:
         for vector in others:
             if vector.shape != (channels,) or vector.dtype != np.float32:
                 return None
-        factor = scale / np.sqrt(variance + self._epsilon)
-        read = [
+        scale, offset, mean, variance = others
+        factor = scale / np.sqrt(variance + added)
+        return [
             ("add channel", -mean),
             ("mul channel", factor),
             ("add channel", np.ascontiguousarray(offset)),
         ]
-        if all(map(never_changes, others)):
-            self._seen, self._read = (), read
-            self._seen = tuple(others)
-        return read
 
-
-def _same(one: Any, other: Any) -> bool:
-    return one is other
+    return read

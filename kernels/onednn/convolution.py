@@ -7,6 +7,7 @@ primitive prefers at each call, or once for filters that can never change.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -256,19 +257,33 @@ class Convolution:
         if not taken:
             return None
         sliding = self._sliding
+        #: (shape, filters and others that never change, what they come to) of the call before.
+        known: tuple[Any, ...] = ()
 
         def compute(x: Array, filters: Array, *others: Any) -> Any:
+            nonlocal known
+            before = known
+            if before and before[0] == x.shape and before[1] is filters and _same(before[2], others):
+                return before[3](dense_array(x), filters, *before[4])
             width = filters.shape[-2] * filters.shape[-1] if sliding.depthwise else filters.shape[-1]
             asked = forms_of(taken, others, width)
             if asked is None:
                 return None
             forms, operands = asked
-            layer = forward(sliding, x.shape, filters.shape, forms, never_changes(filters))
+            constant = never_changes(filters)
+            layer = forward(sliding, x.shape, filters.shape, forms, constant)
             if layer is None or not fits(forms, operands, layer.shape):
                 return None
-            return layer(dense_array(x), dense_array(filters), *operands)
+            filters = dense_array(filters)
+            if constant and all(map(never_changes, others)):
+                known = (x.shape, filters, others, layer, operands)
+            return layer(dense_array(x), filters, *operands)
 
         return len(taken), compute
+
+
+def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return all(map(operator.is_, some, others))
 
 
 def _forward_cost(x: Array, filters: Array) -> float:

@@ -168,3 +168,29 @@ def test_a_normalisation_whose_statistics_are_taken_stays() -> None:
         changed = fused(graph, fetched)
         assert "normed" in changed
         np.testing.assert_array_equal(run(changed, fetched, feeds), run(graph, fetched, feeds))
+
+
+def _constant(array: Any) -> Any:
+    """The array as a graph's constants are: over bytes that cannot change."""
+    return np.frombuffer(array.tobytes(), np.float32).reshape(array.shape)
+
+
+def test_what_is_remembered_of_constants_is_of_those_constants_and_that_shape() -> None:
+    graph, _ = _net()
+    program = fused(graph, "y")["y"].attrs["program"]
+    inputs = fused(graph, "y")["y"].inputs
+    filters = [_constant(numbers(seed, 3, 3, DEPTH, WIDTH)) for seed in (1, 2)]
+    biases = [_constant(numbers(seed, WIDTH)) for seed in (3, 4)]
+    changing = numbers(5, WIDTH)
+    kernels = registry("onednn")
+    convolve, add, relu = (kernels.find(graph[n]).bind(graph[n], np) for n in ("conv", "sum", "y"))
+    for x_seed, filter_, bias in (
+        *((0, filters[0], biases[0]), (1, filters[0], biases[0]), (2, filters[1], biases[0])),
+        *((3, filters[1], biases[1]), (4, filters[1], changing), (5, filters[1], biases[1])),
+    ):
+        for count in (1, 2):
+            x = numbers(x_seed, count, SIZE, SIZE, DEPTH)
+            values = {"x": x, "bias": bias}
+            got = program.run([values.get(port.node, filter_) for port in inputs])
+            np.testing.assert_array_equal(got, relu(add(convolve(x, filter_), bias)))
+        changing *= 2
