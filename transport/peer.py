@@ -457,6 +457,8 @@ class Peer:
     def _begin(self, call: int, running: Cancellable) -> None:
         if call in self._ended_early:
             self._ended_early.discard(call)
+        elif self.failure is not None:
+            running.cancel()
         else:
             self._serving[call] = running
 
