@@ -355,8 +355,10 @@ class _Step:
             counts = self._counted.counts
             metadata.transfers = {f"{edge} -> {target}": count for (edge, target), count in counts.items()}
             # Half of the bytes are sent, so as many were saved.
+            # A task of a cluster is not told of transfers between tasks.
+            known = self._plan.transfers
             metadata.bytes_saved = sum(
-                size for key, (_, size) in counts.items() if self._plan.transfers[key].is_compressed
+                size for key, (_, size) in counts.items() if key in known and known[key].is_compressed
             )
 
 
