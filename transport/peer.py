@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import trio
@@ -27,7 +26,8 @@ from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
 from flowengine.transport.payload import Payload
-from flowengine.transport.service import Cancellable, Handler, Reply, Request, Service, TensorSink, as_reply
+from flowengine.transport.service import Reply, Request, Service, TensorSink
+from flowengine.transport.serving import Serving
 from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics
 from flowengine.transport.streams import ByteStream, connect_stream
@@ -78,16 +78,13 @@ class Peer:
     ) -> None:
         self.connection = connection
         self._stream = stream
-        self._service = service if service is not None else Service({})
+        self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
         self._tensors = tensors
         #: Why the peer is gone; None while it is there.
         self.failure: OpError | None = None
         self._has_opened = False
         self._waiting: dict[e.OutgoingCall, Answered] = {}
         self._room = trio.lowlevel.ParkingLot()
-        self._serving: dict[int, Cancellable] = {}
-        #: Calls that were answered before it was known what to cancel.
-        self._ended_early: set[int] = set()
         #: Events of what was read are being handled: what that gives to send leaves together, afterwards.
         self._is_handling = False
         self._output = trio.lowlevel.ParkingLot()
@@ -95,7 +92,6 @@ class Peer:
         self._idle: deque[trio.Event] = deque()
         self._ended = trio.Event()
         self._scope = trio.CancelScope()
-        self._nursery: trio.Nursery | None = None
         self._task_status: Any = trio.TASK_STATUS_IGNORED
 
     def __repr__(self) -> str:
@@ -268,14 +264,14 @@ class Peer:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    self._nursery = nursery
+                    self._serving.nursery = nursery
                     nursery.start_soon(self._guard, self._write)
                     nursery.start_soon(self._guard, self._watch)
                     await self._guard(self._read)
                     self._scope.cancel()
             await self._say_last_words()
         finally:
-            self._nursery = None
+            self._serving.nursery = None
             self._end(CancelledError(f"the connection to {self.connection.address} was cancelled"))
             self.connection.close()
             self._stream.close()
@@ -392,8 +388,7 @@ class Peer:
             else:
                 failure = ConnectionLostError(f"'{call.method}' has no answer: {error.message}")
             self._settle(call, None, failure)
-        for running in list(self._serving.values()):
-            running.cancel()
+        self._serving.end()
         self._room.unpark_all()
         if self._has_opened and self._tensors is not None:
             self._tensors.peer_lost(self, error)
@@ -402,6 +397,10 @@ class Peer:
         answered = self._waiting.pop(call, None)
         if answered is not None:
             answered(reply, error)
+
+    def _answered(self) -> None:
+        self.flush()
+        self._wake_idle()
 
     # What the connection reports.
 
@@ -414,11 +413,9 @@ class Peer:
             self._settle(event.call, reply, event.error)
             self._room_may_have_grown()
         elif isinstance(event, e.Requested):
-            self._serve(event)
+            self._serving.requested(event)
         elif isinstance(event, e.RequestCancelled):
-            running = self._serving.get(event.call)
-            if running is not None:
-                running.cancel()
+            self._serving.cancelled(event.call)
         elif isinstance(event, e.Opened):
             self._has_opened = True
             if self._tensors is not None:
@@ -432,81 +429,6 @@ class Peer:
                 self.flush()
         elif self._tensors is not None:
             self._tensors.peer_event(self, event)
-
-    def _serve(self, event: e.Requested) -> None:
-        request = Request(self.identity, event.method, event.arguments, event.tensors)
-        try:
-            handler = self._service.find(event.method)
-            if handler.begin is not None:
-                running = handler.begin(request, partial(self._begun_ended, event.call))
-                if running is not None:
-                    self._begin(event.call, running)
-                    return
-            if handler.is_async:
-                assert self._nursery is not None, "a call was read while no nursery was open"
-                scope = trio.CancelScope()
-                self._serving[event.call] = scope
-                self._nursery.start_soon(self._serve_async, event.call, handler, request, scope)
-                return
-            reply = as_reply(handler.function(request))
-        except Exception as error:
-            self._answer_error(event.call, error)
-            return
-        self._answer(event.call, reply)
-
-    def _begin(self, call: int, running: Cancellable) -> None:
-        if call in self._ended_early:
-            self._ended_early.discard(call)
-        elif self.failure is not None:
-            running.cancel()
-        else:
-            self._serving[call] = running
-
-    def _begun_ended(self, call: int, result: Any, error: BaseException | None) -> None:
-        """What was begun to be answered has its answer."""
-        if self._serving.pop(call, None) is None:
-            self._ended_early.add(call)
-        if self.failure is not None:
-            return
-        if error is None:
-            self._answer(call, as_reply(result))
-        else:
-            self._answer_error(call, error)
-        self.flush()
-        self._wake_idle()
-
-    async def _serve_async(
-        self, call: int, handler: Handler, request: Request, scope: trio.CancelScope
-    ) -> None:
-        reply: Reply | None = None
-        error: Exception = CancelledError("the caller gave the call up")
-        try:
-            with scope:
-                reply = as_reply(await handler.function(request))
-        except Exception as raised:
-            error = raised
-        finally:
-            del self._serving[call]
-        if reply is not None:
-            self._answer(call, reply)
-        else:
-            self._answer_error(call, error)
-        self.flush()
-        self._wake_idle()
-
-    def _answer(self, call: int, reply: Reply) -> None:
-        if not self.is_open:
-            return
-        try:
-            self.connection.reply(call, reply.result, Payload(reply.tensors))
-        except OpError as error:
-            self.connection.fail(call, error)
-
-    def _answer_error(self, call: int, error: BaseException) -> None:
-        if not isinstance(error, OpError):
-            logger.error("a handler failed on a call of %s", self.connection.address, exc_info=error)
-        if self.is_open:
-            self.connection.fail(call, error)
 
 
 async def connect(

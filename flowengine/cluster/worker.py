@@ -292,7 +292,12 @@ class Worker:
         def ended(results: list[Any], hot: Sequence[TieredPlan], error: BaseException | None) -> None:
             self._joint_ended(number)
             if error is None:
-                done(self._succeeded(hot, None), [results[index] for index in registered.fetches], None)
+                try:
+                    well = self._succeeded(hot, None)
+                except Exception as failed:
+                    done(None, [], failed)
+                    return
+                done(well, [results[index] for index in registered.fetches], None)
             elif isinstance(error, OpError):
                 done(self._failed(registered, error, _Witness(rendezvous)), [], None)
             else:
