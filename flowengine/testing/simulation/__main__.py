@@ -9,6 +9,7 @@ python -m flowengine.testing.simulation --scenario asynchronous --workers 50 --s
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import secrets
 import sys
@@ -58,6 +59,8 @@ def _seeds(text: str) -> range:
     return range(begin, begin + int(first))
 
 
+#: A cluster that is over is one large cycle, and Python would let many of them pile up.
+_COLLECT_EVERY = 10
 _DEFAULTS = {"ps": 2, "workers": 3, "steps": 12, "save_every": 4, "faults": 4}
 
 
@@ -89,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(text)
         for seed in seeds:
             played += 1
+            if not played % _COLLECT_EVERY:
+                gc.collect()
             outcome: Outcome | Exception
             try:
                 outcome = play(seed)
