@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
@@ -19,6 +20,8 @@ from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
+
+logger: Final = logging.getLogger("flowengine.runtime")
 
 _step_ids: Final = itertools.count(1)
 
@@ -121,7 +124,11 @@ class StepRunner:
         plan.begin_compiling()
 
         async def compile_beside() -> None:
-            await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
+            try:
+                await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
+            except Exception:
+                # A fault of ours, which would end the host's whole trio run from here. Its steps go on.
+                logger.exception("a plan of %d items could not be compiled and stays interpreted", plan.nodes)
 
         trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
+import trio.testing
 from hypothesis import given, settings
 
 import flowengine as fe
@@ -303,3 +304,28 @@ def test_jobs_that_ran_at_one_time_correct_the_pace_once() -> None:
     for _ in range(5):
         item.learn(1000.0, 400.0, 1.0)
     assert item.pace == pytest.approx(0.4)
+
+
+async def test_a_fault_of_the_compiler_leaves_the_host_running(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def faulty(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(tiers, "fuse", faulty)
+    monkeypatch.setattr(tiers, "HOT_RUNS", 2)
+    g = fe.Graph()
+    y = g.placeholder("float32", [4], name="x")
+    for _ in range(2 * tiers.INLINE_NODES):
+        y = g.ops.Neg(y)
+    async with fe.Session(g) as session:
+        for _ in range(5):
+            assert (await session.run(y, {"x:0": [1.0] * 4})).tolist() == [1.0] * 4
+            await trio.testing.wait_all_tasks_blocked()
+        plan = next(iter(session._plans.values())).plan
+        while not caplog.records:
+            await trio.lowlevel.checkpoint()
+        assert isinstance(plan, tiers.TieredPlan)
+        assert plan.compiled is None
+    assert "could not be compiled and stays interpreted" in caplog.text
+    assert "a fault of ours" in caplog.text
