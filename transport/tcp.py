@@ -6,7 +6,7 @@ byte passes through a buffer of ours.
 Small messages share the stream with large ones, so what the operating system may queue is bounded: left
 alone it lets a receiver's queue grow to tens of megabytes, which is tens of milliseconds. Two megabytes fill
 a link of 25 Gbit/s with 0.6 ms of round trip; over longer ones one connection moves as much per round trip.
-With one, processes on one machine waited for each other more often: four tensors of 25 MB took a tenth longer.
+With one, processes on one machine waited for each other more often: four tensors of 25 MB took a tenth more.
 """
 
 from __future__ import annotations
