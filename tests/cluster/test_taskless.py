@@ -21,7 +21,8 @@ WORKER = "/job:worker/task:0"
 class CountingNursery:
     """A nursery that counts the tasks that are begun in it."""
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery | None) -> None:
+        assert nursery is not None
         self._nursery = nursery
         self.tasks = 0
 

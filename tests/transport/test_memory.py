@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowengine.core.rendezvous import RendezvousKey
@@ -14,7 +16,7 @@ SIZE = 2 * POOLED_BYTES_MIN
 FLOAT = np.dtype(np.float32)
 
 
-def where(array: np.ndarray) -> int:
+def where(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
@@ -23,7 +25,7 @@ def test_memory_is_lent_again_when_the_last_view_is_gone() -> None:
     first = memory.allocate([SIZE // 4], FLOAT, SIZE, 0.0)
     place = where(first)
     part = first.reshape(2, -1)[1][10:20].view(np.uint8)
-    raw = memoryview(first)
+    raw = first.data
     assert where(memory.allocate([SIZE // 4], FLOAT, SIZE, 0.0)) != place
     del first
     assert where(memory.allocate([SIZE // 4], FLOAT, SIZE, 0.0)) != place

@@ -344,7 +344,7 @@ async def test_drain_lets_calls_finish() -> None:
 
 async def test_nonsense_from_a_known_peer_is_explained_to_it() -> None:
     def damage(chance: Any, view: memoryview) -> None:
-        if is_on and view[:2] == b"FE" and view[3] == 1:
+        if is_on and bytes(view[:2]) == b"FE" and view[3] == 1:
             view[0] = 0
 
     is_on: list[bool] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,7 @@ def test_a_tensor_arrives_as_if_pushed_and_its_edge_is_named_once() -> None:
         np.complex64(1 + 2j),
     ],
 )
-def test_values_of_all_kinds(value: object) -> None:
+def test_values_of_all_kinds(value: Any) -> None:
     link = opened()
     assert link.dialler.deliver(key(1), value, False)
     link.settle()
