@@ -72,3 +72,24 @@ def test_behind_a_switch_nothing_is_dropped() -> None:
     with g.control_dependencies([dx]):
         g.ops.NoOp(name="done")
     assert dropped(g, targets="done") is g
+
+
+def test_what_was_only_there_for_it_goes_too() -> None:
+    """The gradient of a softmax by its labels, as TensorFlow's graphs have it."""
+    g = Graph()
+    logits, labels = g.placeholder("float32", [2, 3], name="x"), g.placeholder("float32", [2, 3], name="y")
+    loss, backprop = g.ops.SoftmaxCrossEntropyWithLogits(logits, labels)
+    upstream = g.ops.Tanh(loss)
+    column = g.ops.ExpandDims(upstream, 1, name="column")
+    dx = g.ops.Mul(column, backprop, name="dx")
+    log = g.ops.LogSoftmax(logits, name="log")
+    dy = g.ops.Mul(column, g.ops.Neg(log, name="neg"), name="dy")
+    with g.control_dependencies([dx, dy]):
+        g.ops.NoOp(name="both")
+    with g.control_dependencies(["both"]):
+        g.ops.Identity(dx, name="result")
+    result = dropped(g, [g.tensor("result:0")])
+    assert [result[name].op for name in ("dy", "neg", "log", "dx")] == ["NoOp", "NoOp", "NoOp", "Mul"]
+    assert result["column"].op == "ExpandDims"
+    kept = dropped(g, [g.tensor("result:0"), log])
+    assert [kept[name].op for name in ("dy", "neg", "log")] == ["NoOp", "NoOp", "LogSoftmax"]
