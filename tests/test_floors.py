@@ -42,6 +42,7 @@ ALLOWED = {
         "flowengine.transport.peer",
         "flowengine.transport.rendezvous",
         "flowengine.transport.server",
+        "flowengine.transport.serving",
         "flowengine.transport.tcp",
         "flowengine.transport.tls",
     ),
