@@ -60,7 +60,7 @@ def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]
         if not products:
             continue
         members = _depending(members, products[-1])
-        fused = _fused(products, members, groups, context.kernels)
+        fused = _fused(products, members, groups, context.kernels, heavy)
         if fused is not None:
             made[name] = fused
             dropped.update(fused.attrs["program"].names - {name})
@@ -109,7 +109,13 @@ def _products(
     return []
 
 
-def _fused(products: list[Node], members: list[Node], groups: Groups, kernels: KernelRegistry) -> Node | None:
+def _fused(
+    products: list[Node],
+    members: list[Node],
+    groups: Groups,
+    kernels: KernelRegistry,
+    heavy: Collection[str],
+) -> Node | None:
     inputs = outside([*products, *members])
     numbers = {port: i for i, port in enumerate(inputs)}
     steps = []
@@ -124,8 +130,8 @@ def _fused(products: list[Node], members: list[Node], groups: Groups, kernels: K
         numbers[OutputPort(node.name, 0)] = len(numbers)
     program = _program(steps, members, groups, numbers)
     absorbs = _absorb(program, steps, members, groups, inputs)
-    if not members and not absorbs:
-        return None
+    if not absorbs and not any(node.name in heavy for node in members):
+        return None  # in a region of small nodes they cost less
     return groups.node(FUSED_CONTRACTION, [*products, *members], inputs, program)
 
 
