@@ -50,6 +50,7 @@ _BETWEEN: Final = frozenset(
         *("_FusedContraction", "_FusedElementwise"),
     }
 )
+_RECVS: Final = frozenset({"_Recv", "_HostRecv"})
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
 _Tokens = frozenset[str]
@@ -151,7 +152,12 @@ class _Gathering:
             return None
 
     def _waits(self, node: Node) -> bool:
-        """Whether what it gives may be late for ever, or dead: control flow, queues, functions."""
+        """Whether what it gives may be late for ever, or dead: control flow, queues, functions, Recvs.
+
+        What a Recv waits for may be made of what a member of the sequence before it gives.
+        """
+        if node.op in _RECVS:
+            return True
         if node.op in _CONTROL or node.op_def is None or not node.output_types:
             return node.op in _CONTROL or node.op_def is None
         offers = self._kernels.candidates(node.op)

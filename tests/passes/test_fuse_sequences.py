@@ -18,13 +18,18 @@ from flowengine.kernels import fused
 from flowengine.kernels.load import registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_sequences import fuse_sequences
+from flowengine.passes.partition import partition
 
 SIDE = 6
 
 
 def after(graph: Graph, fetches: Collection[str], costs: dict[str, float] | None = None) -> Graph:
     """The graph with sequences of its products, all of which are heavy."""
-    request = PassContext(fetches=tuple(OutputPort(n, 0) for n in fetches), kernels=registry("numpy"))
+    request = PassContext(
+        feeds=(OutputPort("x", 0),),
+        fetches=tuple(OutputPort(n, 0) for n in fetches),
+        kernels=registry("numpy"),
+    )
     heavy = frozenset(node.name for node in graph if node.op == "MatMul")
     return fuse_sequences(graph, request, heavy, costs or {})
 
@@ -195,3 +200,23 @@ def test_a_hot_plan_runs_its_layers_as_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert ran
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
+
+
+def test_what_comes_back_from_another_device_is_waited_for_by_no_sequence_that_it_needs() -> None:
+    """A product, its tangent on the other device, a product of both: one sequence would wait for itself."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [SIDE, SIDE], name="x")
+    here, there = (
+        "/job:localhost/replica:0/task:0/device:CPU:0",
+        "/job:localhost/replica:0/task:0/device:CPU:1",
+    )
+    first = graph.ops.MatMul(x, x, name="first")
+    graph.ops.MatMul(first, graph.ops.Tanh(first, name="far"), name="second")
+    request = PassContext(
+        feeds=(OutputPort("x", 0),), fetches=(OutputPort("second", 0),), kernels=registry("numpy")
+    )
+    where = {node.name: there if node.name == "far" else here for node in graph}
+    parts = partition(graph, request, where, {here: 1, there: 2}).partitions
+    near = next(part.graph for part in parts if part.device == here)
+    assert {"_Send", "_Recv"} <= {node.op for node in near}
+    assert programs(after(near, ["second"])) == []
