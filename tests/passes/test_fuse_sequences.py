@@ -211,12 +211,13 @@ def test_what_comes_back_from_another_device_is_waited_for_by_no_sequence_that_i
         "/job:localhost/replica:0/task:0/device:CPU:1",
     )
     first = graph.ops.MatMul(x, x, name="first")
-    graph.ops.MatMul(first, graph.ops.Tanh(first, name="far"), name="second")
+    second = graph.ops.MatMul(first, graph.ops.Tanh(first, name="far"), name="second")
+    graph.ops.Neg(second, name="y")
     request = PassContext(
-        feeds=(OutputPort("x", 0),), fetches=(OutputPort("second", 0),), kernels=registry("numpy")
+        feeds=(OutputPort("x", 0),), fetches=(OutputPort("y", 0),), kernels=registry("numpy")
     )
     where = {node.name: there if node.name == "far" else here for node in graph}
     parts = partition(graph, request, where, {here: 1, there: 2}).partitions
     near = next(part.graph for part in parts if part.device == here)
     assert {"_Send", "_Recv"} <= {node.op for node in near}
-    assert programs(after(near, ["second"])) == []
+    assert programs(after(near, ["y"])) == []
