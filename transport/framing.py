@@ -22,6 +22,7 @@ call a chunk.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -404,6 +405,23 @@ def place(views: Sequence[memoryview], data: bytes | memoryview) -> int:
     return done
 
 
+def place_pieces(views: Sequence[memoryview], pieces: deque[memoryview]) -> int:
+    """Move bytes from the front of the pieces into the views, as many as there are or fit; how many."""
+    done = 0
+    for buffer in views:
+        view = buffer
+        while view and pieces:
+            piece = pieces.popleft()
+            count = place([view], piece)
+            if count < len(piece):
+                pieces.appendleft(piece[count:])
+            view = view[count:]
+            done += count
+        if view:
+            break
+    return done
+
+
 def _what_speaks(prefix: bytes) -> str:
     if prefix[:2] == MAGIC:
         return f"the other side frames its bytes in format {prefix[2]}, here it is {FORMAT}"
@@ -414,4 +432,12 @@ def _what_speaks(prefix: bytes) -> str:
     return f"the other side does not speak FlowEngine's protocol: it began with {prefix[:8]!r}"
 
 
-__all__ = ["FrameReader", "Incoming", "abandon_prefix", "data_prefix", "message_prefix", "place"]
+__all__ = [
+    "FrameReader",
+    "Incoming",
+    "abandon_prefix",
+    "data_prefix",
+    "message_prefix",
+    "place",
+    "place_pieces",
+]

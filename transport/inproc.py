@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from flowengine.transport.framing import place
+from flowengine.transport.framing import place_pieces
 from flowengine.transport.streams import Scheme, register_scheme
 
 #: Bytes that a pipe holds before its writer waits.
@@ -55,18 +55,7 @@ class _Pipe:
         return done
 
     def read(self, buffers: Sequence[memoryview]) -> int:
-        done = 0
-        for buffer in buffers:
-            view = buffer
-            while view and self.pieces:
-                piece = self.pieces.popleft()
-                count = place([view], piece)
-                if count < len(piece):
-                    self.pieces.appendleft(piece[count:])
-                view = view[count:]
-                done += count
-            if view:
-                break
+        done = place_pieces(buffers, self.pieces)
         self.size -= done
         if done:
             self.writers.unpark_all()

@@ -17,7 +17,7 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
 from flowengine.testing.simulation.network import Network, Wire
-from flowengine.transport.framing import place
+from flowengine.transport.framing import place_pieces
 from flowengine.transport.streams import Scheme, register_scheme
 
 SCHEME: Final = "sim"
@@ -100,18 +100,7 @@ class SimulatedStream:
             await self._readers.park()
 
     def _take(self, buffers: Sequence[memoryview]) -> int:
-        done = 0
-        for buffer in buffers:
-            view = buffer
-            while view and self._pieces:
-                piece = self._pieces.popleft()
-                count = place([view], piece)
-                if count < len(piece):
-                    self._pieces.appendleft(piece[count:])
-                view = view[count:]
-                done += count
-            if view:
-                break
+        done = place_pieces(buffers, self._pieces)
         if done and self._other is not None:
             self._other._was_read(done, self._incoming)
         return done
