@@ -101,7 +101,7 @@ def rsqrt(xp: Any, x: Array) -> Any:
     return xp.reciprocal(root, root) if x.ndim else xp.reciprocal(root)
 
 
-_negative, _exp, _add, _reciprocal = np.negative, np.exp, np.add, np.reciprocal
+_negative, _exp, _add, _divide = np.negative, np.exp, np.add, np.divide
 
 
 @functools.cache
@@ -121,10 +121,11 @@ def sigmoid(xp: Any, x: Array) -> Any:
     """1 / (1 + exp(-x)); a large negative x gives 0 through the infinity of exp."""
     if type(x) is np.ndarray and x.ndim:
         # Networks of small layers ask often: what is looked up and converted costs as much as the sums.
-        y = _negative(x)
+        y, one = _negative(x), _one(x.dtype)
         _exp(y, y)
-        _add(y, _one(y.dtype), y)
-        return _reciprocal(y, y)
+        _add(y, one, y)
+        # The same bits as `reciprocal`, a little sooner.
+        return _divide(one, y, y)
     y = xp.negative(x)
     if y.ndim == 0:
         return xp.reciprocal(xp.exp(y) + y.dtype.type(1))
