@@ -87,8 +87,10 @@ class RowWriting:
             return None
         if node.op in ("Merge", "Switch") or self.program.reads(self.program.origin(node.inputs[0])):
             return None
-        function = self._kernel(node).function
-        return function if isinstance(function, np.ufunc) else None
+        kernel = self._kernel(node)
+        if kernel.maker is not None or kernel.attr_names:
+            return None  # what computes it is something else
+        return kernel.function if isinstance(kernel.function, np.ufunc) else None
 
     def _write_row(
         self,
