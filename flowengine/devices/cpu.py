@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.core.buffers import Lease
+from flowengine.core.buffers import LINE, Block, Lease
 from flowengine.devices.allocation import Ledger
 
 
@@ -40,6 +40,8 @@ class CpuDevice:
             owner = owner.base
         if isinstance(owner.base, Lease):
             return owner.base, owner.base.nbytes
+        if isinstance(owner, Block):
+            return owner, owner.nbytes - LINE
         return (owner, owner.nbytes) if owner.flags.owndata else None
 
     def synchronize(self) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.buffers import copied
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
@@ -103,7 +104,7 @@ class Variable:
             raise self.uninitialized()
         if getrefcount(self._array) > _ALONE:
             self.copies += 1
-            self._array = self._array.copy()
+            self._array = copied(self._array)
         return self._array
 
     def assign(self, value: Value, *, validate_shape: bool = True) -> None:
@@ -116,7 +117,7 @@ class Variable:
         if validate_shape:
             self._check_shape(array.shape)
         if self._array is None or self._array.shape != array.shape or getrefcount(self._array) > _ALONE:
-            self._array = np.array(array, dtype=self.dtype.as_numpy_dtype, order="C", copy=True)
+            self._array = copied(array, self.dtype.as_numpy_dtype)
         else:
             np.copyto(self._array, array)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.buffers import ALIGNED, Block, aligned
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
@@ -169,16 +170,20 @@ def _is_exclusive(values: list[Any], index: int) -> bool:
     """
     if getrefcount(values[index]) > _ALONE:
         return False
-    return values[index].base is None and bool(values[index].flags.owndata)
+    if values[index].base is None:
+        return bool(values[index].flags.owndata)
+    return type(values[index].base) is Block and getrefcount(values[index].base) <= _ALONE_BELOW
 
 
-def _measure_alone() -> int:
-    probe = [np.zeros(3)]
+def _measure_alone() -> tuple[int, int]:
+    """The counts of an array that a list alone holds, and of what that array alone refers to."""
+    probe: list[Any] = [aligned((ALIGNED,), np.uint8)]
 
-    def count(values: list[Any], index: int) -> int:
-        return getrefcount(values[index])
+    def count(values: list[Any], index: int) -> tuple[int, int]:
+        return getrefcount(values[index]), getrefcount(values[index].base)
 
-    return min(count(probe, 0) for _ in range(64))
+    counts = [count(probe, 0) for _ in range(64)]
+    return min(above for above, _ in counts), min(below for _, below in counts)
 
 
-_ALONE: Final = _measure_alone()
+_ALONE, _ALONE_BELOW = _measure_alone()

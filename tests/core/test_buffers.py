@@ -1,13 +1,29 @@
-"""Large memory is used again once nothing refers to it, and not before."""
+"""Large memory begins with a line of the caches, and is used again once nothing refers to it, not before."""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
+import pytest
 
-from flowengine.core.buffers import LARGE, Kept, Lease, empty, rounded
+from flowengine.core.buffers import (
+    ALIGNED,
+    LARGE,
+    LINE,
+    Kept,
+    Lease,
+    aligned,
+    copied,
+    empty,
+    rounded,
+)
+from flowengine.core.dtypes import float32
+from flowengine.core.shapes import TensorShape
 from flowengine.devices.cpu import CpuDevice
+from flowengine.resources.variable import Variable
+from flowengine.runtime.values import FetchSpec
 
 
 def test_memory_comes_back_with_its_last_view() -> None:
@@ -19,7 +35,7 @@ def test_memory_comes_back_with_its_last_view() -> None:
     assert kept.idle_bytes == 0
     assert (view == 3).all()
     del view
-    assert kept.idle_bytes == rounded(20_000)
+    assert kept.idle_bytes == rounded(20_000) + LINE
     b = kept.empty((5000,), np.float32)
     assert b.ctypes.data == where
     assert b.flags.writeable
@@ -67,3 +83,51 @@ def test_threads_never_share_memory() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("size", [ALIGNED // 4, ALIGNED, 3_000_000, LARGE // 4, LARGE])
+def test_arrays_from_64_kb_on_begin_with_a_line(size: int) -> None:
+    arrays = [empty((size,), np.float32) for _ in range(5)]
+    variable = Variable("v", float32, TensorShape((None,)))
+    variable.assign(arrays[0])
+    lent = variable.read()
+    arrays += [copied(arrays[0]), lent, variable.mutable()]
+    assert arrays[-1] is not lent
+    assert [a.ctypes.data % LINE for a in arrays] == [0] * len(arrays)
+    for number, array in enumerate(arrays):
+        array.fill(number)
+    assert [a.min() for a in arrays] == [a.max() for a in arrays] == list(range(len(arrays)))
+
+
+def test_a_view_of_aligned_memory_refers_to_the_array_and_devices_count_it_once() -> None:
+    array = aligned((ALIGNED,), np.float32)
+    view = array[5:].reshape(1, -1)
+    assert view.base is array
+    device = CpuDevice("/device:CPU:0")
+    assert device.owner_of(view) == device.owner_of(array) == (array.base, array.nbytes)
+
+
+def test_a_copy_is_dense_and_of_the_dtype_asked_for() -> None:
+    turned = np.arange(6.0).reshape(2, 3).T
+    for dtype in (None, np.float32, object):
+        copy = copied(turned, dtype)
+        assert copy.flags.c_contiguous
+        assert copy.dtype == (dtype or turned.dtype)
+        assert (copy == turned).all()
+
+
+def test_what_is_fetched_is_copied_only_where_something_else_refers_to_it() -> None:
+    fetch = FetchSpec("x:0", float32)
+
+    def given(array: Any) -> tuple[int, list[Any]]:
+        return array.ctypes.data, [array]
+
+    where, values = given(aligned((ALIGNED,), np.float32))
+    assert fetch.convert(values, 0).ctypes.data == where
+    where, values = given(aligned((ALIGNED,), np.float32))
+    view = values[0][1:]
+    assert fetch.convert(values, 0).ctypes.data != where
+    where, values = given(aligned((ALIGNED,), np.float32))
+    block = values[0].base
+    assert fetch.convert(values, 0).ctypes.data != where
+    del view, block
