@@ -1,8 +1,7 @@
 """Fuse a product with what follows it: they work in place, block by block, on its result, or with it.
 
     Conv2D -> BiasAdd -> Relu         ->  _FusedContraction{Conv2D, then BiasAdd and Relu in place}
-    Conv2D -> FusedBatchNorm -> Relu  ->  _FusedContraction{all in one call}, where a provider can and
-                                          last bits may change (`fold_batch_norms`)
+    Conv2D -> FusedBatchNorm -> Relu  ->  _FusedContraction{all in one call}, where a provider can
 
 A convolution, matrix product or normalisation that was seen to be heavy, and whose result only the group
 takes, needs one tensor instead of three. Its own kernel computes it, a provider's where there is one; the
@@ -50,11 +49,11 @@ def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]
             continue
         if groups.is_elementwise(node):
             members = groups.grown(node, lambda node: True)
-            products = _products(outside(members), node, groups, heavy, context.fold_batch_norms)
+            products = _products(outside(members), node, groups, heavy)
         else:
             # A normalisation whose result several take, or none that is elementwise.
             members = []
-            products = _products((OutputPort(name, 0),), node, groups, heavy, context.fold_batch_norms)
+            products = _products((OutputPort(name, 0),), node, groups, heavy)
             if len(products) < 2 or not groups.gives_first(name):
                 continue
         if not products:
@@ -80,12 +79,10 @@ def _depending(members: Sequence[Node], product: Node) -> list[Node]:
     return found
 
 
-def _products(
-    ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Collection[str], with_norms: bool
-) -> list[Node]:
+def _products(ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Collection[str]) -> list[Node]:
     """The heavy product that gives one of these to the group of `root` and to nobody else.
 
-    Or, if `with_norms`, a convolution, which is heavy, and the normalisation of what it gives, which need
+    Or a convolution, which is heavy, and the normalisation by given statistics of what it gives, which need
     not be.
     """
     for port in ports:
@@ -94,7 +91,7 @@ def _products(
             continue
         if node is not root and not groups.is_inner(node.name):
             continue
-        if with_norms and node.op in _NORMS and not node.attrs["is_training"]:
+        if node.op in _NORMS and not node.attrs["is_training"]:
             behind = groups.graph.nodes.get(node.inputs[0].node)
             if (
                 behind is not None

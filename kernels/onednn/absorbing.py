@@ -9,7 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.fused import Follower
-from flowengine.kernels.onednn.after import BIAS_FORM, RELU_FORM
+from flowengine.kernels.onednn.after import BIAS_FORM, RELU_FORM, ZERO
 
 #: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.
 _Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]
@@ -18,7 +18,6 @@ Taken = tuple[int, _Reading]
 
 _SUMS: Final = {"Add": "add", "AddV2": "add", "Mul": "mul", "Sub": "sub"}
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-_NOTHING: Final = np.zeros(1, np.float32)
 
 
 def absorbed(followers: Sequence[Follower], first: bool) -> tuple[Taken, ...]:
@@ -58,23 +57,21 @@ def forms_of(
         start += count
         for form, operand in read:
             forms.append(BIAS_FORM if not forms and form == "add channel" else form)
-            if form != RELU_FORM:
-                operands.append(operand)
+            operands.append(operand)
     return tuple(forms), operands
 
 
 def fits(forms: Sequence[str], operands: Sequence[Array], shape: tuple[int, ...]) -> bool:
     """Whether operands that are as large as the result have its shape."""
-    having = [form for form in forms if form != RELU_FORM]
     return all(
         operand.shape == shape
-        for form, operand in zip(having, operands, strict=True)
+        for form, operand in zip(forms, operands, strict=True)
         if form.endswith("whole")
     )
 
 
 def _relu(others: Sequence[Any], channels: int) -> list[tuple[str, Array]]:
-    return [(RELU_FORM, _NOTHING)]
+    return [(RELU_FORM, ZERO)]
 
 
 def _bias(others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:

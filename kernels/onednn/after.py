@@ -1,7 +1,7 @@
 """What follows a convolution or product and is computed with it: biases, normalisation, residuals, Relu.
 
 It is told by *forms*, one for each operand: "bias" (the first, added for nothing), "add channel",
-"mul number", "sub whole" and so on, by how far the operand reaches, and "relu", which has none.
+"mul number", "sub whole" and so on, by how far the operand reaches, and "relu", whose operand is `ZERO`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
+from flowengine.core.arrays import Array
 from flowengine.kernels.onednn.objects import After, Handle
-from flowengine.kernels.onednn.program import operand_after
+from flowengine.kernels.onednn.program import SRC_1, WEIGHTS, operand_after
 
 BIAS_FORM: Final = "bias"
 RELU_FORM: Final = "relu"
 
 _BINARY: Final = {"add": 0x1FFF0, "mul": 0x1FFF1, "sub": 0x1FFF5}
-_HARD_SWISH: Final = 0x34
 _LINEAR: Final = 0x26
-#: max(x, 0) as x * min(max(3e38 x, 0), 1): the library's own Relu makes 0 of NaN. Adding 0 makes 0 of -0.
-_RELU: Final[tuple[After, ...]] = (("eltwise", _HARD_SWISH, 3e38, 0.0), ("eltwise", _LINEAR, 1.0, 0.0))
+#: What makes 0 of -0.
+_PLUS_ZERO: Final[After] = ("eltwise", _LINEAR, 1.0, 0.0)
+#: What Relu multiplies by where nothing is positive. The library's own Relu makes 0 of NaN; one with a slope
+#: that is given at each call keeps it, and every other number but -inf, of which it makes NaN.
+ZERO: Final[Array] = np.zeros(1, np.float32)
+ZERO.flags.writeable = False
 
 
 def attached(
@@ -31,7 +37,8 @@ def attached(
     reaches = {"channel": channel, "number": number, "whole": whole}
     for form in forms:
         if form == RELU_FORM:
-            after.extend(_RELU)
+            operands.append((operand_after(len(after)) & ~SRC_1 | WEIGHTS, number))
+            after.extend((("prelu", 0), _PLUS_ZERO))
         elif form != BIAS_FORM:
             function, reach = form.split()
             operands.append((operand_after(len(after)), reaches[reach]))

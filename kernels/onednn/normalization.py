@@ -30,11 +30,13 @@ from flowengine.kernels.onednn.program import (
     SCALE,
     SHIFT,
     SRC,
+    SRC_1,
     VARIANCE,
     WORKSPACE,
     Program,
     dense_array,
     one_step,
+    operand_after,
     prepared,
     required,
 )
@@ -42,8 +44,13 @@ from flowengine.kernels.onednn.serving import FLOAT32, serves
 
 _TRAINING: Final = 64
 _INFERENCE: Final = 96
+_ADD: Final = 0x1FFF0
+_MULTIPLY: Final = 0x1FFF1
+_SUBTRACT: Final = 0x1FFF5
 _BACKWARD: Final = 128
 _GLOBAL_STATISTICS: Final = 1
+#: Elements of a row up to which several are taken as one: the library begins each anew.
+_LONG_ROW: Final = 1024
 _SCALE_AND_SHIFT: Final = 2 | 4
 _ACROSS_CHANNELS: Final = 0xAFF
 
@@ -79,15 +86,13 @@ def _batch_norm(images: Handle, prop: int, training: bool, epsilon: float, attrs
 
 
 class BatchNorm:
-    """Batch normalisation of an input of this shape, by its own statistics or by given ones."""
+    """Batch normalisation of an input of this shape by its own statistics."""
 
-    def __init__(
-        self, x: tuple[int, ...], data_format: bytes, training: bool, epsilon: float, *, alone: bool
-    ) -> None:
+    def __init__(self, x: tuple[int, ...], data_format: bytes, epsilon: float, *, alone: bool) -> None:
         library = required()
         count, sizes, channels, first = _four_axes(x, data_format)
         images, attrs = image(library, count, sizes, channels, first), attributes(library)
-        what = _batch_norm(images, _TRAINING if training else _INFERENCE, training, epsilon, attrs)
+        what = _batch_norm(images, _TRAINING, True, epsilon, attrs)
         vector = dense(library, (channels,))
         self.shape, self.channels = x, (channels,)
         self.epsilon = np.float32(epsilon)
@@ -97,12 +102,54 @@ class BatchNorm:
         self._program = one_step(what, alone, {SRC: images, DST: images, **vectors})
 
     def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
-        """y; in training the statistics are written to mean and variance."""
+        """y; the statistics are written to mean and variance."""
         out: Array = empty(self.shape, np.float32)
         self._program(
             address(x), address(out), address(scale), address(offset), address(mean), address(variance)
         )
         return out
+
+
+class GivenNorm:
+    """(x - mean) * (scale / sqrt(variance + epsilon)) + offset, each step rounded.
+
+    The library's own normalisation rounds otherwise; this gives the bits of NumPy's kernel, and those of a
+    convolution that computes it along (`absorbing`).
+    """
+
+    def __init__(self, x: tuple[int, ...], data_format: bytes, epsilon: float, *, alone: bool) -> None:
+        library = required()
+        count, sizes, channels, first = _four_axes(x, data_format)
+        self.shape, self.channels = x, (channels,)
+        self._epsilon, self._repeat = np.float32(epsilon), 1
+        if first:
+            values, vector = image(library, count, sizes, channels, True), dense(library, (1, channels, 1, 1))
+        else:
+            rows = count * math.prod(sizes)
+            self._repeat = repeat = _repeats(rows, channels)
+            values = dense(library, (rows // repeat, repeat * channels))
+            vector = dense(library, (1, repeat * channels))
+        attrs = attributes(library, [("binary", _MULTIPLY, vector), ("binary", _ADD, vector)])
+        what = Description(
+            *(library, "binary", library.engine, _SUBTRACT),
+            *(values.value, vector.value, values.value, attrs.value),
+        )
+        given = {SRC: values, SRC_1: vector, operand_after(0): vector, operand_after(1): vector}
+        self._program = one_step(what, alone, {**given, DST: values})
+
+    def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
+        out: Array = empty(self.shape, np.float32)
+        vectors = [mean, scale / np.sqrt(variance + self._epsilon), offset]
+        if self._repeat > 1:
+            vectors = [np.tile(vector, self._repeat) for vector in vectors]
+        self._program(address(x), *map(address, vectors), address(out))
+        return out
+
+
+def _repeats(rows: int, channels: int) -> int:
+    """How many rows are one long row: they have to come out even."""
+    longest = max(1, min(rows, _LONG_ROW // channels))
+    return next(n for n in range(longest, 0, -1) if not rows % n)
 
 
 class BatchNormGradient:
@@ -142,6 +189,7 @@ def _work(x: tuple[int, ...], *_: Any) -> float:
 
 
 batch_norm: Final = prepared(BatchNorm, _work)
+given_norm: Final = prepared(GivenNorm, _work)
 batch_norm_gradient: Final = prepared(BatchNormGradient, _work)
 
 
@@ -153,28 +201,27 @@ def _vectors(shape: tuple[int, ...], *vectors: Array) -> bool:
 @serves("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", types=FLOAT32)
 def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
-    training = bool(node.attrs["is_training"])
     reserved = (np.zeros((), np.float32),) if node.op == "FusedBatchNormV3" else ()
 
-    def compute(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
-        layer = batch_norm(x.shape, data_format, training, epsilon)
-        if layer is None or not _vectors(layer.channels, scale, offset):
+    def in_training(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+        layer = batch_norm(x.shape, data_format, epsilon)
+        if layer is None or not _vectors(layer.channels, scale, offset) or mean.size or variance.size:
             return otherwise(x, scale, offset, mean, variance)
-        if training:
-            if mean.size or variance.size:
-                return otherwise(x, scale, offset, mean, variance)
-            own: Array = np.empty(layer.channels, np.float32)
-            biased: Array = np.empty(layer.channels, np.float32)
-            y = layer(dense_array(x), scale, offset, own, biased)
-            if (own * own > _FAR * (biased + layer.epsilon)).any():
-                return otherwise(x, scale, offset, mean, variance)
-            return (y, own, biased * layer.correction, own.copy(), biased, *reserved)
-        if not _vectors(layer.channels, mean, variance):
+        own: Array = np.empty(layer.channels, np.float32)
+        biased: Array = np.empty(layer.channels, np.float32)
+        y = layer(dense_array(x), scale, offset, own, biased)
+        if (own * own > _FAR * (biased + layer.epsilon)).any():
+            return otherwise(x, scale, offset, mean, variance)
+        return (y, own, biased * layer.correction, own.copy(), biased, *reserved)
+
+    def by_given(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+        layer = given_norm(x.shape, data_format, epsilon)
+        if layer is None or not _vectors(layer.channels, scale, offset, mean, variance):
             return otherwise(x, scale, offset, mean, variance)
         y = layer(dense_array(x), scale, offset, mean, variance)
         return (y, mean.copy(), variance.copy(), mean.copy(), variance.copy(), *reserved)
 
-    return compute
+    return in_training if node.attrs["is_training"] else by_given
 
 
 @serves("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", types=FLOAT32)

@@ -191,6 +191,20 @@ def test_batch_normalisation(layout: str, training: bool, channels: int, mean: f
     check("FusedBatchNormGradV3", [*inputs, saved[5]], rtol=1e-3, **attrs)
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 7, 6), (2, 17, 19)])
+@pytest.mark.parametrize("channels", [1, 5, 32, 1500])
+def test_a_normalisation_by_given_statistics_has_the_same_bits(
+    layout: str, sizes: tuple[int, int, int], channels: int
+) -> None:
+    x = as_layout(numbers(1, *sizes, channels), layout)
+    vectors = [numbers(seed, channels) for seed in (2, 3, 4)]
+    inputs = [x, *vectors, np.abs(numbers(5, channels))]
+    attrs = {"is_training": False, "data_format": layout, "epsilon": 1e-3}
+    for wanted, got in zip(*both("FusedBatchNormV3", inputs, **attrs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("channels", [16, 96, 5])
 @pytest.mark.parametrize("beta", [0.75, 0.5])
 @pytest.mark.parametrize("radius", [1, 5])
