@@ -65,6 +65,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "post_ops_destroy": (Pointer,),
     "post_ops_append_eltwise": (Pointer, _INT, _FLOAT, _FLOAT),
     "post_ops_append_binary": (Pointer, _INT, Pointer),
+    "post_ops_append_sum": (Pointer, _FLOAT, ctypes.c_int32, _INT),
     "post_ops_append_prelu": (Pointer, _INT),
     "primitive_desc_destroy": (Pointer,),
     "primitive_desc_query": (Pointer, _INT, _INT, Pointer),

@@ -29,6 +29,7 @@ from flowengine.kernels.onednn.program import (
     required,
 )
 from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
 
 #: Multiplications and additions up to which BLAS stays on one core, and is quicker to call.
 SMALL: Final = 300_000
@@ -90,7 +91,13 @@ def multiply(a: Array, b: Array, out: Array, transpose_a: bool = False, transpos
     a, left = _side(a, transpose_a)
     b, right = _side(b, transpose_b)
     rows, columns = out.shape
-    layer = matrix_product(rows, a.size // rows, columns, left, right)
+    inner = a.size // rows
+    if gives_large(rows, inner, columns):
+        if large_result(a.T if left else a, b.T if right else b, out):
+            return out
+    elif not right and takes_large(rows, inner, columns) and large_factor(a.T if left else a, b, out):
+        return out
+    layer = matrix_product(rows, inner, columns, left, right)
     if layer is None:
         np.matmul(a.T if left else a, b.T if right else b, out=out)
     else:

@@ -1,0 +1,75 @@
+"""Products of a large matrix and few rows or columns: by blocks they are what they are as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flowengine.kernels.onednn import thin_products
+from flowengine.kernels.onednn.library import search
+from flowengine.kernels.onednn.products import matrix_product, multiply
+from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
+
+pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def whole(a: Any, b: Any) -> Any:
+    """The library's own product."""
+    out = np.empty((len(a), b.shape[1]), np.float32)
+    layer = matrix_product(len(a), a.shape[1], b.shape[1], False, False)
+    assert layer is not None
+    layer(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
+    return out
+
+
+@pytest.mark.parametrize("rows", [1024, 1027, 1055])
+@pytest.mark.parametrize("inner", [1, 8, 32])
+@pytest.mark.parametrize("order", ["as it is", "left", "right"])
+def test_a_large_result_to_the_last_bit(rows: int, inner: int, order: str) -> None:
+    a, b = numbers(1, rows, inner), numbers(2, inner, 2048)
+    left, right = order == "left", order == "right"
+    assert gives_large(rows, inner, 2048)
+    out = np.full((rows, 2048), np.nan, np.float32)
+    made = multiply(np.array(a.T) if left else a, np.array(b.T) if right else b, out, left, right)
+    assert made is out
+    np.testing.assert_array_equal(out, whole(a, b))
+    assert large_result(a, b, out)  # the library has it, so that this is what was tested
+
+
+@pytest.mark.parametrize("rows", [1, 8, 16])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_large_factor(monkeypatch: pytest.MonkeyPatch, rows: int, left: bool) -> None:
+    monkeypatch.setattr(thin_products, "_LARGE_FACTOR", 1 << 20)
+    inner, columns = 32 * 37, 2048
+    assert takes_large(rows, inner, columns)
+    a, b = numbers(1, rows, inner), numbers(2, inner, columns)
+    out = np.full((rows, columns), np.nan, np.float32)
+    multiply(np.array(a.T) if left else a, b, out, left)
+    np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+    again = np.empty_like(out)
+    assert large_factor(a, b, again)
+    np.testing.assert_array_equal(out, again)
+
+
+def test_no_bit_depends_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = numbers(1, 8, 4096), numbers(2, 4096, 2048)
+    spread, alone = np.empty((2, 8, 2048), np.float32)
+    assert large_factor(a, b, spread)
+    monkeypatch.setattr(
+        thin_products, "spread", lambda piece, count: [piece(n) for n in reversed(range(count))]
+    )
+    assert large_factor(a, b, alone)
+    np.testing.assert_array_equal(spread, alone)
+
+
+def test_sums_that_do_not_divide_are_left_to_the_library() -> None:
+    assert takes_large(8, 1 << 14, 2048)
+    assert not takes_large(8, (1 << 14) + 1, 2048)
+    assert not takes_large(64, 1 << 14, 2048)
+    assert not gives_large(1 << 14, 64, 2048)
