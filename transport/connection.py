@@ -36,7 +36,7 @@ from flowengine.transport.limits import (
 )
 from flowengine.transport.outbox import Large
 from flowengine.transport.payload import IncomingMessage, Payload
-from flowengine.transport.routes import RoutesIn, RoutesOut, may_be_numbered
+from flowengine.transport.routes import Route, RoutesIn, RoutesOut, may_be_numbered
 from flowengine.transport.states import Side, State, after_sending
 from flowengine.transport.tensors import encode_scalar, read_scalar
 from flowengine.transport.wire import Wire
@@ -360,11 +360,10 @@ class Connection(Wire):
         self._ledger.credit_out.charge(cost)
         self.counters.tensors_pushed += 1
 
-    def deliver(self, key: RendezvousKey, value: Value, is_dead: bool) -> bool:
-        """Send a small tensor on credit, along a route; whether that is how it could be sent.
+    def deliver(self, route: Route, step: int, value: Value, is_dead: bool) -> bool:
+        """Send a small tensor of no loop on credit, along a route; whether that is how it could be sent.
 
-        False where nothing was sent: for a large one, one that is pulled, one of a loop, and where the credit
-        does not reach.
+        False where nothing was sent: for a large one, one that is pulled, where the credit does not reach.
         Raises InvalidArgumentError for a value that cannot travel.
         """
         ledger = self._ledger
@@ -388,19 +387,15 @@ class Connection(Wire):
             self.counters.bytes_copied_to_send += payload.copied
         credit = ledger.credit_out
         cost = size + ENTRY_BYTES
-        if credit.left - cost < credit.reserve or key.path:
-            # The iteration of a loop may not fit the header that the other side takes.
+        if credit.left - cost < credit.reserve:
             return False
-        route = key[1:5]
         number = self._routes_out.find(route)
         if not number:
             if not may_be_numbered(route):
                 return False
             number = self._routes_out.add(route)
             self._send(m.ROUTE, (number, *route))
-        self._outbox.add_small(
-            m.write_header(m.DELIVER, number, key.step, is_dead, description), buffers, size
-        )
+        self._outbox.add_small(m.write_header(m.DELIVER, number, step, is_dead, description), buffers, size)
         credit.left -= cost
         counters = self.counters
         counters.messages_sent += 1

@@ -107,6 +107,27 @@ class StepRendezvous:
         """Have `done` called once with the value, at once or when it is here, or with the error."""
         self._step.table.receive(key, done)
 
+    def send_along(self, route: Route, value: Value) -> None:
+        """As `send`, of a live value along an edge, outside any loop."""
+        self._exchange.send_along(self._step, route, value)
+
+    def receive_all(
+        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
+    ) -> None:
+        """Have `done` called once for each of these edges, with its number and what `receive` would give.
+
+        Nobody else may wait there.
+        """
+        self._exchange.receive_all(self._step, routes, done)
+
+    def put_back(self, route: Route, value: Value, is_dead: bool) -> None:
+        """Leave a value that was received for whoever asks next."""
+        self._step.table.deliver(RendezvousKey(self._step.number, *route), value, is_dead, None)
+
+    def withdraw(self) -> None:
+        """Call nobody of `receive_all` any more."""
+        self._step.table.withdraw()
+
     def abort(self, error: Exception) -> None:
         """Fail every waiter of the step, present and to come, on this task and on all that take part."""
         self._exchange.abort(self._step, error)
@@ -204,17 +225,48 @@ class Exchange:
 
     def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """See `StepRendezvous.send`."""
-        known = self._known_targets.get(key.target_device)
-        if known is not None and step.table.error is None and not step.lost:
-            peer, task, incarnation = known
-            lives = step.incarnations
-            if (lives is None or lives.get(task, 0) in (0, incarnation)) and peer.connection.deliver(
-                key, value, is_dead
-            ):
-                step.sent += 1
-                peer.flush()
-                return
-        self._send(step, key, value, is_dead)
+        if key.path or not self._deliver(step, key[1:5], value, is_dead):
+            self._send(step, key, value, is_dead)
+
+    def send_along(self, step: Step, route: Route, value: Value) -> None:
+        """See `StepRendezvous.send_along`."""
+        if not self._deliver(step, route, value, False):
+            self._send(step, RendezvousKey(step.number, *route), value, False)
+
+    def _deliver(self, step: Step, route: Route, value: Value, is_dead: bool) -> bool:
+        """Send a small tensor to a known target; whether that is what it was."""
+        known = self._known_targets.get(route[3])
+        if known is None or step.table.error is not None or step.lost:
+            return False
+        peer, task, incarnation = known
+        lives = step.incarnations
+        if lives is not None and lives.get(task, 0) not in (0, incarnation):
+            return False
+        if not peer.connection.deliver(route, step.number, value, is_dead):
+            return False
+        step.sent += 1
+        peer.flush()
+        return True
+
+    def receive_all(
+        self,
+        step: Step,
+        routes: Mapping[Route, int],
+        done: Callable[[int, Value, bool, Exception | None], None],
+    ) -> None:
+        """See `StepRendezvous.receive_all`."""
+        step.table.expect(step.number, routes, done)
+        if (
+            not (step.lost or step.announced or self._overflowing_there)
+            and routes.keys() <= self._known_sources.keys()
+        ):
+            return
+        for route, number in routes.items():
+            key = RendezvousKey(step.number, *route)
+            if step.table.is_awaited(key):
+                error = self._about_to_wait(step, key)
+                if error is not None:
+                    done(number, None, False, error)
 
     def _send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """As `send`, for any tensor and whatever has become of its target."""

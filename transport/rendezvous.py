@@ -8,7 +8,7 @@ come.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import trio
@@ -16,6 +16,7 @@ import trio
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AlreadyExistsError, CancelledError
 from flowengine.core.rendezvous import Received, RendezvousKey
+from flowengine.transport.routes import Route
 
 
 class _Held(NamedTuple):
@@ -59,6 +60,25 @@ class _Call:
         self.done(None, False, error)
 
 
+class _Expected:
+    """Edges that somebody waits at as a whole: {edge: its number} of those along which nothing has come."""
+
+    __slots__ = ("done", "left", "step")
+
+    def __init__(
+        self,
+        step: int,
+        routes: Mapping[Route, int],
+        done: Callable[[int, Value, bool, Exception | None], None],
+    ) -> None:
+        self.step = step
+        self.left = dict(routes)
+        self.done = done
+
+    def as_keys(self) -> list[RendezvousKey]:
+        return [RendezvousKey(self.step, *route) for route in self.left]
+
+
 class LocalRendezvous:
     """One step's values in flight. Keeps `flowengine.core.rendezvous.Rendezvous`."""
 
@@ -67,6 +87,7 @@ class LocalRendezvous:
         self._on_wait = on_wait
         self._held: dict[RendezvousKey, _Held] = {}
         self._waiters: dict[RendezvousKey, deque[_Waiter | _Call]] = {}
+        self._expected: _Expected | None = None
         self.error: Exception | None = None
 
     def __len__(self) -> int:
@@ -93,12 +114,48 @@ class LocalRendezvous:
         """Hand a value to whoever waits for it; False if nobody does."""
         waiters = self._waiters.get(key)
         if waiters is None:
-            return False
+            return not key.path and self.give_along(key[1:5], value, is_dead)
         waiter = waiters.popleft()
         if not waiters:
             del self._waiters[key]
         waiter.give(value, is_dead)
         return True
+
+    def give_along(self, route: Route, value: Value, is_dead: bool) -> bool:
+        """As `give`, for one who expects it: see `expect`."""
+        expected = self._expected
+        if expected is None:
+            return False
+        number = expected.left.pop(route, None)
+        if number is None:
+            return False
+        expected.done(number, value, is_dead, None)
+        return True
+
+    def expect(
+        self,
+        step: int,
+        routes: Mapping[Route, int],
+        done: Callable[[int, Value, bool, Exception | None], None],
+    ) -> None:
+        """Have `done` called with what comes along these edges, outside any loop, and the edge's number.
+
+        Nobody else may wait for them, and `on_wait` is not told.
+        What is there already is given at once; after `abort`, the error.
+        """
+        self._expected = expected = _Expected(step, routes, done)
+        if self._held:
+            for key in expected.as_keys():
+                held = self._held.pop(key, None)
+                if held is not None:
+                    _release(held)
+                    self.give_along(key[1:5], held.value, held.is_dead)
+        if self.error is not None:
+            self.fail_waiters(lambda _: True, self.error)
+
+    def withdraw(self) -> None:
+        """Nobody expects anything any more."""
+        self._expected = None
 
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
         """The value, if it is there. Raises the error of `abort`."""
@@ -161,7 +218,7 @@ class LocalRendezvous:
             held, self._held = self._held, {}
             for each in held.values():
                 _release(each)
-        if self._waiters:
+        if self._waiters or self._expected is not None:
             self.fail_waiters(lambda _: True, error)
 
     def close(self) -> None:
@@ -170,7 +227,8 @@ class LocalRendezvous:
 
     def waiting_keys(self) -> list[RendezvousKey]:
         """Keys that somebody waits for."""
-        return list(self._waiters)
+        expected = self._expected
+        return list(self._waiters) if expected is None else [*self._waiters, *expected.as_keys()]
 
     def holds(self, key: RendezvousKey) -> bool:
         """Whether a value for this key is here."""
@@ -178,7 +236,8 @@ class LocalRendezvous:
 
     def is_awaited(self, key: RendezvousKey) -> bool:
         """Whether somebody waits for this key."""
-        return key in self._waiters
+        expected = self._expected
+        return key in self._waiters or (expected is not None and not key.path and key[1:5] in expected.left)
 
     def fail_waiters(self, concerned: Callable[[RendezvousKey], bool], error: Exception) -> None:
         """Fail those who wait for the keys concerned."""
@@ -186,6 +245,14 @@ class LocalRendezvous:
             # One that fails may fail the others of its step before their turn has come.
             for waiter in self._waiters.pop(key, ()):
                 waiter.fail(error)
+        expected = self._expected
+        if expected is None:
+            return
+        for key in expected.as_keys():
+            if expected is self._expected and concerned(key):
+                number = expected.left.pop(key[1:5], None)
+                if number is not None:
+                    expected.done(number, None, False, error)
 
     def drop(self, concerned: Callable[[RendezvousKey], bool]) -> None:
         """Drop the values of the keys concerned."""

@@ -44,7 +44,7 @@ from flowengine.runtime.exchange import Group, JointGroup
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.taskless import Running, TasklessStep, needs_no_task
+from flowengine.runtime.taskless import Running, begin_step, needs_no_task
 from flowengine.runtime.tiers import TieredPlan
 from flowengine.transport.exchange import Exchange, StepRendezvous
 from flowengine.transport.rendezvous import LocalRendezvous
@@ -76,13 +76,15 @@ _OVER: Final = _Over()
 class _Registered:
     """A request's partitions on this task."""
 
-    __slots__ = ("feeds", "fetches", "links", "message", "needs_no_task", "plan", "size")
+    __slots__ = ("feeds", "fetches", "links", "make_group", "message", "needs_no_task", "plan", "size")
 
     def __init__(self, message: RegisterGraph, plan: PartitionedPlan, links: Links) -> None:
         self.message = message
         self.links = links
         self.plan = plan
         self.needs_no_task = False
+        #: A part that exchanges nothing with others can tell by itself when it waits in vain.
+        self.make_group: type[Group] = JointGroup if message.partners else Group
         self.size = len(message.feeds)
         #: Positions, among the request's, of what comes with each step and of what goes back.
         self.feeds = sorted({index for part in plan.parts for index in part.feeds})
@@ -304,12 +306,14 @@ class Worker:
                 rendezvous.abort(CancelledError(f"step {number} was cancelled"))
                 done(None, [], error)
 
-        joint = self._joint_began(registered, number, rendezvous)
-        step = TasklessStep(
+        self.steps_running += 1
+        step, self._joint[number] = begin_step(
             self._runner,
             registered.plan,
             registered.spread(feeds),
-            joint,
+            number,
+            rendezvous,
+            registered.make_group,
             self.nursery,
             ended,
             compiles=self._settings.compiles_plans,
@@ -352,8 +356,7 @@ class Worker:
 
     def _joint_began(self, registered: _Registered, number: int, rendezvous: Rendezvous) -> JointStep:
         self.steps_running += 1
-        # A part that exchanges nothing with others can tell by itself when it waits in vain.
-        group = self._joint[number] = JointGroup() if registered.message.partners else Group()
+        group = self._joint[number] = registered.make_group()
         return JointStep(number, rendezvous, group)
 
     def _joint_ended(self, number: int) -> None:

@@ -174,6 +174,13 @@ class Executor:
         self._listener = listener
         return self._standing(self._begin(feeds))
 
+    def resume(self, state: ExecutorState, listener: Callable[[], None]) -> int:
+        """As `begin`, for a step of which some has run elsewhere; `state` says how far it came."""
+        self.state = state
+        self._listener = listener
+        self._yielded_at = perf_counter()
+        return self.go_on()
+
     def go_on(self) -> int:
         """Run what has become ready. DONE, WAITING until the listener is called, or NEEDS_TASK: `run_rest`.
 

@@ -33,6 +33,7 @@ from flowengine.runtime.measuring import Measure
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Functions, Plan
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.straight import Cut
 from flowengine.runtime.tiers import TieredPlan
 
 #: Makes the rendezvous of one step.
@@ -54,16 +55,18 @@ class JointStep(NamedTuple):
 class Part:
     """One partition's plans.
 
+    cut               the straight form of the one that its steps run
     feeds, fetches    positions among the request's
     """
 
-    __slots__ = ("device", "feeds", "fetches", "tiers")
+    __slots__ = ("cut", "device", "feeds", "fetches", "tiers")
 
     def __init__(
         self, device: Device, tiers: TieredPlan, feeds: Sequence[int], fetches: Sequence[int]
     ) -> None:
         self.device = device
         self.tiers = tiers
+        self.cut = Cut()
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)
 

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -26,10 +26,19 @@ logger: Final = logging.getLogger("flowengine.runtime")
 _step_ids: Final = itertools.count(1)
 
 
+class RunningStep(Protocol):
+    """A step that has not ended."""
+
+    plan: Plan
+
+    def request_cancel(self) -> None:
+        """End it with CancelledError."""
+
+
 class StepRunner:
     """Runs plans on one device with one resource manager. Steps may run at the same time.
 
-    running   executors of the steps that have not ended
+    running   the steps that have not ended
     ended     called whenever one has ended, before its caller goes on
     """
 
@@ -46,7 +55,7 @@ class StepRunner:
         self._file_access = settings.file_access
         self._syncs = settings.sync_checkpoints
         self._counts = settings.counts_allocations
-        self.running: set[Executor] = set()
+        self.running: set[RunningStep] = set()
         self.ended: list[Callable[[], None]] = []
         self._yielded_at = 0.0
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import trio
 
 from flowengine.core.errors import CancelledError, OpError
+from flowengine.core.rendezvous import Rendezvous
 from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
-from flowengine.runtime.exchange import Exchange
+from flowengine.runtime.exchange import Exchange, Group
 from flowengine.runtime.executor import DONE, NEEDS_TASK, Executor
 from flowengine.runtime.partitions import JointStep, PartitionedPlan
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.straight_step import StraightRendezvous, StraightStep
 from flowengine.runtime.tiers import TieredPlan
 
 #: What is called once with how a step ended: its fetched values, plans that have become hot, or the error.
@@ -34,6 +38,13 @@ class Running(Protocol):
         """End it early; without effect on what is over."""
 
 
+class Begun(Running, Protocol):
+    """A step that was made, to be begun."""
+
+    def begin(self) -> None:
+        """Run as far as that goes now."""
+
+
 def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
     """Whether a plan may be begun without a task."""
     return (
@@ -43,10 +54,19 @@ def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
     )
 
 
+class Came(NamedTuple):
+    """How far a step has come that goes on here: by which plan, and what it holds."""
+
+    plan: Plan
+    state: ExecutorState
+    container: StepContainer | None
+
+
 class TasklessStep:
     """One run of a plan that `needs_no_task`, for a step that other processes take part in."""
 
     __slots__ = (
+        "_came",
         "_compiles",
         "_container",
         "_done",
@@ -74,8 +94,12 @@ class TasklessStep:
         done: Ended,
         *,
         compiles: bool,
+        came: Came | None = None,
     ) -> None:
-        """`nursery` is where it goes on if it needs a task; `done` is called once, perhaps by `begin`."""
+        """`nursery` is where it goes on if it needs a task; `done` is called once, perhaps by `begin`.
+
+        came   what has run of it already, if anything
+        """
         self._started = perf_counter()
         self._runner = runner
         self._compiles = compiles
@@ -83,13 +107,18 @@ class TasklessStep:
         self._part = part = plan.parts[0]
         self._nursery = nursery
         self._done = done
-        self._container = StepContainer()
         self._feeds = [feeds[index] for index in part.feeds]
-        self._plan = part.tiers.choose(self._feeds) if compiles else part.tiers.interpreted
+        self._came = came
+        if came is not None:
+            self._plan = came.plan
+            self._container = came.container if came.container is not None else StepContainer()
+        else:
+            self._plan = part.tiers.choose(self._feeds) if compiles else part.tiers.interpreted
+            self._container = StepContainer()
         self._exchange = Exchange(joint.group, None)
         self._executor = Executor(
             self._plan,
-            _context(runner, part.device, self._container, joint),
+            _context(runner, part.device, self._container, joint.number, joint.rendezvous),
             use_threads=runner.settings.worker_threads,
             exchange=self._exchange,
         )
@@ -101,7 +130,11 @@ class TasklessStep:
     def begin(self) -> None:
         """Run as far as that goes now."""
         self._runner.running.add(self._executor)
-        self._go(lambda: self._executor.begin(self._feeds, self._heard))
+        came, self._came = self._came, None
+        if came is not None:
+            self._go(lambda: self._executor.resume(came.state, self._heard))
+        else:
+            self._go(lambda: self._executor.begin(self._feeds, self._heard))
 
     def cancel(self) -> None:
         """End the step with CancelledError."""
@@ -185,15 +218,75 @@ class TasklessStep:
         return values
 
 
-def _context(runner: StepRunner, device: Device, container: StepContainer, joint: JointStep) -> KernelContext:
+def begin_step(
+    runner: StepRunner,
+    plan: PartitionedPlan,
+    feeds: Sequence[Any],
+    number: int,
+    rendezvous: StraightRendezvous,
+    make_group: Callable[[], Group],
+    nursery: trio.Nursery,
+    done: Ended,
+    *,
+    compiles: bool,
+) -> tuple[Begun, Group]:
+    """A run of a plan that `needs_no_task`, to be begun, and the group of its partition.
+
+    See `TasklessStep`; a plan without control flow is run by segments once it is settled.
+    """
+    part = plan.parts[0]
+    own = [feeds[index] for index in part.feeds]
+    chosen = part.tiers.choose(own) if compiles else None
+    straight = None
+    if chosen is not None and part.tiers.is_settled(chosen):
+        straight = part.cut.find(chosen, runner.resources)
+    if straight is None:
+        group = make_group()
+        joint = JointStep(number, rendezvous, group)
+        return TasklessStep(runner, plan, feeds, joint, nursery, done, compiles=compiles), group
+
+    def ended(found: list[Any], error: BaseException | None) -> None:
+        values: list[Any] = [None] * plan.fetches
+        for index, value in zip(part.fetches, found, strict=bool(error is None)):
+            values[index] = value
+        runner.running.discard(step)
+        for call in tuple(runner.ended):
+            call()
+        done(values, (), error)
+
+    def go_on(state: ExecutorState, container: StepContainer | None) -> tuple[TasklessStep, Group]:
+        runner.running.discard(step)
+        part.cut.failed()
+        group = make_group()
+        joint = JointStep(number, rendezvous, group)
+        came = Came(straight.plan, state, container)
+        return TasklessStep(runner, plan, feeds, joint, nursery, done, compiles=compiles, came=came), group
+
+    step = StraightStep(
+        straight,
+        own,
+        rendezvous,
+        lambda container: _context(runner, part.device, container, number, rendezvous),
+        ended,
+        go_on,
+        device=part.device.name,
+        use_threads=runner.settings.worker_threads,
+    )
+    runner.running.add(step)
+    return step, step
+
+
+def _context(
+    runner: StepRunner, device: Device, container: StepContainer, number: int, rendezvous: Rendezvous
+) -> KernelContext:
     return KernelContext(
         resources=runner.resources,
         step_container=container,
-        rendezvous=joint.rendezvous,
+        rendezvous=rendezvous,
         device=device.name,
-        step_id=joint.number,
+        step_id=number,
         **runner.common,
     )
 
 
-__all__ = ["Running", "TasklessStep", "needs_no_task"]
+__all__ = ["Running", "TasklessStep", "begin_step", "needs_no_task"]

@@ -175,6 +175,10 @@ class TieredPlan:
         plan = self.compiled
         return [] if plan is None else [item.region.source for item in plan.items if item.region is not None]
 
+    def is_settled(self, plan: Plan) -> bool:
+        """Whether this is the form that steps run from now on, nothing more to be learned first."""
+        return plan is self.compiled or (self._settled and self.compiled is None)
+
     @property
     def nodes(self) -> int:
         return len(self.interpreted.items)

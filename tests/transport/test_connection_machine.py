@@ -141,7 +141,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     def deliver(self, index: int, size: int, step: int) -> None:
         side, mark = self.sides[index], self.mark()
         key = RendezvousKey(step, "/a", 1, f"edge{mark}", "/b")
-        if side.connection.deliver(key, tensor(size, mark), False):
+        if side.connection.deliver(key[1:5], step, tensor(size, mark), False):
             side.pushed[key] = size
             side.charged += push_cost(size)
 

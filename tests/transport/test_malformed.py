@@ -56,8 +56,8 @@ def conversation(chance: random.Random) -> list[bytes]:
         key = RendezvousKey(number, "/job:a", 1, f"edge{number}", "/job:b", (("f", number),))
         kind = chance.randrange(7)
         if kind == 6:
-            sender.deliver(key._replace(path=()), np.zeros(chance.choice([0, 10, 1000]), np.int16), False)
-            sender.deliver(key._replace(path=(), step=99), np.float32(number), number % 2 == 0)
+            sender.deliver(key[1:5], number, np.zeros(chance.choice([0, 10, 1000]), np.int16), False)
+            sender.deliver(key[1:5], 99, np.float32(number), number % 2 == 0)
         elif kind == 0:
             sender.request("method", {"a": [1, "b", b"c"]}, payload)
         elif kind == 1:

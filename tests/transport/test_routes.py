@@ -12,6 +12,7 @@ from flowengine.core.rendezvous import RendezvousKey
 from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport import routes
+from flowengine.transport.connection import Connection
 from flowengine.transport.routes import RoutesIn, RoutesOut
 
 DEVICE = "/job:ps/task:0/device:CPU:0"
@@ -19,6 +20,10 @@ DEVICE = "/job:ps/task:0/device:CPU:0"
 
 def key(step: int, edge: str = "edge_1_w") -> RendezvousKey:
     return RendezvousKey(step, DEVICE, 7, edge, "/job:worker/task:0/device:CPU:0")
+
+
+def deliver(side: Connection, key: RendezvousKey, value: Any, is_dead: bool) -> bool:
+    return side.deliver(key[1:5], key.step, value, is_dead)
 
 
 def opened() -> ConnectionLink:
@@ -31,7 +36,7 @@ def test_a_tensor_arrives_as_if_pushed_and_its_edge_is_named_once() -> None:
     link = opened()
     sizes = []
     for step in range(1, 4):
-        assert link.dialler.deliver(key(step), np.float32(step), False)
+        assert deliver(link.dialler, key(step), np.float32(step), False)
         sizes.append(link.move(link.dialler))
         (event,) = link.listener.take_events()
         assert event == e.Pushed(key(step), np.float32(step), False, 4 + 512)
@@ -54,7 +59,7 @@ def test_a_tensor_arrives_as_if_pushed_and_its_edge_is_named_once() -> None:
 )
 def test_values_of_all_kinds(value: Any) -> None:
     link = opened()
-    assert link.dialler.deliver(key(1), value, False)
+    assert deliver(link.dialler, key(1), value, False)
     link.settle()
     (event,) = link.listener.take_events()
     assert isinstance(event, e.Pushed)
@@ -64,26 +69,25 @@ def test_values_of_all_kinds(value: Any) -> None:
 
 def test_a_dead_one_and_what_cannot_travel() -> None:
     link = opened()
-    assert link.dialler.deliver(key(1), None, True)
+    assert deliver(link.dialler, key(1), None, True)
     link.settle()
     assert link.listener.take_events() == [e.Pushed(key(1), None, True, 512)]
     with pytest.raises(InvalidArgumentError, match="cannot travel"):
-        link.dialler.deliver(key(1), object(), False)
+        deliver(link.dialler, key(1), object(), False)
 
 
 def test_what_is_left_to_the_longer_form() -> None:
     link = opened()
-    assert not link.dialler.deliver(key(1), np.zeros(100_000, np.uint8), False)
-    assert not link.dialler.deliver(key(1)._replace(path=(("loop", 3),)), np.float32(1), False)
-    assert not link.dialler.deliver(key(1, "e" * 1000), np.float32(1), False)
+    assert not deliver(link.dialler, key(1), np.zeros(100_000, np.uint8), False)
+    assert not deliver(link.dialler, key(1, "e" * 1000), np.float32(1), False)
     link.listener.pull(key(1))
     link.settle()
-    assert not link.dialler.deliver(key(1), np.float32(1), False)
-    while link.listener.deliver(key(2), np.zeros(60_000, np.uint8), False):
+    assert not deliver(link.dialler, key(1), np.float32(1), False)
+    while deliver(link.listener, key(2), np.zeros(60_000, np.uint8), False):
         pass
     assert link.listener.credit_left < link.listener.limits.credit_bytes // 4 + 61_000
     link.dialler.goodbye()
-    assert not link.dialler.deliver(key(1), np.float32(1), False)
+    assert not deliver(link.dialler, key(1), np.float32(1), False)
 
 
 def test_a_full_table_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +96,7 @@ def test_a_full_table_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for turn in range(20):
         sent = [key(turn, f"edge_{number % 7}") for number in range(turn, turn + 3)]
         for each in sent:
-            assert link.dialler.deliver(each, np.int32(turn), False)
+            assert deliver(link.dialler, each, np.int32(turn), False)
         link.settle()
         assert [event.key for event in link.listener.take_events() if isinstance(event, e.Pushed)] == sent
 

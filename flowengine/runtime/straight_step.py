@@ -1,0 +1,385 @@
+"""A step of one small partition, run segment by segment: see `straight`.
+
+It needs no task, no counts of single items and nothing that waits for each Recv. As soon as it turns out to
+need more than that, because a tensor is dead, a kernel heavy, a variable being written on a thread or the
+time of a slice over, it goes on as a `TasklessStep` from where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final, Protocol
+
+import numpy as np
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import CancelledError
+from flowengine.core.rendezvous import Rendezvous
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.container import StepContainer
+from flowengine.resources.variable import Variable
+from flowengine.runtime.exchange import Group, Place
+from flowengine.runtime.executor import HEAVY_REGION_SECONDS, SLICE_SECONDS
+from flowengine.runtime.failures import as_op_error, locate_at
+from flowengine.runtime.heavy import HEAVY_MICROSECONDS, bytes_of, estimated
+from flowengine.runtime.items import Item, grouped
+from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.straight import CONSTANT, FORWARD, KERNEL, REGION, SEND, Operation, Segment, Straight
+from flowengine.transport.routes import Route
+
+#: The clock is read once for so many kernels.
+_KERNELS_PER_CLOCK: Final = 16
+
+
+class StraightRendezvous(Rendezvous, Protocol):
+    """A rendezvous that takes what such a step has to say in one go."""
+
+    def send_along(self, route: Route, value: Value) -> None:
+        """Send a live value along an edge, outside any loop; as `send`."""
+
+    def receive_all(
+        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
+    ) -> None:
+        """Have `done` called with what comes along each of these edges, outside any loop, and its number.
+
+        At once for what is here; at most once for each; with the error for what will not come.
+        """
+
+    def put_back(self, route: Route, value: Value, is_dead: bool) -> None:
+        """Leave a value that was received for whoever asks next."""
+
+    def withdraw(self) -> None:
+        """Call nobody of `receive_all` any more; what comes waits to be asked for."""
+
+
+class Continued(Protocol):
+    """What a step goes on as, where it cannot go on as it is."""
+
+    def begin(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+class _NotHere(Exception):
+    """An item has to be run by an executor."""
+
+
+class StraightStep(Group):
+    """One run of a straight plan; the group of its one partition, for who asks how it stands."""
+
+    def __init__(
+        self,
+        straight: Straight,
+        feeds: Sequence[Any],
+        rendezvous: StraightRendezvous,
+        make_context: Callable[[StepContainer], KernelContext],
+        done: Callable[[list[Any], BaseException | None], None],
+        go_on: Callable[[ExecutorState, StepContainer | None], tuple[Continued, Group]],
+        *,
+        device: str,
+        use_threads: bool,
+    ) -> None:
+        """
+        done    called once, perhaps by `begin`, with the fetched values or the error
+        go_on   makes what it goes on as, from how far it has come and what the step holds; who asked for
+                the step is told by that then
+        """
+        self._straight = straight
+        self.plan = straight.plan
+        self._rendezvous = rendezvous
+        self._make_context = make_context
+        self._done = done
+        self._go_on = go_on
+        self._device = device
+        self._use_threads = use_threads
+        self._entries = straight.entries[:]
+        for places, value in zip(straight.feeds, feeds, strict=True):
+            for place in places:
+                self._entries[place] = value
+        self._waits = straight.waits[:]
+        self._ready = straight.first[:]
+        self._ready.reverse()
+        #: Segments and Recvs that are not over.
+        self._left = len(straight.segments) + len(straight.receives)
+        self._inside = True
+        self._is_over = False
+        self._ending: Exception | None = None
+        self._container: StepContainer | None = None
+        self._context: KernelContext | None = None
+        self._continued: tuple[Continued, Group] | None = None
+        #: The segment that runs, and how many of its operations have run.
+        self._position = 0
+        self._under_way: Segment | None = None
+        self._come: list[int] = []
+        self._run: list[Segment] = []
+
+    def begin(self) -> None:
+        """Run as far as that goes now."""
+        if self._straight.receives:
+            self._rendezvous.receive_all(self._straight.routes, self._received)
+        self._advance()
+
+    def cancel(self) -> None:
+        """End the step with CancelledError."""
+        if self._continued is not None:
+            self._continued[0].cancel()
+        elif not self._is_over:
+            self._fail(CancelledError("the session was closed while this step was running"))
+
+    def request_cancel(self) -> None:
+        """As `cancel`, for the session that is being closed."""
+        self.cancel()
+
+    # How it stands, for `JointGroup`'s callers.
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it has nothing to do but to wait."""
+        return self._continued[1].is_asleep if self._continued is not None else not self._inside
+
+    def first(self) -> Place | None:
+        """Where the Recvs stand that are to be given up first; None if there is none."""
+        if self._continued is not None:
+            return self._continued[1].first()
+        return None if self._is_over or len(self._come) == len(self._straight.receives) else (0, ())
+
+    def give_up(self, first: Place) -> None:
+        """What is waited for at this place will not come."""
+        if self._continued is None:
+            self._continue()
+        if self._continued is not None:
+            self._continued[1].give_up(first)
+
+    # -- what comes ---------------------------------------------------------------------------------
+
+    def _received(self, number: int, value: Value, is_dead: bool, error: Exception | None) -> None:
+        if self._is_over or self._continued is not None:
+            return
+        if error is not None:
+            self._fail(error)
+            return
+        _, writes, followers = self._straight.receives[number]
+        if is_dead:
+            self._rendezvous.put_back(self._route(number), value, is_dead)
+            if not self._inside:
+                self._continue()
+            elif self._ending is None:
+                self._ending = _NotHere()
+            return
+        entries = self._entries
+        for place in writes:
+            entries[place] = value
+        del value
+        self._come.append(number)
+        self._left -= 1
+        waits = self._waits
+        for place in followers:
+            left = waits[place] = waits[place] - 1
+            if not left:
+                self._ready.append(place)
+        if not self._inside:
+            self._inside = True
+            self._advance()
+
+    def _route(self, number: int) -> Route:
+        return next(route for route, place in self._straight.routes.items() if place == number)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._inside:
+            self._end(error)
+        elif self._ending is None or isinstance(self._ending, _NotHere):
+            self._ending = error
+
+    # -- what runs ----------------------------------------------------------------------------------
+
+    @trio.lowlevel.enable_ki_protection
+    def _advance(self) -> None:
+        """Run the segments that are ready."""
+        ready, waits, segments = self._ready, self._waits, self._straight.segments
+        try:
+            while ready:
+                if self._ending is not None:
+                    raise self._ending
+                segment = segments[ready.pop()]
+                self._under_way = segment
+                if segment.computes:
+                    with np.errstate(all="ignore"):
+                        self._run_segment(segment.operations)
+                elif segment.operations:
+                    self._run_segment(segment.operations)
+                self._under_way = None
+                self._run.append(segment)
+                self._left -= 1
+                for place in segment.followers:
+                    left = waits[place] = waits[place] - 1
+                    if not left:
+                        ready.append(place)
+            if self._ending is not None:
+                raise self._ending
+        except _NotHere:
+            self._continue()
+            return
+        except Exception as error:
+            self._end(error)
+            return
+        finally:
+            self._inside = False
+        if not self._left:
+            self._end(None)
+
+    def _run_segment(self, operations: Sequence[Operation]) -> None:
+        entries = self._entries
+        self._position = 0
+        countdown = 0
+        deadline = 0.0
+        for code, item, start, stop, writes, route, keeps_size in operations:
+            if code in _PASSED_ON:
+                value = entries[start]
+                if item.dereference:
+                    value = self._read(item, value)
+                entries[start] = None
+                if route is None:
+                    for place in writes:
+                        entries[place] = value
+                else:
+                    self._send(item, route, value)
+                del value
+            elif code == CONSTANT:
+                for place in writes:
+                    entries[place] = item.value
+            else:
+                if not countdown:
+                    countdown = _KERNELS_PER_CLOCK
+                    now = perf_counter()
+                    if not deadline:
+                        deadline = now + SLICE_SECONDS
+                    elif now > deadline:
+                        raise _NotHere
+                countdown -= 1
+                args = entries[start:stop]
+                if item.mutates or item.dereference:
+                    self._resolve(item, args)
+                if not keeps_size and self._is_heavy(code, item, args):
+                    raise _NotHere
+                entries[start:stop] = [None] * (stop - start)
+                if code == KERNEL:
+                    outputs = self._call(item, args)
+                else:
+                    outputs = self._call_region(item, args)
+                    countdown = 0
+                args.clear()
+                if item.single:
+                    for place in writes:
+                        entries[place] = outputs
+                elif outputs is not None:
+                    for places, each in zip(writes, outputs, strict=True):
+                        for place in places:
+                            entries[place] = each
+                    del each
+                del outputs
+            self._position += 1
+
+    def _read(self, item: Item, variable: Variable) -> Value:
+        if variable.writer is not None:
+            raise _NotHere
+        try:
+            return variable.read()
+        except Exception as error:
+            raise locate_at(as_op_error(error), item.node, (), None, self._device) from error
+
+    def _resolve(self, item: Item, args: list[Any]) -> None:
+        for value in args:
+            if isinstance(value, Variable) and value.writer is not None:
+                raise _NotHere
+        for slot in item.dereference:
+            args[slot] = self._read(item, args[slot])
+
+    def _is_heavy(self, code: int, item: Item, args: list[Any]) -> bool:
+        """Whether a kernel or a region may be worth a thread."""
+        if not self._use_threads:
+            return False
+        if code == REGION:
+            return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < _NEVER_RAN
+        return bytes_of(args) > item.inline_bytes and estimated(item, args) > HEAVY_MICROSECONDS
+
+    def _send(self, item: Item, route: Route, value: Value) -> None:
+        try:
+            self._rendezvous.send_along(route, value)
+        except Exception as error:
+            raise locate_at(as_op_error(error), item.node, (), (value,), self._device) from error
+
+    def _call(self, item: Item, args: list[Any]) -> Any:
+        try:
+            if item.takes_context:
+                return item.function(*grouped(item, args), ctx=self._own_context())
+            return item.function(*grouped(item, args))
+        except Exception as error:
+            raise locate_at(as_op_error(error), item.node, (), args, self._device) from error
+
+    def _call_region(self, item: Item, args: list[Any]) -> Any:
+        region = item.region
+        started = perf_counter()
+        try:
+            outputs = region.call(args, self._own_context())
+        except Exception as error:
+            blame = region.blame(error.__traceback__)
+            if blame is None:
+                raise locate_at(as_op_error(error), item.node, (), None, self._device) from error
+            raise locate_at(as_op_error(error), blame.node, blame.tag, blame.inputs, self._device) from error
+        took = perf_counter() - started
+        if took < region.fastest_seconds:
+            region.fastest_seconds = took
+        elif took > SLICE_SECONDS:
+            self.plan.slow_regions += region.fastest_seconds > SLICE_SECONDS
+            region.fastest_seconds *= 1.5
+        return outputs
+
+    def _own_context(self) -> KernelContext:
+        if self._context is None:
+            self._container = StepContainer()
+            self._context = self._make_context(self._container)
+        return self._context
+
+    # -- how it ends --------------------------------------------------------------------------------
+
+    def _continue(self) -> None:
+        """Go on in an executor."""
+        if self._ending is not None and not isinstance(self._ending, _NotHere):
+            self._end(self._ending)
+            return
+        finished = {item for segment in self._run for item in segment.items}
+        finished.update(self._straight.receives[number].item for number in self._come)
+        if self._under_way is not None:
+            last = self._under_way.operations[self._position].item
+            items = self._under_way.items
+            finished.update(items[: items.index(last)])
+        self._inside = False
+        self._rendezvous.withdraw()
+        self._continued = self._go_on(self._straight.standing(self._entries, finished), self._container)
+        self._entries = []
+        self._continued[0].begin()
+
+    def _end(self, error: Exception | None) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        values: list[Any] = []
+        if error is None:
+            entries = self._entries
+            values = [entries[place] for _, place, _ in self.plan.fetches]
+        else:
+            self._rendezvous.withdraw()
+        if self._container is not None:
+            self._container.clear()
+        self._entries = []
+        done = self._done
+        del self._done, self._go_on
+        done(values, error)
+
+
+_PASSED_ON: Final = (FORWARD, SEND)
+_NEVER_RAN: Final = float("inf")
+
+__all__ = ["StraightRendezvous", "StraightStep"]
