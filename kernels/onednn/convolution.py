@@ -22,6 +22,7 @@ from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of
 from flowengine.kernels.onednn.after import BIAS_FORM, attached
 from flowengine.kernels.onednn.conv_products import as_product, product_alone
 from flowengine.kernels.onednn.filters import Packed, never_changes, shared
+from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import (
@@ -137,12 +138,16 @@ class InputGradient:
 
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
         self._planes: Windows | None = None
+        self._blocks: BlockGradient | None = None
         self._product = as_product(sliding, x, w)
         if self._product is not None:
             self.expected = self._product.output
             return
         layer = Layer(sliding, x, w)
-        if not sliding.first and not sliding.depthwise and conv_planes.serves(layer.geometry, w[2]):
+        planes = not sliding.first and not sliding.depthwise and conv_planes.serves(layer.geometry, w[2])
+        if not sliding.depthwise:
+            self._blocks = block_gradient(layer, sliding.first, planes, alone=alone)
+        if planes:
             self.expected, self._planes = layer.output, layer.geometry
             return
         library = layer.library
@@ -170,6 +175,9 @@ class InputGradient:
     def __call__(self, w: Array, gradient: Array) -> Array:
         if self._product is not None:
             return self._product.input_gradient(w, gradient)
+        in_blocks = self._blocks(w, gradient) if self._blocks is not None else None
+        if in_blocks is not None:
+            return in_blocks
         if self._planes is not None:
             return conv_planes.input_gradient(w, gradient, self._planes, _multiply_alone)
         out: Array = empty(self.shape, np.float32)

@@ -145,6 +145,14 @@ class Program:
         self.scratch_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
         return len(self.memories) - 1
 
+    def within(self, memory: int, form: Handle, skipped: int) -> int:
+        """A part of a memory that lives for a call, which begins so many bytes into it."""
+        offset = self.memories[memory][1]
+        if offset is None:
+            raise InternalError("the caller gives the address of a part")
+        self.memories.append((form, offset + skipped))
+        return len(self.memories) - 1
+
     def step(self, description: Description, arguments: Mapping[int, int], alone: bool | None = None) -> None:
         """Run a primitive on memories: {number of the argument: memory}.
 
