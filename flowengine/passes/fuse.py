@@ -14,12 +14,10 @@ a region's boundary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from flowengine.core import dtypes
-from flowengine.core.dtypes import DType
 from flowengine.ir.frames import (
     ENTER_OPS,
     EXIT_OPS,
@@ -32,12 +30,11 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.ops.internal import REGION
-from flowengine.ops.shape_inference import infer_shapes
 from flowengine.passes.context import PassContext
 from flowengine.passes.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
+from flowengine.passes.known_shapes import known_shapes
 from flowengine.passes.loops import lower_loop
-from flowengine.passes.program import Extents, Program
+from flowengine.passes.region_nodes import Fused, Region, Surroundings
 from flowengine.passes.units import (
     ALWAYS,
     FORWARDING,
@@ -59,8 +56,6 @@ REGION_MICROSECONDS: Final = 1000.0
 _CALLS_MIN: Final = 2
 
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | frozenset({"RefSwitch", "RefMerge", "LoopCond"})
-#: Ops whose outputs' shapes depend on which way a step goes.
-_UNCERTAIN: Final = _CONTROL | SWITCH_OPS | MERGE_OPS
 _TRANSFERS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 _OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"}) | _TRANSFERS
 
@@ -81,14 +76,6 @@ def fuse(
     if context.kernels is None:
         return Fused(graph, {})
     return _Fusing(graph, context, context.kernels, heavy, costs or {}, members_max).run()
-
-
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """`moved` says which output of a region gives what a member's output gave."""
-
-    graph: Graph
-    moved: Mapping[OutputPort, OutputPort]
 
 
 class _Fusing:
@@ -116,7 +103,7 @@ class _Fusing:
         #: Loops that are left to the state machine, for they may be dead in part.
         self.unlowered: set[FramePath] = set()
         self.frames = assign_frames(graph, self.feeds)
-        self.scalars, self.extents = _known_shapes(graph, context)
+        self.scalars, self.extents = known_shapes(graph, context)
         #: {port: the nodes that take it}; {node: the nodes that wait for it}
         self.consumers: dict[OutputPort, list[str]] = {}
         self.followers: dict[str, list[str]] = {}
@@ -130,18 +117,24 @@ class _Fusing:
         by_frame: dict[FramePath, list[Node]] = {}
         for node in self.graph:
             by_frame.setdefault(self.frames.get(node.name, ()), []).append(node)
-        regions: list[_Region] | None = None
+        regions: list[Region] | None = None
         while regions is None:
             try:
                 regions = self._all_regions(by_frame)
             except LoopStays as stays:
                 self.unlowered.add(stays.frame)
                 self.aliases = Aliases(self.graph.nodes)
-        return self._rewrite(regions) if regions else Fused(self.graph, {})
+        if not regions:
+            return Fused(self.graph, {})
+        around = Surroundings(
+            *(self.graph, self.feeds, self.fetches, self.declared, self.consumers),
+            *(self.aliases, self.scalars, self.extents, self.costs),
+        )
+        return around.put(regions)
 
-    def _all_regions(self, by_frame: Mapping[FramePath, list[Node]]) -> list[_Region]:
+    def _all_regions(self, by_frame: Mapping[FramePath, list[Node]]) -> list[Region]:
         lowered = self._lower_loops(by_frame)
-        regions: list[_Region] = []
+        regions: list[Region] = []
         for path, nodes in by_frame.items():
             if path in lowered:
                 continue
@@ -209,7 +202,7 @@ class _Fusing:
 
     # -- regions ------------------------------------------------------------------------------------
 
-    def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> list[_Region]:
+    def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> list[Region]:
         """The regions of one frame that stays with the state machine, or of the root."""
         inside = {name for unit in inner for name in unit.names}
         members: list[Unit] = []
@@ -226,7 +219,7 @@ class _Fusing:
         except Malformed:
             return []
 
-    def _grown(self, members: list[Unit], outsiders: list[Unit]) -> list[_Region]:
+    def _grown(self, members: list[Unit], outsiders: list[Unit]) -> list[Region]:
         """Take conditionals out until those left are whole, then cut the groups into regions."""
         group_of: dict[str, int] = {}
         while True:
@@ -250,7 +243,7 @@ class _Fusing:
         groups: dict[int, list[Unit]] = {}
         for unit in members:
             groups.setdefault(group_of[unit.name], []).append(unit)
-        regions: list[_Region] = []
+        regions: list[Region] = []
         for units in groups.values():
             regions += self._cut(arranged(units))
         return regions
@@ -340,7 +333,7 @@ class _Fusing:
             return unit.chooser[0] in predicates
         return unit.predicate in predicates
 
-    def _cut(self, units: Sequence[Unit]) -> list[_Region]:
+    def _cut(self, units: Sequence[Unit]) -> list[Region]:
         """Pieces of at most `members_max` units and a millisecond, none of which parts a conditional."""
         remaining: dict[OutputPort, int] = {}
         for unit in units:
@@ -363,147 +356,7 @@ class _Fusing:
                     open_predicates.add(pred)
                 else:
                     open_predicates.discard(pred)
-        return [_Region(piece) for piece in pieces if _is_worth_it(piece)]
-
-    # -- rewriting ----------------------------------------------------------------------------------
-
-    def _rewrite(self, regions: Sequence[_Region]) -> Fused:
-        moved: dict[OutputPort, OutputPort] = {}
-        renamed: dict[str, str] = {}
-        made: dict[str, tuple[_Region, Node]] = {}
-        for number, region in enumerate(regions):
-            name = self._name(number)
-            node = self._region_node(name, region)
-            for unit in region.units:
-                for member in unit.names:
-                    if member not in region.copied:
-                        renamed[member] = name
-                        made[member] = (region, node)
-            for slot, port in enumerate(region.outputs):
-                moved[port] = OutputPort(name, slot)
-        nodes: list[Node] = []
-        placed: set[str] = set()
-        for node in self.graph:
-            entry = made.get(node.name)
-            if entry is None:
-                nodes.append(_rewired(node, moved, renamed, self.feeds))
-            elif entry[1].name not in placed:
-                placed.add(entry[1].name)
-                nodes.append(_rewired(entry[1], moved, renamed, self.feeds))
-        return Fused(self.graph.rewritten(nodes), moved)
-
-    def _name(self, number: int) -> str:
-        name = f"_region/{number}"
-        while name in self.graph:
-            name += "_"
-        return name
-
-    def _region_node(self, name: str, region: _Region) -> Node:
-        """The node of a region: what it takes from outside, what others take from it."""
-        units = region.units
-        own = {member for unit in units for member in unit.names}
-        # A Const costs nothing: it is copied into each region, and kept where others need it.
-        consts = {u.name for u in units if u.node is not None and u.node.op == "Const"}
-        region.copied = frozenset(consts)
-        produced = own - consts
-        program = Program(
-            tuple(units), self.aliases, self.graph.nodes, self.feeds, self.scalars, self.extents, self.costs
-        )
-        outputs = [
-            port
-            for unit in units
-            if unit.name not in consts
-            for port in unit.outputs
-            if port not in self.feeds
-            and (port in self.fetches or any(c not in own for c in self.consumers.get(port, ())))
-        ]
-        program.give(outputs)
-        region.outputs = program.outputs
-        inputs = program.inputs
-        controls: dict[str, None] = {}
-        for unit in units:
-            for control in unit.controls:
-                if control not in own:
-                    controls[control] = None
-            # A Const's control inputs are waited for although the Const itself is only copied.
-        for control in tuple(controls):
-            if control in produced:
-                del controls[control]
-        # An Identity's source may lie outside although nobody reads it here: keep the order and deadness.
-        taken = {port.node for port in inputs}
-        for unit in units:
-            for port in unit.inputs:
-                source = self.graph.nodes.get(port.node)
-                if source is not None and source.op == "Const" and not source.control_inputs:
-                    continue
-                if port.node not in own and port.node not in taken and port not in self.feeds:
-                    inputs = inputs if port in inputs else (*inputs, port)
-                    taken.add(port.node)
-        program.inputs = inputs
-        types = {"Tin": self._types(inputs), "Tout": self._types(outputs)}
-        return Node(
-            name,
-            "_Region",
-            inputs=inputs,
-            control_inputs=tuple(controls),
-            attrs={**types, "program": program},
-            device=next((u.node.device for u in units if u.node is not None), ""),
-            op_def=REGION,
-            output_types=types["Tout"],
-        )
-
-    def _types(self, ports: Iterable[OutputPort]) -> tuple[DType, ...]:
-        result = []
-        for port in ports:
-            node = self.graph.nodes.get(port.node) or self.declared.get(port.node)
-            types = () if node is None else node.output_types
-            dtype = types[port.slot] if port.slot < len(types) else dtypes.variant
-            result.append(dtype.base if port in self.feeds else dtype)
-        return tuple(result)
-
-
-class _Region:
-    """Units that become one node. `copied` are members that may stay in the graph as well."""
-
-    __slots__ = ("copied", "outputs", "units")
-
-    def __init__(self, units: list[Unit]) -> None:
-        self.units = units
-        self.outputs: tuple[OutputPort, ...] = ()
-        self.copied: frozenset[str] = frozenset()
-
-
-def _known_shapes(
-    graph: Graph, context: PassContext
-) -> tuple[frozenset[OutputPort], dict[OutputPort, Extents]]:
-    """(the ports of numbers whose shape is known to be a scalar's whatever is fed, certain dimensions).
-
-    Dimensions are certain where no variable has a say, which may hold another shape than it declares.
-    """
-    if any(port.node in graph for port in context.feeds):
-        return frozenset(), {}  # what is fed in place of a node's output may have another shape
-    whole = graph.rewritten([*context.declared, *graph])
-    shapes = infer_shapes(whole)
-    declared = {node.name for node in context.declared}
-    scalars: set[OutputPort] = set()
-    extents: dict[OutputPort, Extents] = {}
-    certain: set[str] = set()
-    for name in shapes.order:
-        node = whole[name]
-        if name in declared or (node.op not in _UNCERTAIN and _is_certain(node, certain)):
-            certain.add(name)
-        for slot, dtype in enumerate(node.output_types):
-            dims = shapes.shape(port := OutputPort(name, slot)).dims
-            if dims == () and dtype.size:
-                scalars.add(port)
-            if dims is not None and name in certain:
-                extents[port] = dims
-    return frozenset(scalars), extents
-
-
-def _is_certain(node: Node, certain: Set[str]) -> bool:
-    stateful = node.op_def is None or node.op_def.is_stateful
-    return not stateful and all(port.node in certain for port in node.inputs)
+        return [Region(piece) for piece in pieces if _is_worth_it(piece)]
 
 
 def _is_control(unit: Unit) -> bool:
@@ -528,21 +381,6 @@ def _is_worth_it(units: Iterable[Unit]) -> bool:
         assert unit.node is not None
         calls += unit.node.op not in FORWARDING and unit.node.op not in ("Const", "NoOp")
     return calls >= _CALLS_MIN
-
-
-def _rewired(
-    node: Node,
-    moved: Mapping[OutputPort, OutputPort],
-    renamed: Mapping[str, str],
-    feeds: frozenset[OutputPort],
-) -> Node:
-    """The node with edges from members turned to their regions."""
-    inputs = tuple(port if port in feeds else moved.get(port, port) for port in node.inputs)
-    controls = tuple(dict.fromkeys(renamed.get(name, name) for name in node.control_inputs))
-    controls = tuple(name for name in controls if name != node.name)
-    if inputs == node.inputs and controls == node.control_inputs:
-        return node
-    return replace(node, inputs=inputs, control_inputs=controls)
 
 
 __all__ = ["MEMBERS_MAX", "fuse"]
