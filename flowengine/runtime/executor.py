@@ -29,9 +29,10 @@ from flowengine.runtime.functions import Done
 from flowengine.runtime.heavy import HEAVY_MICROSECONDS, HeavyJobs, bytes_of, estimated
 from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import INLINE_BYTES, Plan
+from flowengine.runtime.plan import Plan
 from flowengine.runtime.region_loops import RegionLoop
 from flowengine.runtime.results import take_results
+from flowengine.runtime.signatures import INLINE_BYTES
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.threads import Job, current_inbox
 

@@ -15,7 +15,7 @@ import numpy as np
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.items import Item, Kind, grouped
-from flowengine.runtime.plan import INLINE_BYTES
+from flowengine.runtime.signatures import INLINE_BYTES
 from flowengine.runtime.threads import POOL, PRODUCTS, Job
 
 #: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several

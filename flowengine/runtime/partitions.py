@@ -25,13 +25,14 @@ from flowengine.passes import explain
 from flowengine.passes.context import PassContext
 from flowengine.passes.partition import Partitioned, Transfer
 from flowengine.resources.container import ResourceManager, StepContainer
+from flowengine.runtime.binding import Functions
 from flowengine.runtime.exchange import Exchange, Group
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.hardware import DeviceKernels
 from flowengine.runtime.measuring import Measure
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import Functions, Plan
+from flowengine.runtime.plan import Plan
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.straight import Cut
 from flowengine.runtime.tiers import TieredPlan

@@ -19,7 +19,9 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse import MEMBERS_MAX, fuse
 from flowengine.passes.fuse_large import fuse_large, in_sequences
-from flowengine.runtime.plan import Functions, Plan, make_plan
+from flowengine.runtime.binding import Functions
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.planner import make_plan
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
 #: at once for a loop. Few runs are waited for because who runs a plan four times runs it four hundred.

@@ -16,7 +16,8 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.prune import prune
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.items import Item, Kind
-from flowengine.runtime.plan import Plan, make_plan
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.planner import make_plan
 from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 

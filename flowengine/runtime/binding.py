@@ -1,0 +1,177 @@
+"""What a node of a plan is to the executor: its kind, its kernel bound to its attributes, how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from flowengine.core.arrays import to_array
+from flowengine.core.dtypes import resource
+from flowengine.core.errors import NotFoundError, OpError
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    FramePath,
+    output_frame,
+)
+from flowengine.ir.graph import Node
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.passes.codegen import compile_region
+from flowengine.passes.program import Program
+from flowengine.runtime.items import Item, Kind, StaticFrame
+from flowengine.runtime.signatures import Signatures
+
+#: Ops whose kernels spend their time in BLAS.
+_PRODUCTS: Final = frozenset(
+    {
+        "MatMul",
+        "BatchMatMul",
+        "BatchMatMulV2",
+        "Conv2D",
+        "Conv2DBackpropInput",
+        "Conv2DBackpropFilter",
+        "Conv3D",
+        "_FusedContraction",
+        "_FusedSequence",
+    }
+)
+_SEND_OPS: Final = frozenset({"_Send", "_HostSend"})
+_RECEIVE_OPS: Final = frozenset({"_Recv", "_HostRecv"})
+#: Ops that hand on what they are given.
+FORWARDING: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
+
+
+class Functions(Protocol):
+    """What makes function calls; see `runtime.functions`, which makes plans in its turn."""
+
+    def calls(self, node: Node) -> bool: ...
+
+    def bind(self, node: Node, kernels: KernelRegistry) -> Any: ...
+
+
+class Binder:
+    """Binds nodes to the kernels of one device.
+
+    xp   its array module
+    """
+
+    __slots__ = ("_device_type", "_functions", "_registry", "_signatures", "_xp")
+
+    def __init__(
+        self, registry: KernelRegistry, functions: Functions | None, xp: Any, device_type: str
+    ) -> None:
+        self._registry = registry
+        self._functions = functions
+        self._xp = xp
+        self._device_type = device_type
+        self._signatures = Signatures()
+
+    def classify(self, item: Item, frame_of: Callable[[FramePath], StaticFrame]) -> None:
+        """Give an item its kind, and what runs when it does.
+
+        frame_of   gives the static frame of a path
+        Raises NotFoundError with `missing_op` where there is no such op or kernel, naming the
+        node.
+        """
+        node = item.node
+        op = node.op
+        if op in SWITCH_OPS:
+            item.kind = Kind.SWITCH
+        elif op in MERGE_OPS:
+            item.kind = Kind.MERGE
+            item.merge_inputs = len(node.inputs)
+        elif op in ENTER_OPS:
+            item.kind = Kind.ENTER
+            item.is_constant_enter = bool(node.attrs["is_constant"])
+            item.target_frame = target = frame_of(output_frame(node, item.frame.path))
+            target.enters += 1
+            target.parallel_iterations = max(1, int(node.attrs["parallel_iterations"]))
+        elif op in EXIT_OPS:
+            item.kind = Kind.EXIT
+        elif op in NEXT_ITERATION_OPS:
+            item.kind = Kind.NEXT_ITERATION
+        elif op in ("NoOp", "ControlTrigger"):
+            item.kind = Kind.TRIGGER
+            item.runs_dead = op == "ControlTrigger"
+        elif op == "Const":
+            item.kind = Kind.CONSTANT
+        elif op in FORWARDING:
+            item.kind = Kind.FORWARD
+        elif op == "_Region":
+            item.kind = Kind.REGION
+            item.region = compile_region(node.attrs["program"], self._registry, self._xp)
+            item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
+            item.is_pure = not item.mutates and self._is_pure(node.attrs["program"])
+        elif self._functions is not None and self._functions.calls(node):
+            item.kind = Kind.CALL
+            item.call = self._functions.bind(node, self._registry)
+        else:
+            self._bind(item)
+            if op in _SEND_OPS or op in _RECEIVE_OPS:
+                item.kind = Kind.SEND if op in _SEND_OPS else Kind.RECEIVE
+                item.runs_dead = True
+
+    def _is_pure(self, program: Program) -> bool:
+        """Whether the members of a region touch nothing but their inputs."""
+        for unit in program.units:
+            op_def = None if unit.node is None else unit.node.op_def
+            if op_def is None or op_def.is_stateful:
+                return False
+            kernels = self._registry.candidates(op_def.name, self._device_type)
+            if any(kernel.takes_context for kernel in kernels):
+                return False
+        return True
+
+    def _bind(self, item: Item) -> None:
+        node = item.node
+        if node.op_def is None:
+            error = NotFoundError(f"Op type not registered '{node.op}'")
+            error.missing_op = node.op
+            raise located(error, node)
+        try:
+            kernel = self._registry.find(node, self._device_type)
+        except OpError as error:
+            raise located(error, node) from None
+        item.function = kernel.bind(node, self._xp)
+        item.nowait = kernel.bind_nowait(node, self._xp)
+        item.takes_context = kernel.takes_context
+        # A provider's kernels use every core by themselves, like BLAS: one at a time.
+        item.is_product = node.op in _PRODUCTS or kernel.maker is not None
+        if kernel.is_async:
+            item.kind = Kind.ASYNC
+        self._shape_call(item, kernel)
+
+    def _shape_call(self, item: Item, kernel: Kernel) -> None:
+        """Decide how the inputs are passed, and what it takes to compute them on a worker thread."""
+        signature = self._signatures.of(item.node, kernel)
+        item.groups = signature.groups
+        item.mutates = signature.mutates
+        item.cost = signature.cost
+        item.inline_bytes = signature.inline_bytes
+        if item.kind == Kind.GENERAL:
+            item.kind = signature.kind
+
+
+def constant_value(node: Node) -> Any:
+    """The value of a Const, of rank 0 or more, read-only."""
+    try:
+        value = to_array(node.attrs["value"].value())
+    except OpError as error:
+        raise located(error, node) from None
+    if value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def located(error: OpError, node: Node) -> OpError:
+    """Say at which node an error came up while planning."""
+    return error.locate(
+        node_name=node.name, op_type=node.op, device=node.device, creation_site=node.creation_site or None
+    )
+
+
+__all__ = ["FORWARDING", "Binder", "Functions", "constant_value", "located"]
