@@ -15,12 +15,20 @@ from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
 
-#: Boxes compared with each other at a time: mostly the first few hundred of thousands decide.
-_BOXES_AT_A_TIME: Final = 128
+#: Boxes compared with each other at a time: what they need stays in the nearest cache, and mostly the first
+#: few of thousands decide.
+_BOXES_AT_A_TIME: Final = 64
+#: As many more than are still wanted are looked at.
+_SPARE: Final = 16
 #: Of many more scores, so many of the best are found before all are sorted.
 _BEST: Final = 255
-#: Which of so many boxes come after which.
-_LATER: Final = np.arange(_BOXES_AT_A_TIME)[:, None] < np.arange(_BOXES_AT_A_TIME)
+#: Which of so many boxes come before which, or are the same.
+_EARLIER: Final = np.arange(_BOXES_AT_A_TIME)[:, None] >= np.arange(_BOXES_AT_A_TIME)
+#: A score and its index are sorted as one integer, which processors do in vectors.
+_INDEX_BITS: Final = 32
+_INDEX: Final = np.int64((1 << _INDEX_BITS) - 1)
+_MAGNITUDE: Final = np.int32(0x7FFFFFFF)
+_ZERO: Final = np.float32(0)
 
 
 def _check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
@@ -130,23 +138,28 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
     wanted = max(int(limit), 0)
     ratio = np.float32(iou)
     chosen: list[Array] = []
+    count = 0
     before = np.empty((5, 0), np.float32)
-    for block in _by_falling_score(scores.astype(np.float32, copy=False), threshold):
-        if before.shape[1] >= wanted:
+    for order in _by_falling_score(scores.astype(np.float32, copy=False), threshold):
+        edges = _edges(boxes[order])
+        start = 0
+        while start < order.size and count < wanted:
+            stop = start + min(_BOXES_AT_A_TIME, wanted - count + _SPARE)
+            near = edges[:, start:stop]
+            close = _overlap(np.concatenate([before, near], axis=1), near) >= ratio
+            apart = np.logical_not(close, out=close)
+            free, among = apart[:count].all(axis=0), apart[count:]
+            among |= _EARLIER[: free.size, : free.size]
+            # Most boxes are close to none that comes later.
+            for place in np.flatnonzero(~among.all(axis=1)).tolist():
+                if free[place]:
+                    free &= among[place]
+            chosen.append(order[start:stop][free])
+            before = np.concatenate([before, near[:, free]], axis=1)
+            count = before.shape[1]
+            start = stop
+        if count >= wanted:
             break
-        near = _edges(boxes[block])
-        if chosen:
-            far = ~(_overlap(before, near) >= ratio).any(axis=0)
-            block, near = block[far], near[:, far]
-        close = _overlap(near, near) >= ratio
-        close &= _LATER[: block.size, : block.size]
-        free = np.ones(block.size, bool)
-        # Most boxes are close to none that comes later.
-        for place in np.flatnonzero(close.any(axis=1)).tolist():
-            if free[place]:
-                free &= ~close[place]
-        chosen.append(block[free])
-        before = np.concatenate([before, near[:, free]], axis=1)
     if not chosen:
         return np.empty(0, np.int32)
     return np.concatenate(chosen)[:wanted].astype(np.int32)
@@ -154,20 +167,29 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
 
 def _by_falling_score(scores: Array, threshold: Any) -> Iterator[Array]:
     """Indices by falling score, of one score in their order, some at a time; none at or below a threshold."""
-    keys = -scores
-    rest = None if threshold == -np.inf else np.flatnonzero(scores > threshold)
-    if rest is None and scores.size > 4 * _BEST:
-        # Mostly the best few decide; to find them takes a tenth of sorting all.
-        best = keys <= np.partition(keys, _BEST)[_BEST]
-        yield from _in_blocks(np.flatnonzero(best), keys)
-        rest = np.flatnonzero(~best)
-    yield from _in_blocks(np.arange(scores.size) if rest is None else rest, keys)
+    indices = None if threshold == -np.inf else np.flatnonzero(scores > threshold)
+    keys = _sortable(scores if indices is None else scores[indices])
+    if indices is None and keys.size > 4 * _BEST:
+        # Mostly the best few decide; to find them takes less than to sort all.
+        keys = np.partition(keys, _BEST)
+        yield np.sort(keys[: _BEST + 1]) & _INDEX
+        keys = keys[_BEST + 1 :]
+    order = np.sort(keys) & _INDEX
+    yield order if indices is None else indices[order]
 
 
-def _in_blocks(indices: Array, keys: Array) -> Iterator[Array]:
-    order = indices[np.argsort(keys[indices], kind="stable")]
-    for start in range(0, order.size, _BOXES_AT_A_TIME):
-        yield order[start : start + _BOXES_AT_A_TIME]
+def _sortable(scores: Array) -> Array:
+    """For each score an int64 with its index in the last bits: the smallest is the best score, NaN the last."""
+    falling = _ZERO - scores  # and no -0
+    bits = falling.view(np.int32)
+    bits ^= (bits >> 31) & _MAGNITUDE
+    unknown = scores != scores
+    if unknown.any():
+        bits[unknown] = _MAGNITUDE
+    keys = bits.astype(np.int64)
+    keys <<= _INDEX_BITS
+    keys |= np.arange(keys.size)
+    return keys
 
 
 def _edges(corners: Array) -> Array:
@@ -182,20 +204,20 @@ def _edges(corners: Array) -> Array:
 
 def _overlap(some: Array, others: Array) -> Array:
     """Intersection over union of each of m boxes with each of n, (m, n); 0 where one has no area."""
-    shape = (some.shape[1], others.shape[1])
+    shape = (2, some.shape[1], others.shape[1])
+    low, high, none = np.empty(shape, np.float32), np.empty(shape, np.float32), np.zeros(shape, np.float32)
     # NumPy's minimum and maximum are slow where one side stays the same along the innermost axis.
-    wide = np.empty(shape, np.float32)
-    none = np.zeros(shape, np.float32)
-    ratio: Array = np.empty(shape, np.float32)
-    across = np.empty(shape, np.float32)
-    for low, high, extent in ((0, 2, ratio), (1, 3, across)):
-        wide[...] = some[high][:, None]
-        np.minimum(wide, others[high], out=extent)
-        wide[...] = some[low][:, None]
-        extent -= np.maximum(wide, others[low], out=wide)
-        np.maximum(extent, none, out=extent)
-    ratio *= across
-    union = np.add(some[4][:, None], others[4], out=across)
+    high[...] = some[2:4, :, None]
+    np.minimum(high, others[2:4, None, :], out=high)
+    low[...] = some[:2, :, None]
+    np.maximum(low, others[:2, None, :], out=low)
+    high -= low
+    np.maximum(high, none, out=high)
+    ratio: Array = high[0]
+    union = low[0]
+    ratio *= high[1]
+    union[...] = some[4][:, None]
+    union += others[4]
     union -= ratio
     ratio /= union
     if not (some[4] > 0).all():

@@ -51,3 +51,15 @@ def test_boxes_are_chosen_as_one_by_one(seed: int) -> None:
             expected = greedy(boxes, scores, limit, ratio, 0.3)
     assert found.dtype == np.int32
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("count", [9, 1500])
+def test_zeros_are_equal_and_nothing_is_better_than_infinity(count: int) -> None:
+    rng = np.random.default_rng(3)
+    boxes = np.repeat(np.arange(count, dtype=np.float32)[:, None], 4, axis=1)
+    boxes[:, 2:] += np.float32(0.5)
+    scores = rng.choice(np.array([-0.0, 0.0, 1e-45, -1.5, 2.0, -np.inf, np.inf], np.float32), count)
+    unknown = np.arange(count) % 5 == 0
+    scores[unknown] = np.copysign(np.float32(np.nan), np.where(unknown, -1, 1).astype(np.float32))[unknown]
+    found = non_max_suppression_v2(boxes, scores, np.int32(count), np.float32(0.5))
+    assert found.tolist() == np.argsort(-np.where(np.isnan(scores), np.nan, scores), kind="stable").tolist()
