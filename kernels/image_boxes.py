@@ -146,8 +146,8 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         while start < order.size and count < wanted:
             stop = start + min(_BOXES_AT_A_TIME, wanted - count + _SPARE)
             near = edges[:, start:stop]
-            close = _overlap(np.concatenate([before, near], axis=1), near) >= ratio
-            apart = np.logical_not(close, out=close)
+            apart: Array = _overlap(np.concatenate([before, near], axis=1), near) >= ratio
+            np.logical_not(apart, out=apart)
             free, among = apart[:count].all(axis=0), apart[count:]
             among |= _EARLIER[: free.size, : free.size]
             # Most boxes are close to none that comes later.
@@ -179,7 +179,7 @@ def _by_falling_score(scores: Array, threshold: Any) -> Iterator[Array]:
 
 
 def _sortable(scores: Array) -> Array:
-    """For each score an int64 with its index in the last bits: the smallest is the best score, NaN the last."""
+    """For each score an int64 with its index in the last bits: the best score is the smallest, NaN last."""
     falling = _ZERO - scores  # and no -0
     bits = falling.view(np.int32)
     bits ^= (bits >> 31) & _MAGNITUDE
