@@ -241,6 +241,9 @@ OPS: Final[dict[str, str]] = {
         MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2
         MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
     """,
+    "pool_places": """
+        _MaxPoolGradAtPlaces _MaxPoolWithPlaces
+    """,
     "nn_norm": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN

@@ -82,6 +82,7 @@ MODULES: Final = (
     "nn_softmax",
     "nn_conv",
     "nn_pool",
+    "pool_places",
     "nn_norm",
     "nn_dilation",
     "training",

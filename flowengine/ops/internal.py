@@ -36,3 +36,32 @@ FUSED_SEQUENCE = OpDef.build(
     outputs=["outputs: Tout"],
     attrs=["Tin: list(type) >= 0", "Tout: list(type) >= 0"],
 )
+
+#: `MaxPool`, which also gives where it has found the maxima, in a form of its kernel's own: empty where the
+#: gradient has to look for them.
+MAX_POOL_WITH_PLACES = OpDef.build(
+    "_MaxPoolWithPlaces",
+    inputs=["input: T"],
+    outputs=["output: T", "places: uint8"],
+    attrs=[
+        "T: type",
+        "ksize: list(int) >= 4",
+        "strides: list(int) >= 4",
+        "padding: string",
+        "data_format: string",
+    ],
+)
+
+#: `MaxPoolGrad`, which is told where the maxima are.
+MAX_POOL_GRAD_AT_PLACES = OpDef.build(
+    "_MaxPoolGradAtPlaces",
+    inputs=["orig_input: T", "orig_output: T", "grad: T", "places: uint8"],
+    outputs=["output: T"],
+    attrs=[
+        "T: type",
+        "ksize: list(int) >= 4",
+        "strides: list(int) >= 4",
+        "padding: string",
+        "data_format: string",
+    ],
+)

@@ -11,6 +11,7 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
 from flowengine.passes.fuse_sequences import fuse_sequences
+from flowengine.passes.keep_maxima import keep_maxima
 
 #: The ops that these passes make.
 _FUSED_OPS: Final = frozenset({"_FusedContraction", "_FusedElementwise", "_FusedSequence"})
@@ -38,6 +39,7 @@ def fuse_large(
     before = graph
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     if context.fuse_contractions:
+        graph = keep_maxima(graph, context, large)
         # First: a chain that follows a product is computed in the product's memory.
         graph = fuse_contractions(graph, context, large)
     if context.fuse_elementwise:

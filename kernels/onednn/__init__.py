@@ -21,7 +21,10 @@ OPS: Final[dict[str, str]] = {
         "ResourceApplyMomentum"
     ),
     "products": "MatMul BatchMatMul BatchMatMulV2",
-    "pooling": "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad",
+    "pooling": (
+        "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad _MaxPoolWithPlaces "
+        "_MaxPoolGradAtPlaces"
+    ),
     "normalization": (
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 "
         "FusedBatchNormGradV3 LRN LRNGrad"

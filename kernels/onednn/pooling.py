@@ -1,8 +1,9 @@
 """MaxPool, AvgPool and their gradients over height and width.
 
 A maximum passes NaN over, as TensorFlow's does. The gradient of a maximum computes the pooling again to
-learn where each maximum is, the first of equals, as TensorFlow does too; they differ only for a NaN that
-is first in its window and for windows without a finite number, which the NumPy kernel takes.
+learn where each maximum is, the first of equals, as TensorFlow does too, unless the pooling has kept that
+for it; they differ only for a NaN that is first in its window and for windows without a finite number, which
+the NumPy kernel takes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.buffers import empty
+from flowengine.core.buffers import aligned, empty
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.blockwise import blockwise, is_large
@@ -114,6 +115,10 @@ class _Layer:
             dims(geometry.after),
         )
         self.attributes = attributes(library)
+        #: The elements that are first in their windows; all, where some windows begin outside.
+        self.firsts: tuple[Any, ...] = (...,)
+        if not first and not any(geometry.before):
+            self.firsts = (slice(None), *map(_every, geometry.strides, geometry.out))
 
     def forward(self, prop: int, algorithm: int) -> Description:
         return Description(
@@ -142,6 +147,10 @@ class _Layer:
         )
 
 
+def _every(stride: int, count: int) -> slice:
+    return slice(0, stride * count, stride)
+
+
 class Forward:
     """A pooling of an input of this shape."""
 
@@ -157,12 +166,50 @@ class Forward:
         return out
 
 
+class MaxWithPlaces:
+    """The maxima of an input of this shape, and where they are."""
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...], *, alone: bool) -> None:
+        layer = _Layer(pooling, x)
+        self.shape, self._firsts = layer.output, layer.firsts
+        what = layer.forward(_TRAINING, _MAX)
+        places = what.memory(QUERY_WORKSPACE)
+        self._bytes = layer.library.size_of(places.value)
+        self._program = one_step(what, alone, {SRC: layer.images, DST: layer.results, WORKSPACE: places})
+
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        """(the maxima, where they are), the second empty where the libraries may not agree on it."""
+        out: Array = empty(self.shape, np.float32)
+        places = aligned((self._bytes,), np.uint8)
+        self._program(address(x), address(out), address(places))
+        return out, places if _is_plain(x[self._firsts], out) else places[:0].copy()
+
+
+class MaxGradientAtPlaces:
+    """The gradient of the input from the gradient of the maxima and where they are."""
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...], *, alone: bool) -> None:
+        layer = _Layer(pooling, x)
+        self.shape, self.expected = x, layer.output
+        ahead = layer.forward(_TRAINING, _MAX)
+        places = ahead.memory(QUERY_WORKSPACE)
+        self.places = (layer.library.size_of(places.value),)
+        what = layer.backward(_MAX, ahead)
+        given = {DIFF_DST: layer.results, WORKSPACE: places, DIFF_SRC: layer.images}
+        self._program = one_step(what, alone, given)
+
+    def __call__(self, gradient: Array, places: Array) -> Array:
+        out: Array = empty(self.shape, np.float32)
+        self._program(address(gradient), address(places), address(out))
+        return out
+
+
 class MaxGradient:
     """The gradient of a maximum's input from the input and the gradient of the output."""
 
     def __init__(self, pooling: Pooling, x: tuple[int, ...], *, alone: bool) -> None:
         layer = _Layer(pooling, x)
-        self.shape, self.expected = x, layer.output
+        self.shape, self.expected, self.firsts = x, layer.output, layer.firsts
         ahead = layer.forward(_TRAINING, _MAX)
         self._program = program = Program(layer.library, alone)
         images, gradient = program.outside(layer.images), program.outside(layer.results)
@@ -200,6 +247,8 @@ def _work(pooling: Pooling, x: tuple[int, ...], *_: Any) -> float:
 
 
 forward: Final = prepared(Forward, _work)
+max_with_places: Final = prepared(MaxWithPlaces, _work)
+max_gradient_at_places: Final = prepared(MaxGradientAtPlaces, _work)
 max_gradient: Final = prepared(MaxGradient, _work)
 mean_gradient: Final = prepared(MeanGradient, _work)
 
@@ -234,7 +283,7 @@ def max_pool_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _is_plain(x: Array, y: Array) -> bool:
-    """Whether the maxima of x, which are y, are where both libraries say they are."""
+    """Whether maxima y are where both libraries say they are; x are the elements first in their windows."""
     if not y.min() > _LOWEST:
         return False
     if not (is_large(x) and x.flags.c_contiguous):
@@ -255,9 +304,35 @@ def max_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., An
 
     def compute(x: Array, y: Array, gradient: Array) -> Any:
         layer = max_gradient(pooling, x.shape)
-        if layer is None or not (y.shape == gradient.shape == layer.expected and _is_plain(x, y)):
+        if layer is None or not y.shape == gradient.shape == layer.expected:
+            return otherwise(x, y, gradient)
+        if not _is_plain(x[layer.firsts], y):
             return otherwise(x, y, gradient)
         return layer(dense_array(x), dense_array(gradient))
+
+    return compute
+
+
+@serves("_MaxPoolWithPlaces", types=FLOAT32)
+def max_pool_with_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    pooling = Pooling.of(node)
+
+    def compute(x: Array) -> Any:
+        layer = max_with_places(pooling, x.shape)
+        return layer(dense_array(x)) if layer is not None else otherwise(x)
+
+    return compute
+
+
+@serves("_MaxPoolGradAtPlaces", types=FLOAT32)
+def max_pool_grad_at_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    pooling = Pooling.of(node)
+
+    def compute(x: Array, y: Array, gradient: Array, places: Array) -> Any:
+        layer = max_gradient_at_places(pooling, x.shape) if places.size else None
+        if layer is None or places.shape != layer.places or gradient.shape != layer.expected:
+            return otherwise(x, y, gradient, places)
+        return layer(dense_array(gradient), places)
 
     return compute
 
@@ -268,7 +343,9 @@ def max_pool_grad_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
         layer = None
         if ksize.shape == strides.shape == (4,):
             layer = max_gradient(Pooling.of(node, ksize.tolist(), strides.tolist()), x.shape)
-        if layer is None or not (y.shape == gradient.shape == layer.expected and _is_plain(x, y)):
+        if layer is None or not y.shape == gradient.shape == layer.expected:
+            return otherwise(x, y, gradient, ksize, strides)
+        if not _is_plain(x[layer.firsts], y):
             return otherwise(x, y, gradient, ksize, strides)
         return layer(dense_array(x), dense_array(gradient))
 
