@@ -39,8 +39,9 @@ _ZERO: Final = np.zeros(1, np.float32)
 
 #: Elements from which a call pays.
 _LARGE: Final = 1 << 15
-#: Elements from which they are summed by a product on every core.
-_SUMMED: Final = 1 << 19
+#: Elements from which they are summed by a product of the library. From 460,000 on NumPy's BLAS spreads them
+#: over threads that then wait busily: one sum cost the rest of a step 20 ms of 430.
+_SUMMED: Final = 1 << 18
 #: Elements that one core does in a microsecond, in cache.
 _ELEMENTS: Final = 5_000.0
 
