@@ -459,7 +459,9 @@ class Executor:
         elif item.inline_bytes < _SIZE_NEVER_MATTERS and bytes_of(args) > item.inline_bytes:
             self._run_large(item, iteration, args)
         else:
+            started = perf_counter()
             self._run_general(item, iteration, args)
+            item.saw((perf_counter() - started) * 1e6)
 
     def _run_general(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         try:

@@ -172,6 +172,13 @@ class Item:
             ratio = min(pace * took / estimate, _PACE_MAX)
             self.pace = ratio if self.pace == 1.0 else min(ratio, self.pace * 1.1)
 
+    def saw(self, took: float) -> None:
+        """Note what a kernel took whose inputs are small; the least is believed, and little is not noted."""
+        if self.microseconds:
+            self.microseconds = min(self.microseconds, took)
+        elif took > _WORTH_NOTING:
+            self.microseconds = took
+
     def __repr__(self) -> str:
         return f"<Item {self.order} {self.node.op} '{self.name}'>"
 
@@ -200,6 +207,8 @@ def _unbound(*_: Any) -> Any:
     raise AssertionError("an item ran before its kernel was bound")
 
 
+#: Microseconds from which what a kernel of small inputs takes matters to where regions are cut.
+_WORTH_NOTING: Final = 50.0
 #: Estimates below this many microseconds say little of larger ones.
 _WORTH_LEARNING: Final = 50.0
 #: A kernel that takes still longer than was estimated was kept waiting by others.

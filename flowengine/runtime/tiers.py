@@ -38,6 +38,9 @@ _GROWTH: Final = 2
 _SMALL_BYTES: Final = 64 * 1024
 #: So many slow iterations of compiled loops are no accident of the machine.
 _SLOW_ITERATIONS: Final = 4
+#: So many slow regions are none either; they are made smaller, down to so many members.
+_SLOW_REGIONS: Final = 2
+_MEMBERS_MIN: Final = 8
 #: A plan of more nodes than this is compiled on a thread: it would hold up the event loop.
 INLINE_NODES: Final = 400
 
@@ -92,17 +95,20 @@ class TieredPlan:
         if compiled.slow_iterations > _SLOW_ITERATIONS and self._looks_left:
             # Something in a loop has grown worth a thread: see in the interpreter what it is.
             self._looks_left -= 1
-            self.compiled = None
-            self._settled = False
-            self._runs = 0
-            self._seconds = 0.0
-            return self.interpreted
-        if compiled.slow_regions > 2 and self._members_max > 8:
+            return self._anew()
+        if compiled.slow_regions > _SLOW_REGIONS and self._members_max > _MEMBERS_MIN:
             # The members are slower than was thought: smaller regions give the host its turn.
             self._members_max //= 2
-            self.compile()
-            return self.compiled or self.interpreted
+            return self._anew()
         return compiled
+
+    def _anew(self) -> Plan:
+        """Give up the compiled form: the interpreter learns again, until the plan is hot again."""
+        self.compiled = None
+        self._settled = False
+        self._runs = 0
+        self._seconds = 0.0
+        return self.interpreted
 
     def ran(self, feeds: Sequence[Any], seconds: float) -> bool:
         """Learn from an interpreted step; True when the plan has become hot and should be compiled."""

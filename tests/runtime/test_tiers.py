@@ -329,3 +329,55 @@ async def test_a_fault_of_the_compiler_leaves_the_host_running(
         assert plan.compiled is None
     assert "could not be compiled and stays interpreted" in caplog.text
     assert "a fault of ours" in caplog.text
+
+
+async def test_slow_regions_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the interpreter has seen the nodes again, and as any plan that becomes hot."""
+    monkeypatch.setattr(tiers, "HOT_RUNS", 2)
+    graph = fe.Graph()
+    y = x = graph.placeholder("float32", [4], name="x")
+    for _ in range(tiers.INLINE_NODES // 2 - 5):
+        y = graph.ops.Tanh(graph.ops.Add(y, x))
+
+    def largest(plan: Any) -> int:
+        return max(len(item.node.attrs["program"].units) for item in plan.compiled.items if item.region)
+
+    async with fe.Session(graph, config=fe.Config()) as session:
+        for _ in range(2):
+            await session.run(y, {x: [1.0] * 4})
+        plan = next(iter(session._plans.values())).plan
+        assert isinstance(plan, tiers.TieredPlan)
+        plan._members_max = before = largest(plan)
+        assert plan.compiled is not None
+        plan.compiled.slow_regions = 3
+        seen = []
+        for _ in range(3):
+            await session.run(y, {x: [1.0] * 4})
+            seen.append(plan.compiled is not None)
+        assert seen == [False, True, True]
+        assert largest(plan) == before // 2
+
+
+async def test_a_slow_kernel_of_small_inputs_is_noted() -> None:
+    """Where regions are cut depends on what kernels take, however little they are given."""
+    item = Item(Node("a", "NonMaxSuppressionV2"), 0, StaticFrame((), None))
+    item.saw(10.0)
+    assert item.microseconds == 0
+    for took in (900.0, 200.0, 300.0):
+        item.saw(took)
+    assert item.microseconds == 200.0
+    item.saw(3.0)  # the first calls had to import something
+    assert item.microseconds == 3.0
+
+    graph = fe.Graph()
+    ops = graph.ops
+    boxes = graph.placeholder("float32", [2000, 4], name="boxes")
+    scores = graph.placeholder("float32", [2000], name="scores")
+    chosen = ops.NonMaxSuppressionV2(boxes, scores, graph.constant(100), graph.constant(np.float32(0.6)))
+    numbers = np.random.default_rng(0).random((2000, 5), np.float32)
+    async with fe.Session(graph, config=fe.Config(compile_hot_plans=False)) as session:
+        for _ in range(2):
+            await session.run(chosen, {boxes: numbers[:, :4], scores: numbers[:, 4]})
+        plan = next(iter(session._plans.values())).plan
+        assert isinstance(plan, tiers.TieredPlan)
+        assert any(item.microseconds for item in plan.interpreted.items)
