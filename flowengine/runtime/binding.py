@@ -1,4 +1,4 @@
-"""What a node of a plan is to the executor: its kind, its kernel with attributes in place, how it is called."""
+"""What a node of a plan is to the executor: its kind, its kernel, and how that is called."""
 
 from __future__ import annotations
 
