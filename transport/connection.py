@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
@@ -24,6 +26,7 @@ from flowengine.transport import messages as m
 from flowengine.transport.calls import CallsIn, CallsOut
 from flowengine.transport.credit import push_cost
 from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
+from flowengine.transport.forms import Known, KnownForms, form_of, head_of, make_form
 from flowengine.transport.identity import Identity
 from flowengine.transport.ledger import TensorLedger
 from flowengine.transport.limits import (
@@ -37,12 +40,14 @@ from flowengine.transport.limits import (
 from flowengine.transport.outbox import Large
 from flowengine.transport.payload import IncomingMessage, Payload
 from flowengine.transport.routes import Route, RoutesIn, RoutesOut, may_be_numbered
-from flowengine.transport.states import Side, State, after_sending
-from flowengine.transport.tensors import encode_scalar, read_scalar
+from flowengine.transport.states import Side, State, after_receiving, after_sending
+from flowengine.transport.tensors import read_scalar
 from flowengine.transport.wire import Wire
 
 #: Headers up to this every side takes.
 _SMALL_HEADER_BYTES: Final = HANDSHAKE_HEADER_BYTES_MAX
+#: A tensor of so few bytes is copied behind its header: a buffer more costs more than that.
+_JOINED_BYTES: Final = 2048
 
 
 class Connection(Wire):
@@ -77,6 +82,7 @@ class Connection(Wire):
             is_channel_authenticated=is_channel_authenticated,
             expected_incarnation=expected_incarnation,
         )
+        self._known = self._reader.known = KnownForms()
         self._handlers.update(
             {
                 m.FAILURE: self._failure_came,
@@ -90,7 +96,6 @@ class Connection(Wire):
             }
         )
         self._quick = {
-            m.DELIVER: self._plain_delivery_came,
             m.REQUEST: self._plain_request_came,
             m.REPLY: self._plain_reply_came,
         }
@@ -103,6 +108,7 @@ class Connection(Wire):
         self._calls_in.clear()
         self._ledger.clear()
         self._routes_in.clear()
+        self._known.clear()
 
     def _started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
         number, fields = incoming.number, incoming.fields
@@ -165,28 +171,20 @@ class Connection(Wire):
         self._answered(parts[1], parts[2], tensors, None)
         return True
 
-    def _plain_delivery_came(self, parts: list[Any], inline: bytearray | None) -> bool:
-        if inline is None or len(parts) != 5:
-            return False
-        _, route, step, is_dead, descriptions = parts
-        if (
-            type(route) is not int
-            or type(step) is not int
-            or is_dead is not False
-            or type(descriptions) is not list
-            or route < 1
-            or step < 0
-        ):
-            return False
-        value = read_scalar(descriptions, inline)
-        if value is None:
-            return False
-        key = self._routes_in.key(route, step)
-        cost = ENTRY_BYTES + len(inline)
-        self._ledger.credit_in.charge(cost)
-        self.counters.tensors_received += 1
-        self._events.append(e.Pushed(key, value, False, cost))
-        return True
+    def message_known(self, known: Known, step: int, payload: memoryview) -> None:
+        """A tensor has come whose frame is one that came before, but for the step and the payload."""
+        if self.state is not State.OPEN:
+            after_receiving(self.side, self.state, m.DELIVER)
+        self._ledger.credit_in.charge(known.cost)
+        counters = self.counters
+        counters.messages_received += 1
+        counters.tensors_received += 1
+        key = RendezvousKey(step, *known.route)
+        self._events.append(e.Pushed(key, known.value(payload), False, known.cost))
+
+    def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
+        if incoming.number == m.DELIVER and incoming.tensors and incoming.key is not None:
+            self._known.learn(header, payload_bytes, incoming.key[1:5], incoming.tensors[0].description)
 
     def _delivery_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
         route, step, is_dead = incoming.fields
@@ -208,6 +206,8 @@ class Connection(Wire):
         self._events.append(e.Pushed(incoming.key, value, is_dead, incoming.cost))
 
     def _route_came(self, route: int, source: str, incarnation: int, edge: str, target: str) -> None:
+        if route == 1:
+            self._known.clear()
         self._routes_in.define(route, (source, incarnation, edge, target))
 
     # Calls.
@@ -369,22 +369,15 @@ class Connection(Wire):
         ledger = self._ledger
         if self.state is not State.OPEN or ledger.pulls_in:
             return False
-        buffers: list[Any] = []
-        size = 0
-        scalar = None if is_dead else encode_scalar(value)
-        if scalar is not None:
-            description, data = scalar
-            buffers.append(data)
-            size = len(data)
-        elif is_dead:
-            description = []
-        else:
-            payload = Payload((value,))
-            size = payload.size
-            if size > INLINE_BYTES_MAX:
+        form = None if is_dead else form_of(value)
+        buffers: list[Any] | None = None
+        if form is None:
+            payload = Payload(() if is_dead else (value,))
+            if payload.size > INLINE_BYTES_MAX:
                 return False
-            description, buffers = payload.descriptions, payload.buffers
+            form, buffers = make_form(payload.descriptions, payload.size, is_dead=is_dead), payload.buffers
             self.counters.bytes_copied_to_send += payload.copied
+        size = form.size
         credit = ledger.credit_out
         cost = size + ENTRY_BYTES
         if credit.left - cost < credit.reserve:
@@ -395,7 +388,13 @@ class Connection(Wire):
                 return False
             number = self._routes_out.add(route)
             self._send(m.ROUTE, (number, *route))
-        self._outbox.add_small(m.write_header(m.DELIVER, number, step, is_dead, description), buffers, size)
+        frame = head_of(form, number, step)
+        if buffers is not None:
+            self._outbox.add_frame(frame, buffers, size)
+        elif size <= _JOINED_BYTES:
+            self._outbox.add_frame(frame + value.tobytes(), (), 0)
+        else:
+            self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
         credit.left -= cost
         counters = self.counters
         counters.messages_sent += 1

@@ -411,18 +411,15 @@ class Exchange:
     def pushed(self, peer: Peer, event: e.Pushed) -> None:
         connection, key, cost = peer.connection, event.key, event.cost
         living = self._steps.get(key.step)
-        if (
-            living is not None
-            and not living.announced
-            and living.table.error is None
-            and living.table.is_awaited(key)
-            and self._known_sources.get(key[1:5]) is peer
-        ):
-            living.received += 1
-            if cost:
-                connection.give_back(cost)
-            living.table.give(key, event.value, event.is_dead)
-            return
+        if living is not None and not living.announced and living.table.error is None:
+            route = key[1:5]
+            if self._known_sources.get(route) is peer:
+                living.received += 1
+                if living.table.give(key, event.value, event.is_dead):
+                    if cost:
+                        connection.give_back(cost)
+                    return
+                living.received -= 1
 
         def release() -> None:
             if cost:

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import CHUNK_BYTES_MAX, HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX
@@ -47,6 +47,10 @@ STREAM_MAX: Final = 0xFFFF_FFFF
 #: Where small frames are received: what a stranger gets, and what it grows to for a trusted side.
 _STAGING_BYTES: Final = 8 * 1024
 _STAGING_BYTES_MAX: Final = 128 * 1024
+
+#: All that a frame of a known form begins with, and the step: see `forms`.
+KNOWN: Final = struct.Struct(">26sQ")
+KNOWN_BYTES: Final = KNOWN.size
 
 _IN_FRAMES, _IN_CHUNK, _BROKEN = range(3)
 
@@ -73,6 +77,19 @@ class Incoming(Protocol):
 T = TypeVar("T", bound=Incoming)
 
 
+class KnownFrame(Protocol):
+    """A frame that is told by what it begins with: its bytes, those of its payload, what lies before that."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def payload(self) -> int: ...
+
+    @property
+    def tail(self) -> bytes: ...
+
+
 class FrameOwner(Protocol[T]):
     """Who reads the headers. Each method may raise RemoteProtocolError, which breaks the reader."""
 
@@ -81,6 +98,9 @@ class FrameOwner(Protocol[T]):
 
         The header's memory is used again, the payload's is the owner's.
         """
+
+    def message_known(self, known: Any, step: int, payload: memoryview) -> None:
+        """A frame has arrived whose form is among `FrameReader.known`; the payload's memory is used again."""
 
     def message_started(self, header: memoryview, payload_bytes: int) -> T:
         """The header of a message has arrived whose payload will follow: make room for it."""
@@ -131,6 +151,8 @@ class FrameReader(Generic[T]):
         self._message_bytes_max = message_bytes_max
         self._incoming_bytes_max = incoming_bytes_max
         self._streams_max = streams_max
+        #: {first bytes: form} of frames that need not be read again: see `forms`.
+        self.known: Mapping[bytes, KnownFrame] = {}
         #: Frames as they arrive; from `_start` to `_end` lies what has not been looked at.
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._start = self._end = 0
@@ -215,7 +237,20 @@ class FrameReader(Generic[T]):
         A message may close the connection: what follows it is not looked at.
         """
         start, end = self._start, self._end
+        known = self.known
         while self._phase == _IN_FRAMES and end - start >= PREFIX_BYTES:
+            if known and end - start > KNOWN_BYTES:
+                head, step = KNOWN.unpack_from(self._staging, start)
+                form = known.get(head)
+                if form is not None and end - start >= form.size:
+                    behind = start + form.size
+                    payload = behind - form.payload
+                    if self._staging[start + KNOWN_BYTES : payload] == form.tail:
+                        start = behind
+                        self._needed = PREFIX_BYTES
+                        self._frame_began_at = None
+                        self._owner.message_known(form, step, self._staging[payload:behind])
+                        continue
             magic, format_, kind, header_bytes, stream, payload_bytes = PREFIX.unpack_from(
                 self._staging, start
             )

@@ -11,7 +11,7 @@ that it is given, one after another.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from flowengine.transport.framing import STREAM_MAX, VIEWS_MAX, abandon_prefix, data_prefix, message_prefix
@@ -82,9 +82,13 @@ class Outbox:
     def add_small(self, header: bytes, buffers: list[memoryview], payload_bytes: int) -> None:
         """Queue a message whose payload goes out with its header."""
         assert payload_bytes <= INLINE_BYTES_MAX, "a large message was queued as a small one"
-        head = message_prefix(len(header), 0, payload_bytes) + header
+        self.add_frame(message_prefix(len(header), 0, payload_bytes) + header, buffers, payload_bytes)
+
+    def add_frame(self, head: bytes, buffers: Sequence[memoryview], payload_bytes: int) -> None:
+        """Queue a message, prefix and header joined, whose payload goes out with it."""
         self._small.append(head)
-        self._small.extend(buffers)
+        if buffers:
+            self._small.extend(buffers)
         self.queued_bytes += len(head) + payload_bytes
 
     def add_large(

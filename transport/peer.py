@@ -405,7 +405,7 @@ class Peer:
     # What the connection reports.
 
     def _handle(self, event: e.Event) -> None:
-        if isinstance(event, e.Pushed):
+        if type(event) is e.Pushed:
             if self._tensors is not None:
                 self._tensors.pushed(self, event)
         elif isinstance(event, e.Answered):

@@ -47,11 +47,6 @@ _BOOL: Final = dtypes.bool_.number
 _SCALARS: Final[dict[int, np.dtype[Any]]] = {
     number: wire for number, (wire, _) in _BY_NUMBER.items() if wire.isnative and number != _BOOL
 }
-#: {type of scalar: the descriptions of one} of these. Quantised types are plain integers.
-_DESCRIBED: Final[dict[type, list[Any]]] = {
-    wire.type: [[_NUMBERS[wire], []]] for wire in _SCALARS.values() if wire in _NUMBERS
-}
-
 #: NumPy's own bound.
 RANK_MAX: Final = 64
 
@@ -142,7 +137,7 @@ def _encode_strings(elements: list[Any], shape: list[int]) -> Encoded:
 class IncomingTensor:
     """Room for one tensor that is on its way. `size` is known at once, `allocate` makes the room."""
 
-    __slots__ = ("_array", "_dtype", "_number", "_shape", "memory", "size")
+    __slots__ = ("_array", "_dtype", "_number", "_shape", "description", "memory", "size")
 
     def __init__(self, description: Any) -> None:
         """Read a description; RemoteProtocolError if it describes no tensor. Allocates nothing."""
@@ -166,6 +161,7 @@ class IncomingTensor:
             memory = size = count * self._dtype.itemsize
         else:
             raise RemoteProtocolError(f"no tensor travels as {_short(description)}")
+        self.description = description
         self._number = number
         self._shape = shape
         self._array: Array | None = None
@@ -256,17 +252,15 @@ def read_scalar(descriptions: list[Any], inline: bytearray) -> Value | None:
     return np.frombuffer(inline, wire)[0]
 
 
-def encode_scalar(value: Any) -> tuple[list[Any], bytes] | None:
-    """(descriptions, bytes) of one number, a NumPy scalar or an array of rank 0; None for anything else."""
-    kind = type(value)
-    described = _DESCRIBED.get(kind)
-    if described is not None:
-        return described, value.tobytes()
-    if kind is np.ndarray and not value.ndim:
-        described = _DESCRIBED.get(value.dtype.type)
-        if described is not None and value.dtype.isnative:
-            return described, value.tobytes()
-    return None
+def number_of(dtype: np.dtype[Any]) -> int | None:
+    """The number under which elements of a type travel as they lie in memory; None if they do not."""
+    number = _NUMBERS.get(dtype)
+    return number if number is not None and dtype == _BY_NUMBER[number][0] else None
+
+
+def type_of(number: int) -> np.dtype[Any] | None:
+    """The type of elements that lie in memory as they travel, whatever their bytes; None for others."""
+    return _SCALARS.get(number)
 
 
 def _short(value: Any) -> str:
@@ -274,4 +268,4 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-__all__ = ["Encoded", "IncomingTensor", "encode", "encode_scalar", "read_scalar"]
+__all__ = ["Encoded", "IncomingTensor", "encode", "number_of", "read_scalar", "type_of"]

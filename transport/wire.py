@@ -12,6 +12,7 @@ from flowengine.core.errors import InvalidArgumentError, OpError, ResourceExhaus
 from flowengine.transport import events as e
 from flowengine.transport import messages as m
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError, plain
+from flowengine.transport.forms import Known
 from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
@@ -139,7 +140,13 @@ class Wire:
             if quick is not None and quick(parts, inline):
                 self.counters.messages_received += 1
                 return
-        self.message_finished(self._message_started(*m.check_header(parts), inline))
+        incoming = self._message_started(*m.check_header(parts), inline)
+        self.message_finished(incoming)
+        if self.state is State.OPEN:
+            self._came_whole(incoming, header, 0 if inline is None else len(inline))
+
+    def message_known(self, known: Known, step: int, payload: memoryview) -> None:
+        """A frame of a known form has come: see `connection`."""
 
     def message_started(self, header: memoryview, payload_bytes: int) -> IncomingMessage:
         number, fields, descriptions = m.read_header(header)
@@ -203,6 +210,9 @@ class Wire:
 
     def _finished(self, incoming: IncomingMessage) -> None:
         """Take a message of the conversation."""
+
+    def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
+        """A message that came at once has been taken; its header is still here."""
 
     def _abandoned(self, incoming: IncomingMessage) -> None:
         """Forget a message that will not be finished."""

@@ -48,6 +48,8 @@ class Links:
         self._identity = identity
         self._key = key
         self._exchange = exchange
+        #: As in `TensorSink`: one is called for every tensor.
+        self.pushed: Callable[[Peer, Pushed], None] = exchange.pushed
         self._service = service
         self.addresses = dict(addresses)
         self._limits = limits
@@ -68,9 +70,6 @@ class Links:
             task = peer.identity.task
             old.fail(ConnectionLostError(f"{old.connection.address}: {task} has restarted and dialled anew"))
         self._arrivals.unpark_all()
-
-    def pushed(self, peer: Peer, event: Pushed) -> None:
-        self._exchange.pushed(peer, event)
 
     def peer_event(self, peer: Peer, event: Event) -> None:
         self._exchange.peer_event(peer, event)

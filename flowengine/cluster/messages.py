@@ -44,6 +44,14 @@ def _is_list(kind: type) -> Any:
     return lambda value: type(value) is list and all(type(each) is kind for each in value)
 
 
+def _are_integers(values: list[Any]) -> bool:
+    # There are two or none, and a generator would cost more than the rest of its message.
+    for value in values:  # noqa: SIM110
+        if type(value) is not int:
+            return False
+    return True
+
+
 def _is_table(value: Any) -> bool:
     return type(value) is dict and all(type(key) is str for key in value)
 
@@ -263,7 +271,7 @@ class RunGraph(NamedTuple):
                 type(handle) is type(step) is int
                 and type(wants_metadata) is bool
                 and type(ended) is list
-                and all(type(number) is int for number in ended)
+                and _are_integers(ended)
             ):
                 return cls(handle, step, ended, wants_metadata)
         raise InvalidArgumentError(

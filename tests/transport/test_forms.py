@@ -1,0 +1,144 @@
+"""Frames of known forms: what comes is what would come otherwise, and nothing else passes for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowengine.core.rendezvous import RendezvousKey
+from flowengine.testing.links import ConnectionLink
+from flowengine.transport import events as e
+from flowengine.transport import forms, routes
+from flowengine.transport import messages as m
+from flowengine.transport.connection import Connection
+from flowengine.transport.errors import RemoteProtocolError
+from flowengine.transport.forms import form_of, head_of
+from flowengine.transport.framing import PREFIX_BYTES, message_prefix
+
+VALUES: list[Any] = [
+    np.float32(2.5),
+    np.array(7, np.int64),
+    np.zeros((0,), np.float32),
+    np.arange(6, dtype=np.int16).reshape(2, 3),
+    np.arange(1000, dtype=np.float64).reshape(10, 100),
+    np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    np.array([True, False]),
+    np.bool_(True),
+    np.arange(3, dtype=">i4"),
+    b"text",
+]
+
+
+def key(step: int, edge: str = "edge") -> RendezvousKey:
+    return RendezvousKey(step, "/job:ps/task:0/device:CPU:0", 7, edge, "/job:worker/task:0/device:CPU:0")
+
+
+def opened() -> ConnectionLink:
+    link = ConnectionLink()
+    link.open()
+    return link
+
+
+def deliver(side: Connection, step: int, value: Any, edge: str = "edge") -> None:
+    where = key(step, edge)
+    assert side.deliver(where[1:5], where.step, value, value is None)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(range(len(VALUES))), st.sampled_from("ab")), max_size=20),
+    st.lists(st.integers(1, 40), min_size=1),
+)
+def test_however_often_and_however_cut(sent: list[tuple[int, str]], cuts: list[int]) -> None:
+    link = opened()
+    found: list[e.Event] = []
+    for step, (which, edge) in enumerate(sent, 1 << 40):
+        deliver(link.dialler, step, VALUES[which], edge)
+        turn = 0
+        while data := b"".join(map(bytes, link.dialler.data_to_send())):
+            part = data[: cuts[turn % len(cuts)]]
+            turn += 1
+            link.dialler.bytes_sent(len(part))
+            room = link.listener.receive_buffers()[0]
+            room[: len(part)] = part
+            link.listener.bytes_received(len(part), link.now)
+        found += link.listener.take_events()
+    assert len(found) == len(sent)
+    for step, ((which, edge), event) in enumerate(zip(sent, found, strict=True), 1 << 40):
+        assert isinstance(event, e.Pushed)
+        want = VALUES[which]
+        assert event.key == key(step, edge)
+        assert np.array_equal(event.value, want)
+        if isinstance(want, np.generic):
+            assert type(event.value) is type(want)
+        assert event.cost == 512 + (12 if isinstance(want, bytes) else want.nbytes)
+        link.listener.give_back(event.cost)
+
+
+def test_values_do_not_share_memory() -> None:
+    link = opened()
+    values = []
+    for step in range(5):
+        deliver(link.dialler, step, np.full((4, 4), step, np.float32))
+        link.settle()
+        (event,) = link.listener.take_events()
+        assert isinstance(event, e.Pushed)
+        values.append(event.value)
+    for step, value in enumerate(values):
+        assert (value == step).all()
+        assert value.flags.writeable
+
+
+def test_what_a_form_looks_like() -> None:
+    form = form_of(np.float32(1))
+    assert form is not None
+    frame = head_of(form, 5, 1 << 40) + np.float32(1).tobytes()
+    header = frame[PREFIX_BYTES:-4]
+    assert m.read_header(memoryview(header)) == (m.DELIVER, [5, 1 << 40, False], [[1, []]])
+    assert frame[:PREFIX_BYTES] == message_prefix(len(header), 0, 4)
+    assert form_of(np.arange(4).reshape(2, 2).T) is None
+    assert form_of(np.zeros(100_000, np.float32)) is None
+    assert form_of("text") is None
+
+
+def test_numbers_of_edges_that_begin_again_mean_the_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "ROUTES_MAX", 2)
+    link = opened()
+    for step in range(30):
+        edges = [f"edge{(step + number) % 5}" for number in range(2)]
+        for edge in edges:
+            deliver(link.dialler, step, np.float32(step), edge)
+        link.settle()
+        events = [event for event in link.listener.take_events() if isinstance(event, e.Pushed)]
+        assert [event.key for event in events] == [key(step, edge) for edge in edges]
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "_FORMS_MAX", 3)
+    link = opened()
+    for size in range(1, 20):
+        for step in range(2):
+            deliver(link.dialler, step, np.full(size, step, np.int8))
+            link.settle()
+            (event,) = [each for each in link.listener.take_events() if isinstance(each, e.Pushed)]
+            assert np.array_equal(event.value, np.full(size, step, np.int8))
+        assert len(link.listener._known) <= 3
+        assert len(forms._forms) <= 3
+
+
+def test_credit_and_states_hold_for_known_frames_too() -> None:
+    link = opened()
+    for step in range(3):
+        deliver(link.dialler, step, np.float32(step))
+        link.settle()
+    form = form_of(np.float32(1))
+    assert form is not None
+    frame = head_of(form, 1, 9) + np.float32(1).tobytes()
+    link.listener._ledger.credit_in.left = 100
+    room = link.listener.receive_buffers()[0]
+    room[: len(frame)] = frame
+    with pytest.raises(RemoteProtocolError, match="credit"):
+        link.listener.bytes_received(len(frame), link.now)
