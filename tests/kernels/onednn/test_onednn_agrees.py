@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.load import registry
+from flowengine.kernels.onednn import elementwise
 from flowengine.kernels.onednn.library import search
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -316,3 +317,18 @@ def test_the_gradient_of_an_image_of_few_channels(
 @pytest.mark.parametrize("shape", [(70, 90, 100), (9000, 70)])
 def test_the_gradient_of_a_bias(shape: tuple[int, ...]) -> None:
     check("BiasAddGrad", [numbers(0, *shape)])
+
+
+def test_no_bit_of_a_sum_depends_on_who_computes_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradient = numbers(0, 9001, 70)
+    here = both("BiasAddGrad", [gradient])[0][0]
+    order: list[int] = []
+
+    def backwards(piece: Any, count: int) -> None:
+        for number in reversed(range(count)):
+            order.append(number)
+            piece(number)
+
+    monkeypatch.setattr(elementwise, "spread", backwards)
+    np.testing.assert_array_equal(both("BiasAddGrad", [gradient])[0][0], here)
+    assert len(order) > 1
