@@ -146,9 +146,10 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         while start < order.size and count < wanted:
             stop = start + min(_BOXES_AT_A_TIME, wanted - count + _SPARE)
             near = edges[:, start:stop]
-            apart: Array = _overlap(np.concatenate([before, near], axis=1), near) >= ratio
-            np.logical_not(apart, out=apart)
-            free, among = apart[:count].all(axis=0), apart[count:]
+            overlap = _overlap(np.concatenate([before, near], axis=1), near)
+            apart = np.logical_not(overlap >= ratio)
+            among = apart[count:]
+            free: Array = np.logical_and.reduce(apart[:count], axis=0)
             among |= _EARLIER[: free.size, : free.size]
             # Most boxes are close to none that comes later.
             for place in np.flatnonzero(~among.all(axis=1)).tolist():
