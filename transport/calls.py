@@ -59,6 +59,16 @@ class CallsOut:
             raise RemoteProtocolError(f"an answer came to call {number}, which waits for none")
         call.is_being_answered = True
 
+    def answered_whole(self, number: int) -> OutgoingCall:
+        """The call that an answer settles which came at once."""
+        call = self._begun.pop(number, None)
+        if call is None or call.is_being_answered:
+            self.answer_started(number)  # which says what is wrong
+            raise AssertionError(f"call {number} waits for an answer and does not")
+        self.count -= 1
+        self.payload_bytes -= call.payload_bytes
+        return call
+
     def answer_abandoned(self, number: int) -> None:
         self._begun[number].is_being_answered = False
 
@@ -106,6 +116,14 @@ class CallsIn:
         self._waiting[number] = payload_bytes
 
     def arrived(self, number: int) -> None:
+        self._arrived.add(number)
+
+    def came_whole(self, number: int) -> None:
+        """As `started` and `arrived`, of a call without tensors."""
+        if number != self._last + 1 or len(self._waiting) >= self._limits.calls_max:
+            self.started(number, 0)  # which says what is wrong
+        self._last = number
+        self._waiting[number] = 0
         self._arrived.add(number)
 
     def cancelled(self, number: int) -> bool:

@@ -69,7 +69,7 @@ class Connection(Wire):
         limits = limits if limits is not None else Limits()
         self._calls_out = CallsOut()
         self._calls_in = CallsIn(limits)
-        self._ledger = TensorLedger(limits)
+        self._ledger = self.ledger = TensorLedger(limits)
         self._routes_out = RoutesOut()
         self._routes_in = RoutesIn()
         super().__init__(
@@ -151,8 +151,7 @@ class Connection(Wire):
         _, number, method, arguments = parts
         if type(number) is not int or type(method) is not str or len(method) > NAME_BYTES_MAX or number < 1:
             return False
-        self._calls_in.started(number, 0)
-        self._calls_in.arrived(number)
+        self._calls_in.came_whole(number)
         self._events.append(e.Requested(number, method, arguments, []))
         return True
 
@@ -167,8 +166,9 @@ class Connection(Wire):
             tensors.append(value)
         elif len(parts) != 3:
             return False
-        self._calls_out.answer_started(parts[1])
-        self._answered(parts[1], parts[2], tensors, None)
+        call = self._calls_out.answered_whole(parts[1])
+        if not call.is_cancelled:
+            self._events.append(e.Answered(call, parts[2], tensors, None))
         return True
 
     def message_known(self, known: Known, step: int, payload: memoryview) -> None:
@@ -233,7 +233,8 @@ class Connection(Wire):
         Raises LocalProtocolError where no call can be made, InvalidArgumentError for arguments that cannot
         travel, ResourceExhaustedError for more than the other side takes.
         """
-        after_sending(self.side, self.state, m.REQUEST)
+        if self.state is not State.OPEN:
+            after_sending(self.side, self.state, m.REQUEST)
         assert self.peer_limits is not None
         if payload.size > self.peer_limits.request_bytes_max:
             raise ResourceExhaustedError(
@@ -244,7 +245,8 @@ class Connection(Wire):
         if payload.size <= INLINE_BYTES_MAX:
             # The number is taken last, so that a call that cannot be sent leaves no gap.
             header = self._header(m.REQUEST, (self._calls_out.next_number, method, arguments), payload)
-            self._check(header, payload)
+            if payload.size or len(header) > _SMALL_HEADER_BYTES:
+                self._check(header, payload)
             self._calls_out.add(call)
             self._calls_out.begin(call)
             self._queue(header, payload)

@@ -181,7 +181,8 @@ class Exchange:
         self._failed_early.pop(number, None)
         step = self._steps.pop(number, None)
         if step is not None:
-            step.table.abort(error if error is not None else _has_ended(number))
+            if error is not None or not step.table.end():
+                step.table.abort(error if error is not None else _has_ended(number))
             if step.announced:
                 for peer, cost in step.announced.values():
                     peer.connection.give_back(cost)
@@ -189,7 +190,8 @@ class Exchange:
             if step.held:
                 step.held.clear()
         for peer in self._peers.values():
-            if peer.connection.is_busy_with_tensors:
+            ledger = peer.connection.ledger
+            if ledger.pulls_in or ledger.streams:
                 peer.connection.end_step(number, error if error is not None else _has_ended(number))
                 peer.flush()
 

@@ -28,7 +28,7 @@ class TensorLedger:
         self._pulls_out: set[RendezvousKey] = set()
         self.pulls_in: set[RendezvousKey] = set()
         #: {step: tensors of it that go out as streams, with the credit each took}
-        self._streams: dict[int, dict[Large, int]] = {}
+        self.streams: dict[int, dict[Large, int]] = {}
         self.credit_out = SenderCredit(0)
         self.credit_in = ReceiverCredit(limits.credit_bytes)
 
@@ -40,7 +40,7 @@ class TensorLedger:
     @property
     def is_busy(self) -> bool:
         """Whether tensors that the other side has pulled, or that go out as streams, are under way."""
-        return bool(self.pulls_in or self._streams)
+        return bool(self.pulls_in or self.streams)
 
     # Tensors that come.
 
@@ -92,13 +92,13 @@ class TensorLedger:
         self.pulls_in.discard(key)
 
     def stream_began(self, step: int, large: Large, cost: int) -> None:
-        self._streams.setdefault(step, {})[large] = cost
+        self.streams.setdefault(step, {})[large] = cost
 
     def stream_sent(self, step: int, large: Large) -> None:
-        streams = self._streams[step]
+        streams = self.streams[step]
         del streams[large]
         if not streams:
-            del self._streams[step]
+            del self.streams[step]
 
     def end_step(self, step: int, abandon: Callable[[Large], bool]) -> bool:
         """Drop what is under way for a step; whether the other side may wait for some of it in vain."""
@@ -106,7 +106,7 @@ class TensorLedger:
             return False
         owes = any(key.step == step for key in self.pulls_in)
         self.pulls_in = _without(self.pulls_in, step)
-        for large, cost in self._streams.pop(step, {}).items():
+        for large, cost in self.streams.pop(step, {}).items():
             was_begun = large.stream != 0
             if not abandon(large):
                 continue
@@ -120,7 +120,7 @@ class TensorLedger:
     def clear(self) -> None:
         self.pulls_in.clear()
         self._pulls_out.clear()
-        self._streams.clear()
+        self.streams.clear()
 
 
 def _without(keys: set[RendezvousKey], step: int) -> set[RendezvousKey]:

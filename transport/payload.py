@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import RendezvousKey
@@ -28,6 +28,10 @@ class Payload:
             self.copied += encoded.copied
 
 
+#: Of a message without tensors.
+NO_TENSORS: Final = Payload()
+
+
 class IncomingMessage:
     """A message under reception: its header read, its tensors on their way."""
 
@@ -43,4 +47,4 @@ class IncomingMessage:
         self.key: RendezvousKey | None = None
 
 
-__all__ = ["IncomingMessage", "Payload"]
+__all__ = ["NO_TENSORS", "IncomingMessage", "Payload"]

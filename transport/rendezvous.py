@@ -164,7 +164,8 @@ class LocalRendezvous:
             _release(held)
             return held.value, held.is_dead
         if self.error is not None:
-            raise self.error
+            # One that many steps share would gather the tracebacks of all.
+            raise self.error if self.error is not _ENDED else CancelledError(_ENDED.message)
         return None
 
     async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
@@ -221,9 +222,17 @@ class LocalRendezvous:
         if self._waiters or self._expected is not None:
             self.fail_waiters(lambda _: True, error)
 
+    def end(self) -> bool:
+        """As `close`, where nobody waits and nothing is held; whether that is so."""
+        if self._held or self._waiters or (self._expected is not None and self._expected.left):
+            return False
+        if self.error is None:
+            self.error = _ENDED
+        return True
+
     def close(self) -> None:
         """The step is over."""
-        self.abort(CancelledError("the step has ended"))
+        self.abort(CancelledError(_ENDED.message))
 
     def waiting_keys(self) -> list[RendezvousKey]:
         """Keys that somebody waits for."""
@@ -266,6 +275,10 @@ def sent_twice(key: RendezvousKey) -> AlreadyExistsError:
         f"{key.edge} was sent twice from {key.source_device} to {key.target_device} "
         f"in step {key.step}, path {key.path}"
     )
+
+
+#: The error of what has ended with nobody waiting; never raised itself.
+_ENDED: Final = CancelledError("the step has ended")
 
 
 def _release(held: _Held) -> None:

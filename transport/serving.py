@@ -16,7 +16,7 @@ import trio
 from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
-from flowengine.transport.payload import Payload
+from flowengine.transport.payload import NO_TENSORS, Payload
 from flowengine.transport.service import Cancellable, Handler, Reply, Request, Service, as_reply
 from flowengine.transport.states import State
 
@@ -117,7 +117,8 @@ class Serving:
         if self._connection.state is not State.OPEN:
             return
         try:
-            self._connection.reply(call, reply.result, Payload(reply.tensors))
+            tensors = reply.tensors
+            self._connection.reply(call, reply.result, Payload(tensors) if tensors else NO_TENSORS)
         except OpError as error:
             self._connection.fail(call, error)
 

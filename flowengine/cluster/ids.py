@@ -37,7 +37,7 @@ class Endings:
     def take(self) -> list[int]:
         """What to tell, as first, last, first, last, ...; forgotten here."""
         numbers, self._numbers = self._numbers, []
-        return to_ranges(numbers)
+        return numbers * 2 if len(numbers) == 1 else to_ranges(numbers)
 
 
 def to_ranges(numbers: Iterable[int]) -> list[int]:

@@ -439,8 +439,11 @@ class Master:
             if part.task == self.identity.task:
                 self._worker.exchange.end_step(number)
             else:
-                self._endings.setdefault(part.task, Endings()).add(number)
-        if len(plan.parts) > 1 or plan.parts[0].task != self.identity.task:
+                endings = self._endings.get(part.task)
+                if endings is None:
+                    endings = self._endings[part.task] = Endings()
+                endings.add(number)
+        if not self._to_tell.is_set() and (len(plan.parts) > 1 or plan.parts[0].task != self.identity.task):
             self._to_tell.set()
 
     async def tell(self) -> None:

@@ -18,7 +18,7 @@ from flowengine.cluster.plans import MasterPlan, TaskPart
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AbortedError, CancelledError, InternalError, OpError
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.payload import Payload
+from flowengine.transport.payload import NO_TENSORS, Payload
 from flowengine.transport.peer import Peer
 from flowengine.transport.service import Reply
 
@@ -42,7 +42,7 @@ def ready_parts(master: Master, plan: MasterPlan, feeds: Sequence[Value]) -> Rea
             own = part
             continue
         peer = master.open_peer(part.task, part.incarnation)
-        payload = Payload([feeds[index] for index in part.feeds])
+        payload = Payload([feeds[index] for index in part.feeds]) if part.feeds else NO_TENSORS
         if peer is None or not peer.has_room(payload):
             return None
         found.append((part, peer, payload))

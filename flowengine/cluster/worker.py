@@ -299,7 +299,7 @@ class Worker:
                 except Exception as failed:
                     done(None, [], failed)
                     return
-                done(well, [results[index] for index in registered.fetches], None)
+                done(well, [results[index] for index in registered.fetches] if results else results, None)
             elif isinstance(error, OpError):
                 done(self._failed(registered, error, _Witness(rendezvous)), [], None)
             else:
@@ -362,7 +362,7 @@ class Worker:
     def _joint_ended(self, number: int) -> None:
         del self._joint[number]
         self.steps_running -= 1
-        if not self.steps_running:
+        if not self.steps_running and self._idle:
             self._idle.unpark_all()
 
     def _succeeded(self, hot: Sequence[TieredPlan], metadata: RunMetadata | None) -> Done:

@@ -246,9 +246,11 @@ def begin_step(
         return TasklessStep(runner, plan, feeds, joint, nursery, done, compiles=compiles), group
 
     def ended(found: list[Any], error: BaseException | None) -> None:
-        values: list[Any] = [None] * plan.fetches
-        for index, value in zip(part.fetches, found, strict=bool(error is None)):
-            values[index] = value
+        values = found
+        if found:
+            values = [None] * plan.fetches
+            for index, value in zip(part.fetches, found, strict=True):
+                values[index] = value
         runner.running.discard(step)
         for call in tuple(runner.ended):
             call()
