@@ -109,7 +109,8 @@ class StepRendezvous:
 
     def send_along(self, route: Route, value: Value) -> None:
         """As `send`, of a live value along an edge, outside any loop."""
-        self._exchange.send_along(self._step, route, value)
+        if not self._exchange.deliver(self._step, route, value, False):
+            self._exchange.send_any(self._step, RendezvousKey(self._step.number, *route), value, False)
 
     def receive_all(
         self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
@@ -227,15 +228,10 @@ class Exchange:
 
     def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """See `StepRendezvous.send`."""
-        if key.path or not self._deliver(step, key[1:5], value, is_dead):
-            self._send(step, key, value, is_dead)
+        if key.path or not self.deliver(step, key[1:5], value, is_dead):
+            self.send_any(step, key, value, is_dead)
 
-    def send_along(self, step: Step, route: Route, value: Value) -> None:
-        """See `StepRendezvous.send_along`."""
-        if not self._deliver(step, route, value, False):
-            self._send(step, RendezvousKey(step.number, *route), value, False)
-
-    def _deliver(self, step: Step, route: Route, value: Value, is_dead: bool) -> bool:
+    def deliver(self, step: Step, route: Route, value: Value, is_dead: bool) -> bool:
         """Send a small tensor to a known target; whether that is what it was."""
         known = self._known_targets.get(route[3])
         if known is None or step.table.error is not None or step.lost:
@@ -270,7 +266,7 @@ class Exchange:
                 if error is not None:
                     done(number, None, False, error)
 
-    def _send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+    def send_any(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """As `send`, for any tensor and whatever has become of its target."""
         task = self._task(key.target_device)
         if task == self.task:
@@ -417,7 +413,10 @@ class Exchange:
             route = key[1:5]
             if self._known_sources.get(route) is peer:
                 living.received += 1
-                if living.table.give(key, event.value, event.is_dead):
+                table = living.table
+                if (not key.path and table.give_along(route, event.value, event.is_dead)) or table.give(
+                    key, event.value, event.is_dead
+                ):
                     if cost:
                         connection.give_back(cost)
                     return

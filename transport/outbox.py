@@ -131,13 +131,20 @@ class Outbox:
         """The buffers to send next, in order; empty if there is nothing."""
         current = self._current
         if not current:
-            self._fill(current)
+            small = self._small
+            if len(small) == 1 and not self._streams:
+                current.append(small.popleft())
+            else:
+                self._fill(current)
         return current if len(current) <= VIEWS_MAX else current[:VIEWS_MAX]
 
-    def bytes_sent(self, count: int) -> None:
-        """The first `count` bytes of the buffers last given out are sent."""
+    def bytes_sent(self, count: int) -> bool:
+        """The first `count` bytes of the buffers last given out are sent; whether there is more."""
         self.queued_bytes -= count
         current = self._current
+        if len(current) == 1 and count == len(current[0]):
+            current.clear()
+            return bool(self._small or self._streams or self._waiting)
         done = 0
         for buffer in current:
             size = len(buffer)
@@ -148,6 +155,7 @@ class Outbox:
         del current[:done]
         if count:
             current[0] = memoryview(current[0])[count:]
+        return bool(self)
 
     def drop_streams(self) -> None:
         """Send nothing more of large messages but the chunk under way."""

@@ -290,7 +290,9 @@ class Peer:
             self._end(InternalError(f"{self.connection.address}: {type(error).__name__}: {error}"))
 
     async def _read(self) -> None:
-        connection, stream = self.connection, self._stream
+        connection, stream, tensors = self.connection, self._stream, self._tensors
+        # What `trio.current_time` asks; it asks anew each time which run this is.
+        now = trio.lowlevel.current_clock().current_time
         size = turns = 0
         while buffers := connection.receive_buffers():
             count = await stream.receive_into(buffers)
@@ -299,16 +301,18 @@ class Peer:
                 self._end(ConnectionLostError(f"{connection.address} closed the connection"))
                 return
             try:
-                connection.bytes_received(count, trio.current_time())
+                connection.bytes_received(count, now())
             finally:
                 self._is_handling = True
                 try:
                     for event in connection.take_events():
-                        self._handle(event)
+                        if type(event) is e.Pushed and tensors is not None:
+                            tensors.pushed(self, event)
+                        else:
+                            self._handle(event)
                 finally:
                     self._is_handling = False
-            if connection.has_output:
-                self.flush()
+            self.flush()
             if self._idle:
                 self._wake_idle()
             size += count
@@ -357,11 +361,11 @@ class Peer:
         if not buffers:
             return
         try:
-            connection.bytes_sent(self._stream.send_nowait(buffers))
+            is_more = connection.bytes_sent(self._stream.send_nowait(buffers))
         except OpError as error:
             self._end(error)
             return
-        if connection.has_output:
+        if is_more:
             self._output.unpark()
         elif self._idle:
             self._wake_idle()
@@ -405,10 +409,7 @@ class Peer:
     # What the connection reports.
 
     def _handle(self, event: e.Event) -> None:
-        if type(event) is e.Pushed:
-            if self._tensors is not None:
-                self._tensors.pushed(self, event)
-        elif isinstance(event, e.Answered):
+        if isinstance(event, e.Answered):
             reply = None if event.error is not None else Reply(event.result, event.tensors)
             self._settle(event.call, reply, event.error)
             self._room_may_have_grown()

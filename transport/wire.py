@@ -71,6 +71,8 @@ class Wire:
             incoming_bytes_max=limits.incoming_bytes_max,
             streams_max=limits.streams_max,
         )
+        #: Where the next bytes go, in order; nothing once the connection is closed.
+        self.receive_buffers: Callable[[], list[memoryview]] = self._reader.receive_buffers
         #: {number: who takes the parts of a header and the payload, or leaves them to the longer way} of what
         #: nearly all messages are, while open
         self._quick: dict[int, Callable[[list[Any], bytearray | None], bool]] = {}
@@ -96,10 +98,6 @@ class Wire:
         return f"<Connection {self.side.value} {self.state.value}, {self.address}>"
 
     # What arrives.
-
-    def receive_buffers(self) -> list[memoryview]:
-        """Where the next bytes go, in order; empty once the connection is closed."""
-        return self._reader.receive_buffers() if self.state is not State.CLOSED else []
 
     def bytes_received(self, count: int, now: float) -> None:
         """`count` bytes lie in the buffers last offered. Raises what the other side did wrong."""
@@ -372,10 +370,10 @@ class Wire:
                 self._send(m.PONG, (number,))
         return self._outbox.buffers()
 
-    def bytes_sent(self, count: int) -> None:
-        """The first `count` bytes of the buffers last given are on their way."""
+    def bytes_sent(self, count: int) -> bool:
+        """The first `count` bytes of the buffers last given are on their way; whether more is to be sent."""
         self.counters.bytes_sent += count
-        self._outbox.bytes_sent(count)
+        return self._outbox.bytes_sent(count) or self._pong is not None
 
     def _header(self, number: int, fields: Sequence[Any], payload: Payload | None) -> bytes:
         try:

@@ -244,7 +244,10 @@ class StraightStep(Group):
                     for place in writes:
                         entries[place] = value
                 else:
-                    self._send(item, route, value)
+                    try:
+                        self._rendezvous.send_along(route, value)
+                    except Exception as error:
+                        raise locate_at(as_op_error(error), item.node, (), (value,), self._device) from error
                 del value
             elif code == CONSTANT:
                 for place in writes:
@@ -303,12 +306,6 @@ class StraightStep(Group):
         if code == REGION:
             return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < _NEVER_RAN
         return bytes_of(args) > item.inline_bytes and estimated(item, args) > HEAVY_MICROSECONDS
-
-    def _send(self, item: Item, route: Route, value: Value) -> None:
-        try:
-            self._rendezvous.send_along(route, value)
-        except Exception as error:
-            raise locate_at(as_op_error(error), item.node, (), (value,), self._device) from error
 
     def _call(self, item: Item, args: list[Any]) -> Any:
         try:
