@@ -49,6 +49,18 @@ def to_array(value: Value) -> Array:
     return np.asarray(value)
 
 
+def unchangeable(array: Array) -> Array:
+    """A C-contiguous copy that nobody can ever write to, not even by its flags: what kernels keep prepared.
+
+    Of numbers; arrays of objects, and empty ones, are only marked read-only.
+    """
+    if array.dtype.hasobject or not array.size:
+        array.flags.writeable = False
+        return array
+    kept: Array = np.frombuffer(array.tobytes(), array.dtype)
+    return kept.reshape(array.shape)
+
+
 def describe(value: Value) -> str:
     """dtype and shape of a value for an error message: `float32[2,3]`."""
     if isinstance(value, np.ndarray | np.generic):

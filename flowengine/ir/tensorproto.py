@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, to_array, unchangeable
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.shapes import TensorShape
@@ -292,7 +292,7 @@ def _stored(proto: TensorProto, dtype: DType, elements: int) -> Array:
 def _expand(stored: Array, dtype: DType, dims: tuple[int, ...], elements: int) -> Array:
     """Repeat the last stored element until the shape is full."""
     if len(stored) == elements:
-        return stored.reshape(dims)
+        return unchangeable(stored.reshape(dims))
     if not len(stored):
         stored = _object_array([_zero(dtype)]) if not dtype.size else np.zeros(1, dtype.as_numpy_dtype)
     if len(stored) == 1 and elements * (dtype.size or 8) > _SPLAT_BYTES_MAX:
@@ -300,7 +300,7 @@ def _expand(stored: Array, dtype: DType, dims: tuple[int, ...], elements: int) -
     array = np.empty(elements, dtype.as_numpy_dtype)
     array[: len(stored)] = stored
     array[len(stored) :] = stored[-1]
-    return array.reshape(dims)
+    return unchangeable(array.reshape(dims))
 
 
 def _zero(dtype: DType) -> object:

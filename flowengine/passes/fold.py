@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Value, to_array
+from flowengine.core.arrays import Value, to_array, unchangeable
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir import traverse
@@ -210,8 +210,7 @@ def _settled(value: Value, dtype: DType) -> Value | None:
     if not isinstance(value, np.ndarray | np.generic) or value.dtype != dtype.as_numpy_dtype:
         return None
     if isinstance(value, np.ndarray) and value.flags.writeable:
-        value = value.view()
-        value.flags.writeable = False
+        value = unchangeable(value.view())
     return value
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, to_array
+from flowengine.core.arrays import Array, to_array, unchangeable
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ops.load import registry as op_registry
@@ -185,8 +185,7 @@ class _Folding:
         while name in self._names:
             name += "_"
         self._names.add(name)
-        constant = to_array(value.astype(np.float32))
-        constant.flags.writeable = False
+        constant = unchangeable(value.astype(np.float32))
         return Node(
             name=name,
             op="Const",

@@ -27,7 +27,7 @@ from flowengine.passes.fuse_elementwise import Groups, outside
 
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 #: What may be followed by a normalisation that is computed with it.
-_CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
+CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 #: What makes a large result that is its own: the first output, where there are several.
 PRODUCTS: Final = (
     frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
@@ -95,7 +95,7 @@ def _products(ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Co
             behind = groups.graph.nodes.get(node.inputs[0].node)
             if (
                 behind is not None
-                and behind.op in _CONVOLUTIONS
+                and behind.op in CONVOLUTIONS
                 and behind.name in heavy
                 and behind.device == node.device
                 and groups.is_inner(behind.name)

@@ -8,7 +8,8 @@ from typing import Final
 
 from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_contraction import fuse_contractions
+from flowengine.passes.free_gradients import free_gradients
+from flowengine.passes.fuse_contraction import CONVOLUTIONS, fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
 from flowengine.passes.fuse_sequences import fuse_sequences
 from flowengine.passes.keep_maxima import keep_maxima
@@ -17,6 +18,8 @@ from flowengine.passes.keep_maxima import keep_maxima
 _FUSED_OPS: Final = frozenset({"_FusedContraction", "_FusedElementwise", "_FusedSequence"})
 #: What takes less is not over tensors so large that a pass over memory matters.
 _LARGE_MICROSECONDS: Final = 15.0
+#: A convolution may compute what follows it for nothing: less than this is no library's.
+_CONVOLUTION_MICROSECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,24 @@ def fuse_large(
 ) -> FusedLarge:
     """Fuse what was seen to be heavy or to take long; the same graph if there are no such chains."""
     before = graph
+    graph = free_gradients(graph, context)
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     if context.fuse_contractions:
         graph = keep_maxima(graph, context, large)
         # First: a chain that follows a product is computed in the product's memory.
-        graph = fuse_contractions(graph, context, large)
+        graph = fuse_contractions(graph, context, large | _convolutions(graph, costs))
     if context.fuse_elementwise:
         graph = fuse_elementwise(graph, context, large)
     return FusedLarge(graph, heavy, costs) if graph is before else _told(graph, heavy, costs)
+
+
+def _convolutions(graph: Graph, costs: Mapping[str, float]) -> set[str]:
+    """Those that may be worth fusing, if what follows can be computed along: few are always measured."""
+    return {
+        node.name
+        for node in graph
+        if node.op in CONVOLUTIONS and costs.get(node.name, _LARGE_MICROSECONDS) >= _CONVOLUTION_MICROSECONDS
+    }
 
 
 def in_sequences(large: FusedLarge, context: PassContext) -> FusedLarge:

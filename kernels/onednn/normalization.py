@@ -139,9 +139,12 @@ class GivenNorm:
 
     def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
         out: Array = empty(self.shape, np.float32)
-        vectors = [mean, scale / np.sqrt(variance + self._epsilon), offset]
+        vectors: Any = (mean, scale / np.sqrt(variance + self._epsilon), offset)
         if self._repeat > 1:
-            vectors = [np.tile(vector, self._repeat) for vector in vectors]
+            repeated: Array = np.empty((3, self._repeat, mean.size), np.float32)
+            for rows, vector in zip(repeated, vectors, strict=True):
+                rows[...] = vector
+            vectors = repeated
         self._program(address(x), *map(address, vectors), address(out))
         return out
 

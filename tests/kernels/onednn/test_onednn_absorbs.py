@@ -240,3 +240,13 @@ def test_what_is_remembered_of_constants_is_of_those_constants_and_that_shape() 
             got = program.run([values.get(port.node, filter_) for port in inputs])
             np.testing.assert_array_equal(got, relu(add(convolve(x, filter_), bias)))
         changing *= 2
+
+
+@pytest.mark.parametrize(("cost", "together"), [(None, True), (5.0, True), (4.0, False)])
+def test_convolutions_that_cost_next_to_nothing_stay_as_they_are(cost: float | None, together: bool) -> None:
+    graph, _ = _normalized_net((3, 3, DEPTH, WIDTH))
+    context = PassContext(fetches=(OutputPort("y", 0),), kernels=registry("onednn"))
+    costs = {} if cost is None else {node.name: cost for node in graph if node.op == "Conv2D"}
+    changed = fuse_large(graph, context, frozenset(), costs)
+    assert ("norm" not in changed.graph) == together
+    assert not changed.heavy
