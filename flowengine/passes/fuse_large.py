@@ -8,7 +8,6 @@ from typing import Final
 
 from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
-from flowengine.passes.free_gradients import free_gradients
 from flowengine.passes.fuse_contraction import CONVOLUTIONS, fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
 from flowengine.passes.fuse_sequences import fuse_sequences
@@ -40,7 +39,6 @@ def fuse_large(
 ) -> FusedLarge:
     """Fuse what was seen to be heavy or to take long; the same graph if there are no such chains."""
     before = graph
-    graph = free_gradients(graph, context)
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     if context.fuse_contractions:
         graph = keep_maxima(graph, context, large)
