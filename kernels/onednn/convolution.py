@@ -37,6 +37,7 @@ from flowengine.kernels.onednn.objects import (
     attributes,
     dense,
 )
+from flowengine.kernels.onednn.patch_products import as_patches
 from flowengine.kernels.onednn.program import (
     BIAS,
     DIFF_DST,
@@ -79,7 +80,7 @@ class Forward:
         constant   whether the filters never change: they are kept in order
         """
         self._packed: Packed | None = None
-        self._product = as_product(sliding, x, w, forms, constant)
+        self._product = as_product(sliding, x, w, forms, constant) or as_patches(sliding, x, w, forms)
         if self._product is not None:
             self.shape = self._product.output
             return
@@ -139,7 +140,7 @@ class InputGradient:
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
         self._planes: Windows | None = None
         self._blocks: BlockGradient | None = None
-        self._product = as_product(sliding, x, w)
+        self._product = as_product(sliding, x, w) or as_patches(sliding, x, w)
         if self._product is not None:
             self.expected = self._product.output
             return
@@ -198,7 +199,7 @@ class FilterGradient:
     """The gradient of a convolution's filters."""
 
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
-        self._product = as_product(sliding, x, w)
+        self._product = as_product(sliding, x, w) or as_patches(sliding, x, w, of_filters=True)
         if self._product is not None:
             self.expected = self._product.output
             return
