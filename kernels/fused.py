@@ -50,10 +50,11 @@ class Step:
         try:
             return self.function(tuple(arguments)) if self.as_list else self.function(*arguments)
         except OpError as error:
-            raise _located(error, self.node) from None
+            raise located(error, self.node) from None
 
 
-def _located(error: OpError, node: Node) -> OpError:
+def located(error: OpError, node: Node) -> OpError:
+    """The error, told to be of a node that a fused one stands for."""
     return error.locate(
         node_name=node.name,
         op_type=node.op,
@@ -274,7 +275,7 @@ class Sequence:
             try:
                 made = step.function(*arguments)
             except OpError as error:
-                raise _located(error, step.node) from None
+                raise located(error, step.node) from None
             if step.outputs == 1:
                 known.append(made)
             elif step.outputs:

@@ -13,6 +13,9 @@ OPS: Final[dict[str, str]] = {
     "fused": """
         _FusedContraction _FusedElementwise _FusedSequence
     """,
+    "descents": """
+        _DescentByProduct
+    """,
     "sendrecv": """
         _HostRecv _HostSend _Narrow _Recv _Send _Widen
     """,

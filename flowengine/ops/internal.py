@@ -65,3 +65,12 @@ MAX_POOL_GRAD_AT_PLACES = OpDef.build(
         "data_format: string",
     ],
 )
+
+#: A product of matrices and the step of gradient descent along it; `program` has no written form.
+DESCENT_BY_PRODUCT = OpDef.build(
+    "_DescentByProduct",
+    inputs=["var: Ref(T)", "alpha: T", "a: T", "b: T"],
+    outputs=["out: Ref(T)"],
+    attrs=["T: type"],
+    is_stateful=True,
+)

@@ -11,10 +11,13 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import CONVOLUTIONS, fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
 from flowengine.passes.fuse_sequences import fuse_sequences
+from flowengine.passes.fuse_updates import fuse_updates
 from flowengine.passes.keep_maxima import keep_maxima
 
 #: The ops that these passes make.
-_FUSED_OPS: Final = frozenset({"_FusedContraction", "_FusedElementwise", "_FusedSequence"})
+_FUSED_OPS: Final = frozenset(
+    {"_FusedContraction", "_FusedElementwise", "_FusedSequence", "_DescentByProduct"}
+)
 #: What takes less is not over tensors so large that a pass over memory matters.
 _LARGE_MICROSECONDS: Final = 15.0
 #: A convolution may compute what follows it for nothing: less than this is no library's.
@@ -42,6 +45,7 @@ def fuse_large(
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     if context.fuse_contractions:
         graph = keep_maxima(graph, context, large)
+        graph = fuse_updates(graph, context, large)
         # First: a chain that follows a product is computed in the product's memory.
         graph = fuse_contractions(graph, context, large | _convolutions(graph, costs))
     if context.fuse_elementwise:

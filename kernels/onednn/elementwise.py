@@ -27,6 +27,7 @@ from flowengine.kernels.onednn.program import (
     required,
 )
 from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.onednn.thin_products import BLOCK, gives_large, large_result
 from flowengine.kernels.parallel import slices, spread
 from flowengine.kernels.windows import is_channels_first
 
@@ -188,20 +189,55 @@ def _arrays(variables: tuple[Any, ...], gradient: Any) -> list[Array] | None:
     return arrays if all(_is_dense(array, shape) for array in arrays) else None
 
 
-@serves("ApplyGradientDescent", "ResourceApplyGradientDescent", types=FLOAT32)
-def gradient_descent(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    gives_variable = bool(node.output_types)
+class Descent:
+    """The kernel of a step of gradient descent, which may compute the product that it goes along as well."""
 
-    def compute(variable: Any, alpha: Any, delta: Any) -> Any:
+    def __init__(self, gives_variable: bool, otherwise: Callable[..., Any]) -> None:
+        self._gives_variable = gives_variable
+        self._otherwise = otherwise
+
+    def __call__(self, variable: Any, alpha: Any, delta: Any) -> Any:
         rate = _number(alpha)
         arrays = None if rate is None else _arrays((variable,), delta)
         layer = None if arrays is None else sum_in_place(delta.size)
         if rate is None or arrays is None or layer is None:
-            return otherwise(variable, alpha, delta)
+            return self._otherwise(variable, alpha, delta)
         layer(arrays[0], _ONE, delta, -rate)
-        return variable if gives_variable else None
+        return variable if self._gives_variable else None
 
-    return compute
+    def by_product(self, variable: Any, alpha: Any, a: Any, b: Any, left: bool, right: bool) -> bool:
+        """See `descents.DescentByProduct`: each block of the product changes the variable while in cache."""
+        rate = _number(alpha)
+        if rate is None or variable.dtype.as_numpy_dtype != _float32 or library() is None:
+            return False
+        if not all(type(m) is np.ndarray and m.ndim == 2 and m.dtype == _float32 for m in (a, b)):
+            return False
+        a, b = a.T if left else a, b.T if right else b
+        if a.shape[1] != b.shape[0] or not gives_large(len(a), *b.shape):
+            return False
+        array = variable.mutable()
+        if not _is_dense(array, (len(a), b.shape[1])):
+            return False
+        step = -rate
+        layers = {
+            size: sum_in_place(size)
+            for size in (BLOCK * array.shape[1], len(a) % BLOCK * array.shape[1])
+            if size
+        }
+        if None in layers.values():
+            return False
+
+        def change(rows: Array, delta: Array) -> None:
+            layer = layers[rows.size]
+            assert layer is not None
+            layer(rows, _ONE, delta, step)
+
+        return large_result(a, b, array, change)
+
+
+@serves("ApplyGradientDescent", "ResourceApplyGradientDescent", types=FLOAT32)
+def gradient_descent(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    return Descent(bool(node.output_types), otherwise)
 
 
 @serves("ApplyMomentum", "ResourceApplyMomentum", types=FLOAT32)

@@ -11,6 +11,7 @@ that no bit depends on it; where the large matrix is the result, each element is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -71,10 +72,13 @@ def takes_large(rows: int, inner: int, columns: int) -> bool:
     return rows <= _ROWS_MAX and wide and inner % BLOCK == 0 and inner >= _PARTS * BLOCK
 
 
-def large_result(a: Array, b: Array, out: Array) -> bool:
+def large_result(
+    a: Array, b: Array, out: Array, change: Callable[[Array, Array], object] | None = None
+) -> bool:
     """out = a b, where it is `gives_large`; False, and nothing done, where the library has no such product.
 
-    a, b   (M, K) and (K, N), in any order in memory
+    a, b     (M, K) and (K, N), in any order in memory
+    change   what is called with each block of `out` and the block of a b, which is lost then, instead
     """
     count, inner = a.shape
     block = _block(BLOCK, inner, out.shape[1], False)
@@ -86,9 +90,15 @@ def large_result(a: Array, b: Array, out: Array) -> bool:
 
     def piece(number: int) -> None:
         part = parts[number]
+        made = None if change is None else aligned((BLOCK, out.shape[1]), _float32)
         for start in range(part.start, part.stop, BLOCK):
-            rows = slice(start, start + BLOCK)
-            (block if rows.stop <= count else rest)(a[rows], b, out[rows])
+            rows = slice(start, min(start + BLOCK, count))
+            layer = block if rows.stop - start == BLOCK else rest
+            if change is None or made is None:
+                layer(a[rows], b, out[rows])
+            else:
+                layer(a[rows], b, made)
+                change(out[rows], made[: rows.stop - start])
 
     spread(piece, len(parts))
     return True
