@@ -283,10 +283,13 @@ class Master:
                 )
 
     def _is_stale(self, plan: MasterPlan) -> bool:
-        return plan.is_void or any(
-            task in self.members.lost or self.members.known[task][0] != incarnation
-            for task, incarnation in plan.tasks.items()
-        )
+        if plan.is_void:
+            return True
+        lost, known = self.members.lost, self.members.known
+        for task, incarnation in plan.tasks.items():  # noqa: SIM110
+            if task in lost or known[task][0] != incarnation:
+                return True
+        return False
 
     def _placer(self, session: ClusterSession) -> Placer:
         if session.placer is None:

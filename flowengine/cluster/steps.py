@@ -267,8 +267,9 @@ class MasterStep:
                 f"{part.task} gave {len(tensors)} values, {len(part.fetches)} were asked for"
             )
             return False
-        for index, tensor in zip(part.fetches, tensors, strict=True):
-            self._values[index] = tensor
+        if tensors:
+            for index, tensor in zip(part.fetches, tensors, strict=True):
+                self._values[index] = tensor
         if done.metadata:
             self.metadata[part.task] = done.metadata
         return False

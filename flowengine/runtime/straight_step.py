@@ -305,7 +305,11 @@ class StraightStep(Group):
             return False
         if code == REGION:
             return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < _NEVER_RAN
-        return bytes_of(args) > item.inline_bytes and estimated(item, args) > HEAVY_MICROSECONDS
+        for value in args:
+            # Of scalars, which most are, nothing need be summed up.
+            if type(value) is np.ndarray and value.ndim:
+                return bytes_of(args) > item.inline_bytes and estimated(item, args) > HEAVY_MICROSECONDS
+        return item.inline_bytes < 0 and estimated(item, args) > HEAVY_MICROSECONDS
 
     def _call(self, item: Item, args: list[Any]) -> Any:
         try:
