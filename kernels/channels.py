@@ -31,7 +31,10 @@ Work = Callable[[int, slice, int], Any]
 class Blocks:
     """The blocks of (count, C)."""
 
-    def __init__(self, count: int, channels: int) -> None:
+    def __init__(self, count: int, channels: int, spread_min: int = _SPREAD_MIN) -> None:
+        """
+        spread_min   elements from which they are spread over the cores
+        """
         self.channels = channels
         repeat = 1
         if count >= _ROWS_MIN and 0 < channels <= _LONG_ROW // 2:
@@ -42,7 +45,7 @@ class Blocks:
         self._parts = [(slice(r, min(r + step, whole)), repeat) for r in range(0, whole, step)]
         if whole < count:
             self._parts.append((slice(whole, count), 1))
-        self._spreads = count * channels >= _SPREAD_MIN
+        self._spreads = count * channels >= spread_min
 
     def __len__(self) -> int:
         return len(self._parts)

@@ -20,10 +20,25 @@ from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.blockwise import LARGE
 from flowengine.kernels.channels import Blocks
+from flowengine.kernels.nn_activations import CLIP_MIN
 from flowengine.kernels.registry import kernel
 
 #: What an executor is told of the time that a product takes: it was seen to be worth a thread.
 _PRODUCT_MICROSECONDS: Final = 1e4
+
+
+#: Steps that take no longer than to read and to write: a core does 128 thousand elements in 15 us, before
+#: another one that is asked to help is awake.
+_QUICK: Final = frozenset(
+    {
+        *("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "BiasAdd", "BiasAddV1"),
+        *("Abs", "Neg", "Square", "Relu", "Relu6"),
+    }
+)
+#: Those that are a `clip` from 0, and its upper end.
+_CLIPS: Final = {"Relu": np.inf, "Relu6": 6.0}
+#: Elements times quick steps from which blocks are spread over the cores; of any other step fewer are enough.
+_QUICK_SPREAD_MIN: Final = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,8 @@ class Chain:
     def __init__(self, steps: SequenceOf[Step], dtype: Any) -> None:
         self._steps = tuple(steps)
         self._dtype = np.dtype(dtype)
+        quick = all(step.node.op in _QUICK for step in steps)
+        self._spread_min = _QUICK_SPREAD_MIN // len(steps) if quick else LARGE
         #: Inputs that must be vectors, and those that must be whole.
         self._biases = {step.sources[1] for step in steps if step.adds_bias}
         self._whole = {
@@ -88,36 +105,46 @@ class Chain:
         shape = self._shape(values) if _any_large(values) else None
         if shape is None:
             known = list(values)
-            for step in self._steps:
+            for step in self._steps[:-1]:
                 known.append(step.run(known))
-            return known[-1]
+            return self._ends(known, out)
         if out is None or out.dtype != self._dtype or out.shape != shape or not out.flags.writeable:
             out = np.empty(shape, self._dtype)
         vectors = [i for i, v in enumerate(values) if v.ndim == 1 and v.shape != shape]
-        blocks = Blocks(out.size // shape[-1], shape[-1]) if vectors else Blocks(out.size, 1)
-        rows = [v.reshape(-1, blocks.channels) if v.shape == shape else None for v in values]
+        rows, width = (out.size // shape[-1], shape[-1]) if vectors else (out.size, 1)
+        blocks = Blocks(rows, width, self._spread_min)
+        tables = [v.reshape(-1, width) if v.shape == shape else None for v in values]
         repeated = {i: blocks.vector(values[i]) for i in vectors}
-        target = out.reshape(-1, blocks.channels)
+        target = out.reshape(-1, width)
 
         def work(_: int, part: slice, repeat: int) -> None:
             known: list[Any] = []
             for i, value in enumerate(values):
-                row = rows[i]
-                if row is not None:
-                    known.append(blocks.long(row, part, repeat))
+                table = tables[i]
+                if table is not None:
+                    known.append(blocks.long(table, part, repeat))
                 else:
                     known.append(repeated[i][repeat] if i in repeated else value)
             for step in self._steps[:-1]:
                 known.append(_of_block(step, known))
             last, place = self._steps[-1], blocks.long(target, part, repeat)
             function = np.add if last.adds_bias else last.function
-            if isinstance(function, np.ufunc):
+            if _is_clip(last):
+                _clip(last, known[last.sources[0]], place)
+            elif isinstance(function, np.ufunc):
                 function(*[known[i] for i in last.sources], out=place)
             else:
                 place[...] = last.run(known)
 
         blocks.run(work)
         return out
+
+    def _ends(self, known: SequenceOf[Any], out: Array | None) -> Any:
+        """What the last step gives, in `out` if it is this that is clipped."""
+        last = self._steps[-1]
+        if out is None or not _is_clip(last) or known[last.sources[0]] is not out:
+            return last.run(known)
+        return _clip(last, out, out) if out.size >= CLIP_MIN and out.flags.writeable else last.run(known)
 
     def _shape(self, values: SequenceOf[Any]) -> tuple[int, ...] | None:
         """The shape of the whole inputs, of which one is large; None where blocks are not possible."""
@@ -148,6 +175,16 @@ class Chain:
 def _any_large(values: SequenceOf[Any]) -> bool:
     """Whether blocks could pay for one of them."""
     return any(value.size >= LARGE for value in values)
+
+
+def _is_clip(step: Step) -> bool:
+    return step.node.op in _CLIPS
+
+
+def _clip(step: Step, x: Array, out: Array) -> Array:
+    """What its kernel gives for this many elements, in `out`."""
+    number = x.dtype.type
+    return np.clip(x, number(0), number(_CLIPS[step.node.op]), out)
 
 
 def _of_block(step: Step, known: SequenceOf[Any]) -> Any:

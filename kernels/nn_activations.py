@@ -24,7 +24,7 @@ _SELU_SCALE_ALPHA: Final = 1.7580993408473768599402175208123
 
 
 #: Elements from which `clip` pays: it has no vector loop for a scalar to hide, but a dearer call.
-_CLIP_MIN: Final = 2048
+CLIP_MIN: Final = 2048
 #: Elements from which a bias is added by every core, and how long a row must be for NumPy's loop over rows.
 _SPREAD_MIN: Final = 1 << 16
 _LONG_ROW: Final = 32
@@ -39,7 +39,7 @@ def relu(xp: Any, features: Array) -> Any:
         infinite = dtype(np.inf)
         blockwise(lambda x, y: np.clip(x, dtype(0), infinite, y), features, result)
         return result
-    if features.size >= _CLIP_MIN and features.dtype.kind == "f":
+    if features.size >= CLIP_MIN and features.dtype.kind == "f":
         return xp.clip(features, dtype(0), dtype(np.inf))
     return xp.maximum(features, dtype(0))
 
@@ -69,7 +69,7 @@ def relu6(xp: Any, features: Array) -> Any:
         result = np.empty_like(features)
         blockwise(lambda x, y: np.clip(x, dtype(0), dtype(6), y), features, result)
         return result
-    if features.size >= _CLIP_MIN:
+    if features.size >= CLIP_MIN:
         return xp.clip(features, dtype(0), dtype(6))
     return xp.minimum(xp.maximum(features, dtype(0)), dtype(6))
 
@@ -85,7 +85,7 @@ def relu6_grad(xp: Any, gradients: Array, features: Array) -> Any:
 def _negative_part(xp: Any, x: Array) -> Any:
     """min(x, 0); NaN stays."""
     dtype = x.dtype.type
-    if x.size >= _CLIP_MIN:
+    if x.size >= CLIP_MIN:
         return xp.clip(x, dtype(-np.inf), dtype(0))
     return xp.minimum(x, dtype(0))
 
@@ -174,7 +174,7 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
     """
     if value.ndim > 1 and bias.shape == value.shape[-1:] and data_format == b"NHWC":
         size = value.size
-        if size < _CLIP_MIN or (size < _SPREAD_MIN and bias.size >= _LONG_ROW):
+        if size < CLIP_MIN or (size < _SPREAD_MIN and bias.size >= _LONG_ROW):
             return xp.add(value, bias)
     first = is_channels_first(data_format)
     if value.ndim < 2:
@@ -187,7 +187,7 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
             "Must provide as many biases as the last dimension of the input tensor: "
             f"{shape_text(bias)} vs. {shape_text(value)}"
         )
-    if axis == value.ndim - 1 and value.size >= _CLIP_MIN and value.flags.c_contiguous:
+    if axis == value.ndim - 1 and value.size >= CLIP_MIN and value.flags.c_contiguous:
         return _with_bias(value, bias)
     return xp.add(value, bias.reshape((-1,) + (1,) * (value.ndim - 1 - axis)))
 
@@ -215,7 +215,7 @@ def bias_add_v1(xp: Any, value: Array, bias: Array) -> Any:
 @kernel("BiasAddGrad", fresh=True)
 def bias_add_grad(xp: Any, out_backprop: Array, *, data_format: bytes) -> Any:
     """The gradient summed over all axes but the channels'."""
-    if out_backprop.ndim == 2 and out_backprop.size < _CLIP_MIN and out_backprop.dtype == np.float32:
+    if out_backprop.ndim == 2 and out_backprop.size < CLIP_MIN and out_backprop.dtype == np.float32:
         return xp.add.reduce(out_backprop, 0)
     if out_backprop.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(out_backprop)}")

@@ -78,10 +78,10 @@ def test_chains_behind_convolutions(data: st.DataObject) -> None:
         weights = graph.placeholder("float32", None, name="weights")
         feeds["weights"] = filters
     y = getattr(ops, op)(x, weights, strides=[1, 1, 1, 1], padding="SAME")
-    follows = st.sampled_from(["BiasAdd", "Norm", "Relu", "Add", "Sub", "Mul"])
+    follows = st.sampled_from(["BiasAdd", "Norm", "Relu", "Relu6", "Add", "Sub", "Mul"])
     for seed, follower in enumerate(data.draw(st.lists(follows, min_size=1, max_size=4))):
-        if follower == "Relu":
-            y = ops.Relu(y)
+        if follower in ("Relu", "Relu6"):
+            y = getattr(ops, follower)(y)
         elif follower == "BiasAdd":
             y = ops.BiasAdd(y, graph.constant(numbers(seed, width)))
         elif follower == "Norm":
