@@ -31,7 +31,7 @@ CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 #: What makes a large result that is its own: the first output, where there are several.
 PRODUCTS: Final = (
     frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
-    | frozenset({"Conv2DBackpropInput"})
+    | frozenset({"Conv2DBackpropInput", "_MaxPoolGradAtPlaces"})
     | _NORMS
 )
 

@@ -20,6 +20,8 @@ from flowengine.core.buffers import aligned, empty
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.blockwise import blockwise, is_large
+from flowengine.kernels.fused import Follower
+from flowengine.kernels.onednn.elementwise import gate
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WORKSPACE,
@@ -324,17 +326,41 @@ def max_pool_with_places(node: Node, otherwise: Callable[..., Any]) -> Callable[
     return compute
 
 
-@serves("_MaxPoolGradAtPlaces", types=FLOAT32)
-def max_pool_grad_at_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    pooling = Pooling.of(node)
+class GradientAtPlaces:
+    """The kernel of the gradient of maxima whose places are known, which may gate what it gives as well."""
 
-    def compute(x: Array, y: Array, gradient: Array, places: Array) -> Any:
-        layer = max_gradient_at_places(pooling, x.shape) if places.size else None
+    def __init__(self, pooling: Pooling, otherwise: Callable[..., Any]) -> None:
+        self._pooling = pooling
+        self._otherwise = otherwise
+
+    def _computed(self, x: Array, gradient: Array, places: Array) -> Array | None:
+        layer = max_gradient_at_places(self._pooling, x.shape) if places.size else None
         if layer is None or places.shape != layer.places or gradient.shape != layer.expected:
-            return otherwise(x, y, gradient, places)
+            return None
         return layer(dense_array(gradient), places)
 
-    return compute
+    def __call__(self, x: Array, y: Array, gradient: Array, places: Array) -> Any:
+        made = self._computed(x, gradient, places)
+        return self._otherwise(x, y, gradient, places) if made is None else made
+
+    def absorb(self, followers: Sequence[Follower]) -> tuple[int, Callable[..., Any]] | None:
+        """See `fused.Absorbing`: the gradient of a Relu is computed in place."""
+        if not followers or followers[0][0].op != "ReluGrad" or followers[0][1] != 0:
+            return None
+
+        def compute(x: Array, y: Array, gradient: Array, places: Array, features: Array) -> Any:
+            layer = gate(features.size) if features.flags.c_contiguous and features.shape == x.shape else None
+            made = None if layer is None else self._computed(x, gradient, places)
+            if layer is not None and made is not None:
+                layer(made, features, made)
+            return made
+
+        return 1, compute
+
+
+@serves("_MaxPoolGradAtPlaces", types=FLOAT32)
+def max_pool_grad_at_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    return GradientAtPlaces(Pooling.of(node), otherwise)
 
 
 @serves("MaxPoolGradV2", types=FLOAT32)

@@ -157,3 +157,45 @@ async def test_a_hot_step_gives_the_gradient_of_a_cold_one(monkeypatch: pytest.M
         other = await session.run(slope, {x: -feed})
         assert not np.array_equal(other, values[0])
     assert 0 < len(used) < 13
+
+
+@needs_library
+@pytest.mark.parametrize("taken", ["fused", "by another"])
+def test_the_gradient_of_the_relu_before_is_computed_in_its_memory(taken: str) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x, gradient = graph.placeholder("float32", name="x"), graph.placeholder("float32", name="g")
+    features = ops.Relu(x, name="features")
+    y = ops.MaxPool(features, name="y", **WINDOWS)
+    dx = ops.MaxPoolGrad(features, y, gradient, name="dx", **WINDOWS)
+    ops.ReluGrad(dx, features, name="out")
+    kernels = registry("onednn")
+    fetches = ["out"] if taken == "fused" else ["out", "dx"]
+    context = PassContext(
+        feeds=(OutputPort("x", 0), OutputPort("g", 0)),
+        fetches=tuple(OutputPort(name, 0) for name in fetches),
+        kernels=kernels,
+    )
+    together = fuse_large(graph, context, frozenset({"features", "y", "dx", "out"}), {}).graph
+    assert (together["out"].op == "_FusedContraction") == (taken == "fused")
+    random = np.random.default_rng(0)
+    images = random.standard_normal((3, 15, 16, 37)).astype(np.float32)
+    slope = random.integers(-9, 10, (3, 8, 8, 37)).astype(np.float32)  # sums of any order are the same
+
+    def bound(nodes: Graph, name: str) -> Any:
+        return kernels.find(nodes[name]).bind(nodes[name], np)
+
+    shown = np.maximum(images, 0)
+    maxima, places = bound(together, "y")(shown)
+    wanted = bound(graph, "out")(bound(graph, "dx")(shown, maxima, slope), shown)
+    if taken == "fused":
+        known = {("features", 0): shown, ("y", 0): maxima, ("y", 1): places, ("g", 0): slope}
+        values = tuple(known[port.node, port.slot] for port in together["out"].inputs)
+        made = bound(together, "out")(values)
+        # What has no places to go by is computed node by node.
+        emptied = tuple(value if value is not places else places[:0] for value in values)
+        np.testing.assert_array_equal(bound(together, "out")(emptied), wanted)
+    else:
+        made = bound(together, "out")(bound(together, "dx")(shown, maxima, slope, places), shown)
+    np.testing.assert_array_equal(made, wanted)
+    assert made.tobytes() == wanted.tobytes()
