@@ -25,6 +25,8 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import DESCENT_BY_PRODUCT
 from flowengine.passes.context import PassContext
 
+#: Ops that hand on their input as it is.
+_HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 #: A control edge out of one of these is alive where a data edge may be dead.
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
@@ -84,7 +86,13 @@ def _serves(graph: Graph, product: Node, update: Node) -> bool:
         return False
     for port in product.inputs:
         source = graph[port.node]
-        if source.op in _CONTROL or source.output_types[port.slot].is_ref:
+        if source.op in _CONTROL:
+            return False
+        # What only hands on a reference gives the variable's buffer: a later update would be seen in it.
+        while not (is_ref := source.output_types[port.slot].is_ref) and source.op in _HANDS_ON:
+            port = source.inputs[0]
+            source = graph[port.node]
+        if is_ref or source.op in SWITCH_OPS or source.op in MERGE_OPS:
             return False
     return update.attrs["T"] is float32
 

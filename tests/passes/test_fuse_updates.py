@@ -163,3 +163,19 @@ def test_hot_steps_change_the_weights_as_cold_ones_do(monkeypatch: pytest.Monkey
         assert len(used) < len(feeds)
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@needs_library
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_product_of_what_another_variable_holds_stays(awaited: bool) -> None:
+    """That variable's own update waits for the product: it must not come later than it does."""
+    step = Step()
+    g, ops = step.graph, step.graph.ops
+    factor = ops.VariableV2(shape=[BATCH, ROWS], dtype="float32", name="factor")
+    with g.control_dependencies(["x"] if awaited else []):
+        read = ops.Identity(factor, name="read")
+    product = ops.MatMul(ops.StopGradient(read), step.slope, transpose_a=True, name="held")
+    ops.ApplyGradientDescent(step.weights, g.constant(np.float32(0.01)), product, name="descent")
+    context = PassContext(fetches=(), feeds=(), targets=("descent",), kernels=registry("auto"))
+    graph = fuse_updates(g, context, {"held", "descent"})
+    assert graph["descent"].op == "ApplyGradientDescent"
