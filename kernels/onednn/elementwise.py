@@ -127,14 +127,15 @@ def _is_dense(array: Any, shape: tuple[int, ...]) -> bool:
 def relu_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def compute(gradients: Array, features: Array) -> Any:
         shape = features.shape
-        if features.size >= _LARGE and not gradients.flags.c_contiguous:
-            gradients = np.ascontiguousarray(gradients)  # a part of the gradient of a concatenation
-        if features.size < _LARGE or not (_is_dense(gradients, shape) and _is_dense(features, shape)):
+        if features.size < _LARGE or gradients.shape != shape or not _is_dense(features, shape):
             return otherwise(gradients, features)
         layer = gate(features.size)
         if layer is None:
             return otherwise(gradients, features)
         out: Array = empty(shape, _float32)
+        if not gradients.flags.c_contiguous:
+            np.copyto(out, gradients)  # a part of the gradient of a concatenation
+            gradients = out
         layer(gradients, features, out)
         return out
 
