@@ -359,6 +359,8 @@ class StraightStep(Group):
         self._inside = False
         self._rendezvous.withdraw()
         self._continued = self._go_on(self._straight.standing(self._entries, finished), self._container)
+        # Whoever keeps the step, to give it up, keeps nothing else alive.
+        del self._done, self._go_on
         self._entries = []
         self._continued[0].begin()
 
