@@ -9,7 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.fused import Follower
-from flowengine.kernels.onednn.after import BIAS_FORM, RELU_FORM, ZERO
+from flowengine.kernels.onednn.after import RELU_FORM, ZERO
 
 #: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.
 _Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]
@@ -55,9 +55,8 @@ def forms_of(
         if read is None:
             return None
         start += count
-        for form, operand in read:
-            forms.append(BIAS_FORM if not forms and form == "add channel" else form)
-            operands.append(operand)
+        forms.extend(form for form, _ in read)
+        operands.extend(operand for _, operand in read)
     return tuple(forms), operands
 
 
@@ -108,7 +107,7 @@ def _normalization(epsilon: float) -> _Reading:
         scale, offset, mean, variance = others
         factor = scale / np.sqrt(variance + added)
         return [
-            ("add channel", -mean),
+            ("sub channel", np.ascontiguousarray(mean)),
             ("mul channel", factor),
             ("add channel", np.ascontiguousarray(offset)),
         ]

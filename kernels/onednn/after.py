@@ -1,7 +1,8 @@
 """What follows a convolution or product and is computed with it: biases, normalisation, residuals, Relu.
 
-It is told by *forms*, one for each operand: "bias" (the first, added for nothing), "add channel",
-"mul number", "sub whole" and so on, by how far the operand reaches, and "relu", whose operand is `ZERO`.
+It is told by *forms*, one for each operand: "add channel", "mul number", "sub whole" and so on, by how far
+the operand reaches, and "relu", whose operand is `ZERO`. A bias is added like any operand: what the library
+calls one is where some of its implementations begin the sum, and is rounded otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from flowengine.core.arrays import Array
 from flowengine.kernels.onednn.objects import After, Handle
 from flowengine.kernels.onednn.program import SRC_1, WEIGHTS, operand_after
 
-BIAS_FORM: Final = "bias"
 RELU_FORM: Final = "relu"
 
 _BINARY: Final = {"add": 0x1FFF0, "mul": 0x1FFF1, "sub": 0x1FFF5}
@@ -31,7 +31,7 @@ ZERO.flags.writeable = False
 def attached(
     forms: Sequence[str], channel: Handle, number: Handle, whole: Handle
 ) -> tuple[list[After], list[tuple[int, Handle]]]:
-    """(what a primitive is to do last, (number, descriptor) of each operand), a bias left out."""
+    """(what a primitive is to do last, (number, descriptor) of each operand)."""
     after: list[After] = []
     operands = []
     reaches = {"channel": channel, "number": number, "whole": whole}
@@ -39,7 +39,7 @@ def attached(
         if form == RELU_FORM:
             operands.append((operand_after(len(after)) & ~SRC_1 | WEIGHTS, number))
             after.extend((("prelu", 0), _PLUS_ZERO))
-        elif form != BIAS_FORM:
+        else:
             function, reach = form.split()
             operands.append((operand_after(len(after)), reaches[reach]))
             after.append(("binary", _BINARY[function], reaches[reach]))

@@ -8,12 +8,12 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
-from flowengine.kernels.onednn.after import BIAS_FORM, attached
+from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.products import SMALL, MatrixProduct, multiply
-from flowengine.kernels.onednn.program import BIAS, DST, SRC, WEIGHTS, one_step, prepared, required
+from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, one_step, prepared, required
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.
@@ -49,15 +49,12 @@ class FollowedProduct:
         library = required()
         one, other = dense(library, (rows, depth)), dense(library, (depth, columns))
         result, channel = dense(library, (rows, columns)), dense(library, (1, columns))
-        bias = channel if forms[:1] == (BIAS_FORM,) else None
         after, operands = attached(forms, channel, dense(library, (1, 1)), result)
         attrs = attributes(library, after)
         what = Description(
             *(library, "matmul", library.engine),
-            *(one.value, other.value, bias and bias.value, result.value, attrs.value),
+            *(one.value, other.value, None, result.value, attrs.value),
         )
-        if bias is not None:
-            operands.insert(0, (BIAS, bias))
         self._program = one_step(what, alone, {SRC: one, WEIGHTS: other, **dict(operands), DST: result})
 
     def __call__(self, a: Array, b: Array, out: Array, *operands: Array) -> None:

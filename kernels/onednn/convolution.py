@@ -19,7 +19,7 @@ from flowengine.ir.graph import Node
 from flowengine.kernels import conv_planes
 from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of
-from flowengine.kernels.onednn.after import BIAS_FORM, attached
+from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.conv_products import as_product, product_alone
 from flowengine.kernels.onednn.filters import Packed, never_changes, shared
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
@@ -39,7 +39,6 @@ from flowengine.kernels.onednn.objects import (
 )
 from flowengine.kernels.onednn.patch_products import as_patches
 from flowengine.kernels.onednn.program import (
-    BIAS,
     DIFF_DST,
     DIFF_SRC,
     DIFF_WEIGHTS,
@@ -87,15 +86,12 @@ class Forward:
         layer = Layer(sliding, x, w)
         library = layer.library
         channels = layer.output[1 if sliding.first else 3]
-        bias = dense(library, (channels,)) if forms[:1] == (BIAS_FORM,) else None
         channel, number = dense(library, (1, channels, 1, 1)), dense(library, (1, 1, 1, 1))
         after, operands = attached(forms, channel, number, layer.results)
         attrs = attributes(library, after)
-        what = layer.forward(_FORWARD, bias, attrs)
+        what = layer.forward(_FORWARD, attrs)
         self.shape = layer.output
         wanted = what.memory(QUERY_WEIGHTS)
-        if bias is not None:
-            operands.insert(0, (BIAS, bias))
         if not library.equal(wanted.value, layer.filters.value):
             self._packed = shared(library, layer.filters, wanted, layer.attributes)
         self._program = self._run_of(Program(library, alone), layer, what, layer.filters, operands)

@@ -106,7 +106,7 @@ class Layer:
         )
         self.attributes = attributes(library)
 
-    def forward(self, prop: int, bias: Handle | None = None, attrs: Handle | None = None) -> Description:
+    def forward(self, prop: int, attrs: Handle | None = None) -> Description:
         library = self.library
         return Description(
             library,
@@ -116,7 +116,7 @@ class Layer:
             DIRECT,
             self.any_images.value,
             self.any_filters.value,
-            bias.value if bias is not None else None,
+            None,
             self.any_results.value,
             *self.slides,
             (attrs or self.attributes).value,

@@ -31,7 +31,6 @@ SRC: Final = 1
 SRC_1: Final = 2
 DST: Final = 17
 WEIGHTS: Final = 33
-BIAS: Final = 41
 MEAN: Final = 49
 VARIANCE: Final = 50
 SCALE: Final = 51

@@ -100,7 +100,9 @@ def test_last_layers_are_products_of_patches(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(32, 2, 256, 256), (8, 4, 512, 512), (4, 4, 256, 512), (1, 3, 512, 1024)])
-@pytest.mark.parametrize("forms", [("bias",), ("bias", "relu"), ("add channel", "add whole", "relu")])
+@pytest.mark.parametrize(
+    "forms", [("add channel",), ("add channel", "relu"), ("add channel", "add whole", "relu")]
+)
 def test_what_follows_changes_no_bit(shape: tuple[int, ...], forms: tuple[str, ...]) -> None:
     images, size, channels, width = shape
     sliding = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)

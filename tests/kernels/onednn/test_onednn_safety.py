@@ -220,7 +220,7 @@ def test_values_of_constants_are_packed_once_and_let_go() -> None:
     assert layer is not None
     assert layer.kept() == 1
     # What also adds a bias uses the same copy, as does another batch.
-    for shape, forms in ((x.shape, ("bias", "relu")), ((2, 9, 9, 8), ())):
+    for shape, forms in ((x.shape, ("add channel", "relu")), ((2, 9, 9, 8), ())):
         other = convolution.forward(sliding, shape, constant.shape, forms, True)
         assert other is not None
         assert other._packed is layer._packed
