@@ -21,6 +21,8 @@ from flowengine.kernels.parallel import slices, spread
 BLOCK: Final = 1 << 17
 #: Elements from which blocks pay.
 LARGE: Final = 1 << 17
+#: Elements from which `clip` pays: it has no vector loop for a scalar to hide, but a dearer call.
+CLIP_MIN: Final = 2048
 
 _kept = threading.local()
 

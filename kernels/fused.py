@@ -18,9 +18,8 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.blockwise import LARGE
+from flowengine.kernels.blockwise import CLIP_MIN, LARGE
 from flowengine.kernels.channels import Blocks
-from flowengine.kernels.nn_activations import CLIP_MIN
 from flowengine.kernels.registry import kernel
 
 #: What an executor is told of the time that a product takes: it was seen to be worth a thread.

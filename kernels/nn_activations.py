@@ -12,7 +12,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.blockwise import blockwise, is_large, scratch
+from flowengine.kernels.blockwise import CLIP_MIN, blockwise, is_large, scratch
 from flowengine.kernels.channels import Blocks
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import blend, float_kernel, shape_text
@@ -23,8 +23,6 @@ _SELU_SCALE: Final = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA: Final = 1.7580993408473768599402175208123
 
 
-#: Elements from which `clip` pays: it has no vector loop for a scalar to hide, but a dearer call.
-CLIP_MIN: Final = 2048
 #: Elements from which a bias is added by every core, and how long a row must be for NumPy's loop over rows.
 _SPREAD_MIN: Final = 1 << 16
 _LONG_ROW: Final = 32
