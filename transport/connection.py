@@ -328,11 +328,6 @@ class Connection(Wire):
     # Tensors.
 
     @property
-    def is_busy_with_tensors(self) -> bool:
-        """Whether tensors are under way that the other side has pulled, or that go out as streams."""
-        return self._ledger.is_busy
-
-    @property
     def credit_left(self) -> int:
         """What may still be left at the other side."""
         return self._ledger.credit_out.left

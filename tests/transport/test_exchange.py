@@ -404,3 +404,39 @@ def test_ended_steps_stay_small() -> None:
 def test_the_task_of_a_device() -> None:
     assert task_of_device("/job:w/replica:0/task:1/device:GPU:0") == "/job:w/task:1"
     assert task_of_device("/job:w/task:1/cpu:0") == "/job:w/task:1"
+
+
+def test_edges_that_are_expected_as_a_whole() -> None:
+    table = LocalRendezvous()
+    told: list[tuple[int, object, bool, object]] = []
+    table.send(key("early"), 1, False)
+    routes = {key(edge)[1:5]: number for number, edge in enumerate(("early", "late", "dead", "never"))}
+    table.expect(key("early").step, routes, lambda *what: told.append(what))
+    assert told == [(0, 1, False, None)]
+    assert table.is_awaited(key("late"))
+    assert not table.is_awaited(key("early"))
+    table.send(key("late"), 2, False)
+    table.send(key("dead"), None, True)
+    assert told[1:] == [(1, 2, False, None), (2, None, True, None)]
+    assert table.waiting_keys() == [key("never")]
+    table.send(key("late"), 3, False)  # a second one waits for whoever asks
+    assert len(told) == 3
+    assert table.holds(key("late"))
+    assert not table.end()
+    error = CancelledError("over")
+    table.abort(error)
+    assert told[3:] == [(3, None, False, error)]
+    assert not table.waiting_keys()
+
+
+def test_who_has_withdrawn_is_told_nothing() -> None:
+    table = LocalRendezvous()
+    told: list[object] = []
+    table.expect(key("x").step, {key("x")[1:5]: 0}, lambda *what: told.append(what))
+    table.withdraw()
+    table.send(key("x"), 1, False)
+    assert table.take(key("x")) == (1, False)
+    assert table.end()
+    with pytest.raises(CancelledError, match="has ended"):
+        table.take(key("x"))
+    assert not told
