@@ -26,7 +26,7 @@ from flowengine.runtime.exchange import Exchange
 from flowengine.runtime.failures import as_op_error, first_of, locate, locate_at
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.functions import Done
-from flowengine.runtime.heavy import HEAVY_MICROSECONDS, HeavyJobs, bytes_of, estimated
+from flowengine.runtime.heavy import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, HeavyJobs, bytes_of, estimated
 from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
@@ -74,6 +74,7 @@ class Executor:
         "_nursery",
         "_parked",
         "_paused",
+        "_postponed",
         "_slice_spent",
         "_sources",
         "_task",
@@ -135,6 +136,8 @@ class Executor:
         #: Loops of regions between two slices: {(order, serial of the iteration): the loop}
         self._paused: dict[tuple[int, int], RegionLoop] = {}
         self._slice_spent = False
+        #: A kernel that would not have fitted into the last slice.
+        self._postponed: Item | None = None
 
     # -- the step -----------------------------------------------------------------------------------
 
@@ -638,19 +641,27 @@ class Executor:
             except OpError as error:
                 raise self._failure(error, item, iteration, args) from None
         estimate = estimated(item, args)
-        if (
+        started = perf_counter()
+        gets_thread = (
             self._use_threads
             and estimate > HEAVY_MICROSECONDS
             and self._jobs.gets_thread(item, estimate, self.state.ready, bool(self._needs_nursery))
-        ):
+        )
+        is_long = self._use_threads and estimate > ALONE_MICROSECONDS
+        if is_long and not gets_thread and started + estimate * 1e-6 > self._deadline:
+            if self._postpones(item, iteration, args):
+                return
+            gets_thread = True
+        if gets_thread:
             if self._nursery is None:
                 self._needs_nursery.append((item, iteration, args))
                 self._slice_spent = True  # the sooner it starts the better
             else:
                 self._start_heavy(item, iteration, args)
             return
-        item.was_heavy = False
-        started = perf_counter()
+        self._postponed = None
+        # What may take a slice stays out of regions, which would take more.
+        item.was_heavy = is_long
         size = bytes_of(args)
         self._run_general(item, iteration, args)
         ended = perf_counter()
@@ -659,6 +670,16 @@ class Executor:
             self._slice_spent = True
         if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
             item.inline_bytes = max(item.inline_bytes, size)
+
+    def _postpones(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Put back an item that does not fit into this slice; once, and not if it followed references."""
+        if self._postponed is item or item.dereference or item.mutates:
+            return False
+        self._postponed = item
+        self._slice_spent = True
+        iteration.entries[item.start : item.stop] = args
+        heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
+        return True
 
     def _start_heavy(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         held: tuple[Variable, ...] = ()

@@ -24,6 +24,9 @@ HEAVY_MICROSECONDS: Final = 100.0
 #: A kernel that would be alone, with nothing else to do meanwhile, goes to a thread only for the sake of the
 #: host, whose turn comes after a slice anyway.
 ALONE_MICROSECONDS: Final = 800.0
+#: A product may take a whole slice, at the slice's beginning: it has every core, to hand it over and wake two
+#: threads takes 120 to 220 us, and a network has a hundred of them one after another.
+SLICE_MICROSECONDS: Final = 1800.0
 #: Bytes of input that a kernel without an estimate of its own is taken to need a microsecond for.
 _BYTES_A_MICROSECOND: Final = INLINE_BYTES / HEAVY_MICROSECONDS
 #: Ready items that are looked at for another one worth a thread.
@@ -64,13 +67,15 @@ class HeavyJobs:
         ready: Sequence[tuple[int, int, Item, IterationState]],
         others_wait: bool,
     ) -> bool:
-        """Whether a kernel that is worth a thread gets one, and does not run here meanwhile.
+        """Whether a kernel that is worth a thread gets one, and does not run here, now or in the next slice.
 
         ready        items that could run now
         others_wait  whether some are about to go to threads
         """
-        if estimate > ALONE_MICROSECONDS or others_wait:
+        if others_wait or estimate > (SLICE_MICROSECONDS if item.is_product else ALONE_MICROSECONDS):
             return True
+        if estimate > ALONE_MICROSECONDS and self._running:
+            return True  # what they give would have to wait for a turn
         if item.is_product and any(other.is_product for other, _, _ in self._running.values()):
             return True  # two products at a time would fight for the cores
         # One for a thread and one for here: the cores share the work.
@@ -119,4 +124,4 @@ class HeavyJobs:
                 del self._running[job]
 
 
-__all__ = ["HEAVY_MICROSECONDS", "HeavyJobs", "bytes_of", "estimated"]
+__all__ = ["ALONE_MICROSECONDS", "HEAVY_MICROSECONDS", "HeavyJobs", "bytes_of", "estimated"]

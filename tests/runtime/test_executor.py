@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,62 @@ async def test_a_cost_estimate_decides_for_a_kernel_that_has_one() -> None:
         for size, heavy in ((4, 0), (5, 1)):
             await session.run(lab.y, {lab.x: np.ones(size, np.float32)}, run_metadata=metadata)
             assert metadata.heavy_items == heavy
+
+
+def products(microseconds: float, seen: Callable[[], None]) -> KernelRegistry:
+    """Kernels whose MatMul, which uses every core, says that it takes so long, and calls `seen`."""
+    kernels = KernelRegistry(parent=load_all())
+
+    def product(a: Any, b: Any) -> Any:
+        seen()
+        time.sleep(microseconds * 1e-6)
+        return a @ b
+
+    kernels.kernel("MatMul", heavy=lambda a, b: microseconds)(product)
+    return kernels
+
+
+@pytest.mark.parametrize(("microseconds", "heavy"), [(1500.0, 0), (5000.0, 1)])
+async def test_a_product_that_would_be_alone_may_take_a_slice_here(microseconds: float, heavy: int) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [200, 200], name="x")
+    y = graph.ops.MatMul(x, x)
+    metadata = fe.RunMetadata()
+    async with fe.Session(graph, kernels=products(microseconds, lambda: None)) as session:
+        await session.run(y, {x: np.eye(200, dtype=np.float32)}, run_metadata=metadata)
+    assert metadata.heavy_items == heavy
+
+
+@pytest.mark.parametrize("from_variable", [False, True])
+async def test_the_host_has_its_turn_between_products_that_fill_slices(from_variable: bool) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [200, 200], name="x")
+    factor = x
+    if from_variable:
+        factor = ops.VariableV2(shape=[200, 200], dtype="float32", name="v")
+        ops.Assign(factor, x, name="assign")
+    y = x
+    for _ in range(4):
+        y = ops.MatMul(y, factor)
+    turns = 0
+    seen: list[int] = []
+
+    class Turns(trio.abc.Instrument):
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            nonlocal turns
+            turns += 1
+
+    value = np.eye(200, dtype=np.float32) * 2
+    async with fe.Session(graph, kernels=products(1500.0, lambda: seen.append(turns))) as session:
+        if from_variable:
+            await session.run([], {x: value}, targets=["assign"])
+        trio.lowlevel.add_instrument(Turns())
+        result = await session.run(y, {x: value})
+    np.testing.assert_array_equal(result, np.eye(200) * 32)
+    assert len(seen) == 4
+    # What a variable holds has been read when its consumer is found not to fit: that goes to a thread.
+    assert len(set(seen)) >= (2 if from_variable else 4)
 
 
 async def test_the_error_of_a_heavy_kernel_is_located_like_any_other() -> None:
