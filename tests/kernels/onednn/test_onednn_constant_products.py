@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product
+from flowengine.kernels.onednn.constant_products import ROWS_MAX, ConstantProduct, constant_product
 from flowengine.kernels.onednn.filters import Aligned
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.products import SMALL, multiply
@@ -27,6 +27,14 @@ def constant(values: Any) -> Any:
 
 def numbers(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def product(rows: int, inner: int, columns: int) -> ConstantProduct:
+    """What multiplies by a constant; the test is skipped where the library has none for this processor."""
+    layer = constant_product(rows, inner, columns, False, False)
+    if layer is None:
+        pytest.skip("this oneDNN has no product by blocks for this processor (it has with AVX-512)")
+    return layer
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,8 +65,7 @@ def test_no_bit_differs(rows: int, inner: int, columns: int, left: bool, right: 
 
 
 def test_what_may_change_is_left_alone() -> None:
-    layer = constant_product(4, 8, 16, False, False)
-    assert layer is not None
+    layer = product(4, 8, 16)
     a, b, out = numbers(0, 4, 8), numbers(1, 8, 16), np.zeros((4, 16), np.float32)
     assert not layer(a, b, out)
     shown = b.view()
@@ -68,8 +75,7 @@ def test_what_may_change_is_left_alone() -> None:
 
 
 def test_a_constant_is_forgotten_with_its_graph() -> None:
-    layer = constant_product(4, 8, 24, False, False)
-    assert layer is not None
+    layer = product(4, 8, 24)
     before = len(layer.kept)
     b = constant(numbers(1, 8, 24))
     assert layer(numbers(0, 4, 8), b, np.empty((4, 24), np.float32))
@@ -91,8 +97,7 @@ def test_the_kernel_of_a_node_uses_it() -> None:
     assert a.shape[0] * b.size > SMALL
     kept = constant(b)
     np.testing.assert_array_equal(kernel(a, kept), kernel(a, b))
-    layer = constant_product(10, 256, 512, False, False)
-    assert layer is not None
+    layer = product(10, 256, 512)
     before = len(layer.kept)
     assert layer(a, kept, np.empty((10, 512), np.float32))
     assert len(layer.kept) == before  # it was there already
