@@ -40,6 +40,9 @@ class Owner:
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         self.message_finished(Message(bytes(header), inline if inline is not None else bytearray()))
 
+    def message_known(self, known: object, step: int, payload: memoryview) -> None:
+        raise AssertionError("no form is known here")
+
     def message_started(self, header: memoryview, payload_bytes: int) -> Message:
         return Message(bytes(header), bytearray(payload_bytes))
 

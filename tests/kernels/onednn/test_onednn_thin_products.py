@@ -13,6 +13,10 @@ from flowengine.kernels.onednn.products import matrix_product, multiply
 from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
+needs_products = pytest.mark.skipif(
+    search().library is not None and matrix_product(4, 8, 16, False, False) is None,
+    reason="this oneDNN has no product of matrices for this processor (it has with AVX-512)",
+)
 
 
 def numbers(seed: int, *shape: int) -> Any:
@@ -28,6 +32,7 @@ def whole(a: Any, b: Any) -> Any:
     return out
 
 
+@needs_products
 @pytest.mark.parametrize("rows", [1024, 1027, 1055])
 @pytest.mark.parametrize("inner", [1, 8, 32])
 @pytest.mark.parametrize("order", ["as it is", "left", "right"])
@@ -42,6 +47,7 @@ def test_a_large_result_to_the_last_bit(rows: int, inner: int, order: str) -> No
     assert large_result(a, b, out)  # the library has it, so that this is what was tested
 
 
+@needs_products
 @pytest.mark.parametrize("rows", [1, 8, 16])
 @pytest.mark.parametrize("left", [False, True])
 def test_a_large_factor(monkeypatch: pytest.MonkeyPatch, rows: int, left: bool) -> None:
@@ -57,6 +63,7 @@ def test_a_large_factor(monkeypatch: pytest.MonkeyPatch, rows: int, left: bool) 
     np.testing.assert_array_equal(out, again)
 
 
+@needs_products
 def test_no_bit_depends_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = numbers(1, 8, 4096), numbers(2, 4096, 2048)
     spread, alone = np.empty((2, 8, 2048), np.float32)
