@@ -312,8 +312,13 @@ class Master:
         if part.task == self.identity.task:
             await self._worker.register(self._registrar, message, graphs, self._links)
             return
-        peer = await self._links.peer(part.task, part.incarnation)
-        await self.members.call(peer, m.REGISTER_GRAPH, message.to_wire(), graphs)
+        try:
+            peer = await self._links.peer(part.task, part.incarnation)
+            await self.members.call(peer, m.REGISTER_GRAPH, message.to_wire(), graphs)
+        except AbortedError:
+            # It lives anew, and this side has not heard that its last life ended: it is to be asked again.
+            self.task_lost(part.task)
+            raise
 
     # -- steps --------------------------------------------------------------------------------------
 

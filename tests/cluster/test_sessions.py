@@ -64,6 +64,25 @@ async def test_a_step_over_three_tasks(tmp_path: Path) -> None:
         assert master.messages["run_graph"] == 1 + 3 * 3
 
 
+async def test_a_task_in_another_life_than_was_known_is_asked_again(tmp_path: Path) -> None:
+    """Its restart may have gone unheard: the task itself refuses, and the next step has to know better."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [], name="x")
+    with g.device("/job:worker/task:1"):
+        g.ops.Neg(x, name="y")
+        g.ops.Square(x, name="z")
+    async with cluster(tmp_path, worker=2) as (servers, query):
+        members = servers["/job:worker/task:0"].master.members
+        async with fe.Session(g, target=servers["/job:worker/task:0"].target + query) as session:
+            assert await session.run("y:0", {"x:0": 3}) == -3
+            incarnation, offers = members.known["/job:worker/task:1"]
+            members.known["/job:worker/task:1"] = (incarnation - 1, offers)
+            with pytest.raises(fe.errors.AbortedError, match="has restarted"):
+                await session.run("z:0", {"x:0": 3})
+            assert await session.run("z:0", {"x:0": 3}) == 9
+            assert members.known["/job:worker/task:1"][0] == incarnation
+
+
 def _loop(g: fe.Graph, devices: list[str]) -> None:
     """y = x * 2^n by a while loop whose body is split over devices."""
     x = g.placeholder("float32", [], name="x")
