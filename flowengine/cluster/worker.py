@@ -373,8 +373,9 @@ class Worker:
 
     def _failed(self, registered: _Registered, error: OpError, witness: _Witness) -> Done:
         self.steps_failed += 1
-        if isinstance(error, CancelledError) and (self._is_ending or is_cancelled_here()):
-            # To whoever still waits for the step, and so has not cancelled it, the task is lost.
+        if self._is_ending or (isinstance(error, CancelledError) and is_cancelled_here()):
+            # Its queues may have been closed before the part was cancelled. To whoever still waits for the
+            # step, and so has not cancelled it, the task is lost.
             error = UnavailableError(f"{self.task} has ended while it ran its part of the step")
         witness.abort(error)
         if error.device is None:

@@ -184,6 +184,27 @@ async def test_the_end_of_a_task_is_its_loss_to_others(task: str) -> None:
                 await session.run("take:0")
 
 
+async def test_queues_that_a_task_closes_at_its_end_are_its_loss_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that is only about to wait for a queue learns of its end before it is cancelled."""
+    g = fe.Graph()
+    with g.device("/job:ps/task:0"):
+        queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+        g.ops.QueueDequeueV2(queue, component_types=["float32"], name="take")
+    async with lives() as tasks, fe.Session(g, target=tasks.target) as session:
+        worker = tasks.servers["/job:ps/task:0"].worker
+        monkeypatch.setattr(worker._runner, "cancel_all", lambda: None)
+
+        async def end_while_it_waits() -> None:
+            while not worker.steps_running:
+                await trio.lowlevel.checkpoint()
+            worker.close()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_while_it_waits)
+            with trio.fail_after(10), pytest.raises(fe.errors.UnavailableError):
+                await session.run("take:0")
+
+
 @pytest.mark.nightly
 async def test_tasks_come_and_go(undisturbed: Any, tmp_path: Path) -> None:
     """Tasks end at any moment, of steps and of recoveries, and return after a while."""
