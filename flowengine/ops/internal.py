@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.ir.opdef import OpDef
 
 #: Many synchronous nodes compiled into one; its attribute `program` has no written form.
@@ -37,19 +39,21 @@ FUSED_SEQUENCE = OpDef.build(
     attrs=["Tin: list(type) >= 0", "Tout: list(type) >= 0"],
 )
 
+_POOLING: Final = (
+    "T: type",
+    "ksize: list(int) >= 4",
+    "strides: list(int) >= 4",
+    "padding: string",
+    "data_format: string",
+)
+
 #: `MaxPool`, which also gives where it has found the maxima, in a form of its kernel's own: empty where the
 #: gradient has to look for them.
 MAX_POOL_WITH_PLACES = OpDef.build(
     "_MaxPoolWithPlaces",
     inputs=["input: T"],
     outputs=["output: T", "places: uint8"],
-    attrs=[
-        "T: type",
-        "ksize: list(int) >= 4",
-        "strides: list(int) >= 4",
-        "padding: string",
-        "data_format: string",
-    ],
+    attrs=_POOLING,
 )
 
 #: `MaxPoolGrad`, which is told where the maxima are.
@@ -57,13 +61,7 @@ MAX_POOL_GRAD_AT_PLACES = OpDef.build(
     "_MaxPoolGradAtPlaces",
     inputs=["orig_input: T", "orig_output: T", "grad: T", "places: uint8"],
     outputs=["output: T"],
-    attrs=[
-        "T: type",
-        "ksize: list(int) >= 4",
-        "strides: list(int) >= 4",
-        "padding: string",
-        "data_format: string",
-    ],
+    attrs=_POOLING,
 )
 
 #: A product of matrices and the step of gradient descent along it; `program` has no written form.

@@ -24,9 +24,8 @@ from flowengine.kernels.descents import DescentByProduct
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import DESCENT_BY_PRODUCT
 from flowengine.passes.context import PassContext
+from flowengine.passes.late_reads import HANDS_ON
 
-#: Ops that hand on their input as it is.
-_HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 #: A control edge out of one of these is alive where a data edge may be dead.
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
@@ -89,7 +88,7 @@ def _serves(graph: Graph, product: Node, update: Node) -> bool:
         if source.op in _CONTROL:
             return False
         # What only hands on a reference gives the variable's buffer: a later update would be seen in it.
-        while not (is_ref := source.output_types[port.slot].is_ref) and source.op in _HANDS_ON:
+        while not (is_ref := source.output_types[port.slot].is_ref) and source.op in HANDS_ON:
             port = source.inputs[0]
             source = graph[port.node]
         if is_ref or source.op in SWITCH_OPS or source.op in MERGE_OPS:

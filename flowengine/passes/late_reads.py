@@ -21,9 +21,9 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.passes.context import PassContext
 
 #: Ops that hand on their input as it is.
-_HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
+HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 #: Consumers that hand on a value themselves: what they got is what the rest shares.
-_CARRIERS: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS | _HANDS_ON
+_CARRIERS: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS | HANDS_ON
 
 
 def read_late(graph: Graph, context: PassContext) -> Graph:
@@ -31,7 +31,7 @@ def read_late(graph: Graph, context: PassContext) -> Graph:
     feeds = frozenset(context.feeds)
     references: dict[OutputPort, OutputPort] = {}
     for node in graph:
-        if node.op in _HANDS_ON and not node.control_inputs:
+        if node.op in HANDS_ON and not node.control_inputs:
             port = _reference(graph, node.inputs[0], feeds)
             if port is not None and OutputPort(node.name, 0) not in feeds:
                 references[OutputPort(node.name, 0)] = port
@@ -47,7 +47,7 @@ def _reference(graph: Graph, port: OutputPort, feeds: frozenset[OutputPort]) -> 
         types = node.output_types
         if port.slot < len(types) and types[port.slot].is_ref:
             return port
-        if node.op not in _HANDS_ON or node.control_inputs:
+        if node.op not in HANDS_ON or node.control_inputs:
             return None
         port = node.inputs[0]
     return None

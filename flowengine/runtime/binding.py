@@ -21,6 +21,7 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.codegen import compile_region
 from flowengine.passes.program import Program
+from flowengine.passes.units import FORWARDING
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.signatures import Signatures
 
@@ -40,8 +41,6 @@ _PRODUCTS: Final = frozenset(
 )
 _SEND_OPS: Final = frozenset({"_Send", "_HostSend"})
 _RECEIVE_OPS: Final = frozenset({"_Recv", "_HostRecv"})
-#: Ops that hand on what they are given.
-FORWARDING: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
 
 
 class Functions(Protocol):
@@ -174,4 +173,4 @@ def located(error: OpError, node: Node) -> OpError:
     )
 
 
-__all__ = ["FORWARDING", "Binder", "Functions", "constant_value", "located"]
+__all__ = ["Binder", "Functions", "constant_value", "located"]

@@ -32,7 +32,7 @@ from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.region_loops import RegionLoop
 from flowengine.runtime.results import take_results
-from flowengine.runtime.signatures import INLINE_BYTES
+from flowengine.runtime.signatures import ALWAYS_INLINE
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.threads import Job, current_inbox
 
@@ -42,10 +42,10 @@ SLICE_SECONDS: Final = 0.002
 ITEMS_PER_CLOCK: Final = 16
 #: A region of one partition that takes less is not worth it either, though others could run meanwhile.
 HEAVY_REGION_SECONDS: Final = 250e-6
-_NEVER_RAN: Final = float("inf")
+#: What the fastest run of a region took that has not run.
+NEVER_RAN: Final = float("inf")
 #: How a step stands that runs without a task of its own.
 DONE, WAITING, NEEDS_TASK = range(3)
-_SIZE_NEVER_MATTERS: Final = INLINE_BYTES << 32
 
 
 class Executor:
@@ -459,7 +459,7 @@ class Executor:
             self._run_region(item, iteration, args)
         elif kind == Kind.CALL:
             self._begin_call(item, iteration, args)
-        elif item.inline_bytes < _SIZE_NEVER_MATTERS and bytes_of(args) > item.inline_bytes:
+        elif item.inline_bytes < ALWAYS_INLINE and bytes_of(args) > item.inline_bytes:
             self._run_large(item, iteration, args)
         else:
             started = perf_counter()
@@ -539,7 +539,7 @@ class Executor:
             self._exchange is not None
             and item.is_pure
             and self._use_threads
-            and HEAVY_REGION_SECONDS < region.fastest_seconds < _NEVER_RAN
+            and HEAVY_REGION_SECONDS < region.fastest_seconds < NEVER_RAN
         ):
             self._start_region(item, iteration, args)
             return

@@ -16,8 +16,8 @@ from flowengine.runtime.items import Kind
 INLINE_BYTES: Final = 256 * 1024
 #: A kernel that estimates its own cost is asked above this; 64x64 products take 5 us.
 ESTIMATE_BYTES: Final = 16 * 1024
-#: More bytes than any input has: always inline.
-_ALWAYS_INLINE: Final = 1 << 62
+#: More bytes than any input has: the size of inputs never matters.
+ALWAYS_INLINE: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _make_signature(node: Node, op_def: OpDef, kernel: Kernel) -> Signature:
     groups = tuple(lists) if any(length is not None for length in lists) else None
     cost: Callable[..., float] | None = None
     if kernel.heavy is False or kernel.is_async or not (plain or mutates):
-        inline_bytes = _ALWAYS_INLINE
+        inline_bytes = ALWAYS_INLINE
     elif kernel.heavy is None or kernel.heavy is True:
         inline_bytes = INLINE_BYTES
     else:
@@ -97,4 +97,4 @@ def _is_object(dtype: DType) -> bool:
     return dtype.base in (string, resource, variant)
 
 
-__all__ = ["ESTIMATE_BYTES", "INLINE_BYTES", "Signature", "Signatures"]
+__all__ = ["ALWAYS_INLINE", "ESTIMATE_BYTES", "INLINE_BYTES", "Signature", "Signatures"]

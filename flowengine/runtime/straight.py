@@ -19,6 +19,7 @@ from flowengine.ir.attrs import AttrValue
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.plan import Plan
+from flowengine.runtime.signatures import ALWAYS_INLINE
 from flowengine.runtime.state import ExecutorState
 from flowengine.transport.routes import Route
 
@@ -299,12 +300,9 @@ def _operation(item: Item) -> Operation:
         item.stop,
         (outputs[0] if outputs else ()) if is_single else tuple(outputs),
         _route_of(item.node.attrs) if item.kind == Kind.SEND else None,
-        item.kind == Kind.GENERAL and item.inline_bytes >= _ANY_BYTES,
+        item.kind == Kind.GENERAL and item.inline_bytes >= ALWAYS_INLINE,
     )
 
-
-#: What `Item.inline_bytes` is at least where the size of inputs never matters.
-_ANY_BYTES: Final = 1 << 60
 
 __all__ = [
     "CONSTANT",

@@ -21,7 +21,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.resources.variable import Variable
 from flowengine.runtime.exchange import Group, Place
-from flowengine.runtime.executor import HEAVY_REGION_SECONDS, SLICE_SECONDS
+from flowengine.runtime.executor import HEAVY_REGION_SECONDS, NEVER_RAN, SLICE_SECONDS
 from flowengine.runtime.failures import as_op_error, locate_at
 from flowengine.runtime.heavy import HEAVY_MICROSECONDS, bytes_of, estimated
 from flowengine.runtime.items import Item, grouped
@@ -31,6 +31,8 @@ from flowengine.transport.routes import Route
 
 #: The clock is read once for so many kernels.
 _KERNELS_PER_CLOCK: Final = 16
+#: Operations that compute nothing: a value goes on as it is.
+_PASSED_ON: Final = (FORWARD, SEND)
 
 
 class StraightRendezvous(Rendezvous, Protocol):
@@ -304,7 +306,7 @@ class StraightStep(Group):
         if not self._use_threads:
             return False
         if code == REGION:
-            return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < _NEVER_RAN
+            return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < NEVER_RAN
         for value in args:
             # Of scalars, which most are, nothing need be summed up.
             if type(value) is np.ndarray and value.ndim:
@@ -381,8 +383,5 @@ class StraightStep(Group):
         del self._done, self._go_on
         done(values, error)
 
-
-_PASSED_ON: Final = (FORWARD, SEND)
-_NEVER_RAN: Final = float("inf")
 
 __all__ = ["StraightRendezvous", "StraightStep"]

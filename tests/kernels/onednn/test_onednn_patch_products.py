@@ -15,14 +15,10 @@ from flowengine.kernels.onednn.after import ZERO
 from flowengine.kernels.onednn.layers import Layer, Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
 from flowengine.kernels.onednn.patch_products import PatchProduct, are_quicker, as_patches
-from flowengine.kernels.onednn.products import matrix_product
 from flowengine.kernels.windows import windows
+from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
-needs_products = pytest.mark.skipif(
-    search().library is not None and matrix_product(4, 8, 16, False, False) is None,
-    reason="this oneDNN has no product of matrices for this processor (it has with AVX-512)",
-)
 
 
 def numbers(seed: int, *shape: int) -> Any:

@@ -11,12 +11,9 @@ from flowengine.kernels.onednn import thin_products
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.products import matrix_product, multiply
 from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
+from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
-needs_products = pytest.mark.skipif(
-    search().library is not None and matrix_product(4, 8, 16, False, False) is None,
-    reason="this oneDNN has no product of matrices for this processor (it has with AVX-512)",
-)
 
 
 def numbers(seed: int, *shape: int) -> Any:
