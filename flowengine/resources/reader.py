@@ -7,9 +7,10 @@ nothing; a failure shows when the records before it are out, and stays until `re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from itertools import islice
+from threading import Lock
 from typing import Any, BinaryIO, Final
 
 import trio
@@ -25,6 +26,9 @@ BLOCKS: Final = 4
 #: Opens a file for reading, or raises one of our errors. Called on a thread.
 Opener = Callable[[bytes], BinaryIO]
 
+#: The blocks of one file, which is open while they last and closed when they are.
+Blocks = Generator[Block, None, None]
+
 
 class Reading:
     """Blocks of a file on their way, read on a thread; with `beside=False`, here and at once.
@@ -34,15 +38,28 @@ class Reading:
     error     what came then
     """
 
-    __slots__ = ("_blocks", "_count", "_done", "ended", "error", "records")
+    __slots__ = (
+        "_blocks",
+        "_count",
+        "_done",
+        "_is_dropped",
+        "_is_over",
+        "_lock",
+        "ended",
+        "error",
+        "records",
+    )
 
-    def __init__(self, blocks: Iterator[Block], count: int = BLOCKS, *, beside: bool = True) -> None:
+    def __init__(self, blocks: Blocks, *, beside: bool = True) -> None:
         self.records: Block = []
         self.ended = False
         self.error: Exception | None = None
         self._blocks = blocks
-        self._count = count
+        self._count = BLOCKS
         self._done = trio.Event()
+        self._lock = Lock()
+        self._is_over = False
+        self._is_dropped = False
         if not beside:
             self._read()
             self._done.set()
@@ -63,6 +80,19 @@ class Reading:
             self.ended = self._count > 0
         except Exception as error:
             self.error = error
+        with self._lock:
+            self._is_over = True
+            is_dropped = self._is_dropped
+        if is_dropped:
+            self._blocks.close()
+
+    def drop(self) -> None:
+        """Nobody wants more of the file: it is closed, by the thread where that is at it."""
+        with self._lock:
+            self._is_dropped = True
+            is_over = self._is_over
+        if is_over:
+            self._blocks.close()
 
     async def wait(self) -> None:
         """Until it is there. Cancelled, it goes on, and can be waited for again."""
@@ -101,7 +131,8 @@ class Reader:
         self.format = form
         self.has_state = has_state
         self._lock = trio.Lock()
-        self._blocks: Iterator[Block] | None = None
+        self._blocks: Blocks | None = None
+        self._reading: Reading | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -112,14 +143,19 @@ class Reader:
         self._drop()
 
     def _drop(self) -> None:
-        """Forget the file that is being read."""
+        """Forget the file that is being read, and have it closed.
+
+        Whoever waits for it, cancelled or not, may be held by a traceback for long, and with it the file.
+        """
+        if self._reading is not None:
+            self._reading.drop()
         #: The block that is being given out, and how much of it has been.
         self._ready: Block = []
         self._given = 0
         self._ended = False
         self._error: Exception | None = None
         self._blocks = None
-        self._reading: Reading | None = None
+        self._reading = None
 
     def read_nowait(self, count: int | None = None) -> Any:
         """One record, or a list of `count`; `WOULD_WAIT` where they are not there yet."""
@@ -184,7 +220,7 @@ class Reader:
         text: bytes = name.item()
         return text
 
-    def _open(self, name: bytes, opener: Opener) -> Iterator[Block]:
+    def _open(self, name: bytes, opener: Opener) -> Blocks:
         if self.format is None:
             yield [(name, name)]
             return
@@ -198,8 +234,7 @@ class Reader:
             return
         reading = self._reading
         if reading is None:
-            count = 1 if self.has_state else BLOCKS
-            self._reading = reading = Reading(self._blocks, count, beside=self.format is not None)
+            self._reading = reading = Reading(self._blocks, beside=self.format is not None)
         await reading.wait()
         if reading is not self._reading:
             return  # it was reset meanwhile
@@ -209,7 +244,7 @@ class Reader:
             self._given = 0
         if reading.error is not None:
             self._error = reading.error
-        elif reading.ended or self.has_state:  # a file of these kinds is one record
+        elif reading.ended:
             self._ended = True
         else:
             self._reading = Reading(self._blocks)

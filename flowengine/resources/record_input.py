@@ -7,7 +7,7 @@ each record comes once an epoch. The order is that of a generator with a seed; i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import BinaryIO
 
@@ -33,6 +33,7 @@ class RecordInput:
         "_buffer",
         "_buffer_size",
         "_compression",
+        "_is_destroyed",
         "_lock",
         "_names",
         "_opener",
@@ -60,6 +61,7 @@ class RecordInput:
         self._buffer: list[bytes] = []
         self._records = self._epochs()
         self._lock = trio.Lock()
+        self._is_destroyed = False
 
     async def draw(self, count: int) -> list[bytes]:
         """The next records, read on a thread.
@@ -68,11 +70,22 @@ class RecordInput:
         files are empty.
         """
         async with self._lock:
-            return await trio.to_thread.run_sync(self._draw, count)
+            try:
+                return await trio.to_thread.run_sync(self._draw, count)
+            finally:
+                if self._is_destroyed:
+                    self._forget()
 
     def destroy(self) -> None:
-        """Forget what was read."""
+        """Forget what was read and close the file, at the end of a draw that is under way."""
+        self._is_destroyed = True
+        if not self._lock.locked():
+            self._forget()
+
+    def _forget(self) -> None:
         self._buffer.clear()
+        self._records.close()
+        self._records = self._epochs()
 
     def _draw(self, count: int) -> list[bytes]:
         try:
@@ -81,7 +94,7 @@ class RecordInput:
             self._records = self._epochs()  # a generator that has raised is at its end
             raise
 
-    def _epochs(self) -> Iterator[bytes]:
+    def _epochs(self) -> Generator[bytes, None, None]:
         held = self._buffer
         while True:
             names = list(self._names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import struct
 from pathlib import Path
 
@@ -29,6 +31,10 @@ async def drawn(pattern: Path, steps: int, batch: int, seed: int = 1, buffer: in
         return [record for _ in range(steps) for record in await session.run(records)]
 
 
+def _open_files() -> list[str]:
+    return [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+
+
 async def test_each_record_comes_once_an_epoch(tmp_path: Path) -> None:
     records = [b"%d" % i for i in range(20)]
     write(tmp_path / "a", records[:13])
@@ -39,6 +45,18 @@ async def test_each_record_comes_once_an_epoch(tmp_path: Path) -> None:
     assert epochs[0] != epochs[1]
     assert await drawn(tmp_path / "*", 12, 5) == found
     assert await drawn(tmp_path / "*", 12, 5, seed=2) != found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="asks Linux for the files that are open")
+async def test_the_file_is_closed_with_the_session(tmp_path: Path) -> None:
+    """Not when the collector comes to it: that would warn of it, and warnings are errors here."""
+    write(tmp_path / "a", [b"x" * 1000] * 2000)
+    gc.disable()
+    try:
+        await drawn(tmp_path / "a", 1, 1)
+        assert str(tmp_path / "a") not in _open_files()
+    finally:
+        gc.enable()
 
 
 async def test_what_cannot_be_read(tmp_path: Path) -> None:

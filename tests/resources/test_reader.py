@@ -6,12 +6,14 @@ import gzip
 import io
 import itertools
 import struct
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -175,6 +177,76 @@ async def test_reading_many(tmp_path: Path) -> None:
     sizes = [len(await reader.read(queue, _open, 700)) for _ in range(3)]
     assert sizes == [700, 700, 100]
     assert reader.finished == 1
+
+
+class _Late(io.BytesIO):
+    """A file whose contents come when they are let go."""
+
+    def __init__(self, contents: bytes) -> None:
+        super().__init__(contents)
+        self.begun, self.go, self.gone = threading.Event(), threading.Event(), threading.Event()
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.begun.set()
+        self.go.wait()
+        return super().read(size)
+
+    def close(self) -> None:
+        super().close()
+        self.gone.set()
+
+
+@pytest.mark.parametrize("end", ["destroy", "reset"])
+async def test_a_file_that_nobody_reads_on_is_closed(end: str) -> None:
+    """Also where the reading that was given up is still held, as by the error of who waited for it."""
+    given_up, read_from = (_Late(_tf_record(b"x" * 100) * 20_000) for _ in range(2))
+    left = [read_from, given_up]
+
+    def opener(name: bytes) -> BinaryIO:
+        return left.pop()
+
+    def form(file: BinaryIO, name: bytes) -> Iterator[records.Block]:
+        return tf_records(file, name)
+
+    queue = FIFOQueue("q", (dtypes.string,), None)
+    for _ in range(2):
+        queue.enqueue_nowait((b"f",))
+    reader = Reader("TFRecordReader", "r", "", form, False)
+    kept: list[BaseException] = []
+
+    async def read() -> None:
+        try:
+            await reader.read(queue, opener)
+        except trio.Cancelled as error:
+            kept.append(error)
+            raise
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await trio.to_thread.run_sync(given_up.begun.wait)
+        nursery.cancel_scope.cancel()
+    assert kept
+    getattr(reader, end)()
+    assert not given_up.closed
+    given_up.go.set()
+    assert await trio.to_thread.run_sync(given_up.gone.wait, 20)
+
+    # And where no thread is at it.
+    read_on = Reader("TFRecordReader", "r", "", form, False)
+    read_from.go.set()
+    await read_on.read(queue, opener)
+    getattr(read_on, end)()
+    assert await trio.to_thread.run_sync(read_from.gone.wait, 20)
+
+
+async def test_a_whole_file_is_closed_when_it_is_read() -> None:
+    file = _Late(b"all of it")
+    file.go.set()
+    queue = FIFOQueue("q", (dtypes.string,), None)
+    queue.enqueue_nowait((b"f",))
+    reader = Reader("WholeFileReader", "r", "", records.whole, True)
+    assert await reader.read(queue, lambda name: file) == (b"f", b"all of it")
+    assert file.closed
 
 
 async def test_good_records_come_before_the_damage(tmp_path: Path) -> None:
