@@ -9,7 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.fused import Follower
-from flowengine.kernels.onednn.after import RELU_FORM, ZERO
+from flowengine.kernels.onednn.after import RELU6_FORM, RELU_FORM, ZERO
 
 #: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.
 _Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]
@@ -17,6 +17,7 @@ _Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]
 Taken = tuple[int, _Reading]
 
 _SUMS: Final = {"Add": "add", "AddV2": "add", "Mul": "mul", "Sub": "sub"}
+_CLIPS: Final = {"Relu": RELU_FORM, "Relu6": RELU6_FORM}
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -33,8 +34,8 @@ def absorbed(followers: Sequence[Follower], first: bool) -> tuple[Taken, ...]:
             reading = _bias
         elif node.op in _NORMS and layout and not node.attrs["is_training"] and position == 0:
             reading = _normalization(float(node.attrs["epsilon"]))
-        elif node.op == "Relu":
-            reading = _relu
+        elif node.op in _CLIPS:
+            reading = _clip(_CLIPS[node.op])
         elif node.op in _SUMS and not first and (position == 0 or node.op != "Sub"):
             reading = _operand(_SUMS[node.op])
         else:
@@ -69,8 +70,8 @@ def fits(forms: Sequence[str], operands: Sequence[Array], shape: tuple[int, ...]
     )
 
 
-def _relu(others: Sequence[Any], channels: int) -> list[tuple[str, Array]]:
-    return [(RELU_FORM, ZERO)]
+def _clip(form: str) -> _Reading:
+    return lambda others, channels: [(form, ZERO)]
 
 
 def _bias(others: Sequence[Any], channels: int) -> list[tuple[str, Array]] | None:

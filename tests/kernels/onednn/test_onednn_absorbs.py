@@ -100,26 +100,31 @@ def test_chains_behind_convolutions(data: st.DataObject) -> None:
     assert np.array_equal(np.signbit(got), np.signbit(wanted))
 
 
-def _net(bias: int = WIDTH) -> tuple[fe.Graph, dict[str, Any]]:
+def _net(bias: int = WIDTH, last: str = "Relu") -> tuple[fe.Graph, dict[str, Any]]:
     graph = fe.Graph()
     ops = graph.ops
     x = graph.placeholder("float32", None, name="x")
     filters = graph.constant(numbers(1, 3, 3, DEPTH, WIDTH))
     y = ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="conv")
     y = ops.BiasAdd(y, graph.placeholder("float32", None, name="bias"), name="sum")
-    ops.Relu(y, name="y")
+    getattr(ops, last)(y, name="y")
     return graph, {"x": numbers(0, 1, SIZE, SIZE, DEPTH), "bias": numbers(2, bias)}
 
 
-def test_one_call_computes_all() -> None:
-    graph, feeds = _net()
+clips = pytest.mark.parametrize("clip", ["Relu", "Relu6"])
+
+
+@clips
+def test_one_call_computes_all(clip: str) -> None:
+    graph, feeds = _net(last=clip)
     changed = fused(graph, "y")
     assert absorbed(changed, "y")
     np.testing.assert_array_equal(run(changed, "y", feeds), run(graph, "y", feeds))
 
 
-def test_a_nan_stays() -> None:
-    graph, feeds = _net()
+@clips
+def test_a_nan_stays(clip: str) -> None:
+    graph, feeds = _net(last=clip)
     feeds["x"][0, 4, 4, 0] = np.nan
     got = run(fused(graph, "y"), "y", feeds)
     np.testing.assert_array_equal(got, run(graph, "y", feeds))
@@ -127,10 +132,13 @@ def test_a_nan_stays() -> None:
     assert not np.isnan(got[0, 0]).any()
 
 
-def test_relu_gives_all_as_numpy_does_but_minus_infinity() -> None:
+@clips
+def test_relu_gives_all_as_numpy_does_but_minus_infinity(clip: str) -> None:
     """What is stated as tolerance: NaN for -inf, which the node by itself makes 0."""
-    graph, feeds = _net()
+    graph, feeds = _net(last=clip)
     edges = [-np.inf, np.inf, np.nan, -3e38, 3e38, -0.0, 0.0, -1e-38, 1e-38, -1e-45, 1e-45, 3e-39, 1.5]
+    six = np.float32(6)
+    edges += [-6, 5.5, 6, np.nextafter(six, np.float32(0)), np.nextafter(six, np.float32(7)), 7]
     feeds["x"][...] = 0
     feeds["bias"][: len(edges)] = edges
     wanted, got = run(graph, "y", feeds), run(fused(graph, "y"), "y", feeds)
@@ -178,8 +186,9 @@ def test_statistics_of_another_length_are_told_as_by_the_node_itself() -> None:
     assert caught.value.node_name == "norm"
 
 
-def test_nothing_below_zero_has_a_sign() -> None:
-    graph, feeds = _net()
+@clips
+def test_nothing_below_zero_has_a_sign(clip: str) -> None:
+    graph, feeds = _net(last=clip)
     got = run(fused(graph, "y"), "y", feeds)
     assert (got == 0).any()
     assert not np.signbit(got).any()
