@@ -301,7 +301,10 @@ OPS: Final[dict[str, str]] = {
         ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
     """,
     "image_boxes": """
-        CropAndResize NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
+        CropAndResize
+    """,
+    "suppression": """
+        NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
     """,
     "summaries": """
         HistogramSummary MergeSummary ScalarSummary

@@ -97,6 +97,7 @@ MODULES: Final = (
     "sorting",
     "image",
     "image_boxes",
+    "suppression",
     "summaries",
     "checkpoint",
     "checkpoint_v1",

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
-from flowengine.kernels import blockwise, image_boxes, math_binary, math_division, ufuncs
+from flowengine.kernels import blockwise, math_binary, math_division, ufuncs
 from flowengine.kernels.cast import convert
 from flowengine.kernels.channels import Blocks
 from flowengine.kernels.sorting import _top
@@ -186,31 +186,6 @@ def test_top_k_is_the_head_of_a_stable_sort(rows: Any, k: int) -> None:
         assert value.tolist() == row[expected].tolist()
     unsorted_values, _ = _top(rows, k, False)
     np.testing.assert_array_equal(np.sort(unsorted_values, axis=1), np.sort(values, axis=1))
-
-
-@given(st.integers(0, 300), st.integers(0, 40), st.floats(0, 1, width=32), st.integers(0, 2**32 - 1))
-def test_suppression_is_greedy(count: int, limit: int, ratio: float, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    boxes = random.uniform(0, 1, (count, 4)).astype(np.float32)
-    scores = random.permutation(count).astype(np.float32)
-    with np.errstate(all="ignore"):
-        kept = image_boxes.non_max_suppression(boxes, scores, np.int32(limit), iou_threshold=ratio)
-        edges = image_boxes._edges(boxes)
-        expected: list[int] = []
-        for box in np.argsort(-scores):
-            if len(expected) == limit:
-                break
-            near = image_boxes._overlap(edges[:, [box]], edges[:, expected])
-            if not (near >= np.float32(ratio)).any():
-                expected.append(int(box))
-    assert kept.tolist() == expected
-
-
-def test_overlap_is_intersection_over_union() -> None:
-    boxes = np.array([[0, 0, 2, 2], [3, 1, 1, 0], [5, 5, 6, 6], [1, 1, 1, 3]], np.float32)
-    ratios = image_boxes._overlap(image_boxes._edges(boxes), image_boxes._edges(boxes[:2]))
-    expected = np.array([[1, 1 / 5], [1 / 5, 1], [0, 0], [0, 0]])
-    np.testing.assert_allclose(ratios, expected, rtol=1e-6)
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 50), elements=st.floats(-1e25, 1e25)))
