@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -70,6 +71,13 @@ def check(provider: str) -> None:
         found = search()
         if found.library is None:
             raise FailedPreconditionError(f"kernel_provider is {ONEDNN!r}, but {found.reason}")
+
+
+def dismiss_team() -> None:
+    """End the threads that libraries keep for the calling thread: another one computes from now on."""
+    program = sys.modules.get("flowengine.kernels.onednn.program")
+    if program is not None:
+        program.dismiss_team()
 
 
 @functools.cache

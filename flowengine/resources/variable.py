@@ -45,6 +45,7 @@ class Variable:
         "__weakref__",
         "_array",
         "_parked",
+        "_recall",
         "container",
         "copies",
         "dtype",
@@ -63,6 +64,8 @@ class Variable:
         self.copies = 0
         self._array: Array | None = None
         self._parked: deque[Callable[[], object]] | None = None
+        #: What tells whoever reserved it that others wait.
+        self._recall: Callable[[], None] | None = None
 
     @property
     def is_initialized(self) -> bool:
@@ -129,15 +132,18 @@ class Variable:
         """Drop the value; reading fails as before the first assignment."""
         self._array = None
 
-    def acquire(self, owner: object) -> bool:
+    def acquire(self, owner: object, recall: Callable[[], None] | None = None) -> bool:
         """Reserve the variable for a kernel that writes it on another thread; False if it is reserved.
 
         While `writer` is set nobody else may read or write: whoever wants to is parked with
         `wait_free`. Never blocks.
+
+        recall   called when somebody begins to wait, for an owner that can end sooner
         """
         if self.writer is not None:
             return False
         self.writer = owner
+        self._recall = recall
         return True
 
     def wait_free(self, callback: Callable[[], object]) -> None:
@@ -145,6 +151,8 @@ class Variable:
         if self._parked is None:
             self._parked = deque()
         self._parked.append(callback)
+        if self._recall is not None:
+            self._recall()
 
     def forget(self, callback: Callable[[], object]) -> None:
         """Take back a `wait_free` that has not been answered; nothing happens if it has."""
@@ -153,7 +161,7 @@ class Variable:
 
     def release(self) -> None:
         """End the reservation and wake those parked until one of them reserves it again."""
-        self.writer = None
+        self.writer = self._recall = None
         while self._parked and self.writer is None:
             self._parked.popleft()()
 

@@ -20,10 +20,9 @@ from flowengine.ir.frames import (
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.codegen import compile_region
-from flowengine.passes.program import Program
-from flowengine.passes.units import FORWARDING
+from flowengine.passes.units import FORWARDING, Unit
 from flowengine.runtime.items import Item, Kind, StaticFrame
-from flowengine.runtime.signatures import Signatures
+from flowengine.runtime.signatures import Signatures, takes_variables
 
 #: Ops whose kernels spend their time in BLAS.
 _PRODUCTS: Final = frozenset(
@@ -103,7 +102,8 @@ class Binder:
             item.kind = Kind.REGION
             item.region = compile_region(node.attrs["program"], self._registry, self._xp)
             item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
-            item.is_pure = not item.mutates and self._is_pure(node.attrs["program"])
+            item.keeps_thread = not all(map(self._is_movable, node.attrs["program"].units))
+            item.is_pure = not item.mutates and not item.keeps_thread
         elif self._functions is not None and self._functions.calls(node):
             item.kind = Kind.CALL
             item.call = self._functions.bind(node, self._registry)
@@ -113,16 +113,14 @@ class Binder:
                 item.kind = Kind.SEND if op in _SEND_OPS else Kind.RECEIVE
                 item.runs_dead = True
 
-    def _is_pure(self, program: Program) -> bool:
-        """Whether the members of a region touch nothing but their inputs."""
-        for unit in program.units:
-            op_def = None if unit.node is None else unit.node.op_def
-            if op_def is None or op_def.is_stateful:
-                return False
-            kernels = self._registry.candidates(op_def.name, self._device_type)
-            if any(kernel.takes_context for kernel in kernels):
-                return False
-        return True
+    def _is_movable(self, unit: Unit) -> bool:
+        """Whether a member of a region touches nothing but its inputs, so that a thread may run it."""
+        node = unit.node
+        op_def = None if node is None else node.op_def
+        if node is None or op_def is None or (op_def.is_stateful and not any(takes_variables(node))):
+            return False
+        kernels = self._registry.candidates(op_def.name, self._device_type)
+        return not any(kernel.takes_context for kernel in kernels)
 
     def _bind(self, item: Item) -> None:
         node = item.node

@@ -11,6 +11,7 @@ Everything here happens on the event loop's thread; the worker threads only comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, Final
@@ -21,6 +22,7 @@ import trio
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OpError
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.providers import dismiss_team
 from flowengine.resources.variable import Variable
 from flowengine.runtime.exchange import Exchange
 from flowengine.runtime.failures import as_op_error, first_of, locate, locate_at
@@ -34,7 +36,8 @@ from flowengine.runtime.region_loops import RegionLoop
 from flowengine.runtime.results import take_results
 from flowengine.runtime.signatures import ALWAYS_INLINE
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.threads import Job, current_inbox
+from flowengine.runtime.stretches import Stretch
+from flowengine.runtime.threads import PRODUCTS, Job, current_inbox
 
 #: The event loop belongs to the host: a slice of inline work ends after this many seconds.
 SLICE_SECONDS: Final = 0.002
@@ -62,6 +65,7 @@ class Executor:
         "_callbacks",
         "_context",
         "_deadline",
+        "_departing",
         "_ending",
         "_exchange",
         "_generation",
@@ -77,6 +81,7 @@ class Executor:
         "_postponed",
         "_slice_spent",
         "_sources",
+        "_stretch",
         "_task",
         "_use_threads",
         "_yielded_at",
@@ -138,6 +143,10 @@ class Executor:
         self._slice_spent = False
         #: A kernel that would not have fitted into the last slice.
         self._postponed: Item | None = None
+        #: What a thread runs by itself; meanwhile everything here but this is the thread's.
+        self._stretch: Stretch | None = None
+        #: What the next one begins with.
+        self._departing: tuple[Item, IterationState, list[Any]] | None = None
 
     # -- the step -----------------------------------------------------------------------------------
 
@@ -151,7 +160,7 @@ class Executor:
             if not self._begin(feeds):
                 await self._run_on()
         finally:
-            if self._jobs or self._callbacks:
+            if self._jobs or self._callbacks or self._stretch is not None:
                 await self._wind_up()
         self._conclude()
 
@@ -197,7 +206,7 @@ class Executor:
     def _standing(self, done: bool) -> int:
         while not done:
             self._check_going_on()
-            if self._needs_nursery or self.state.ready:
+            if self._needs_nursery or self._departing is not None or self.state.ready:
                 return NEEDS_TASK
             if self._parked or self._exchange is None or not self._exchange.is_settled():
                 return WAITING
@@ -211,7 +220,7 @@ class Executor:
         try:
             await self._run_on()
         finally:
-            if self._jobs or self._callbacks:
+            if self._jobs or self._callbacks or self._stretch is not None:
                 await self._wind_up()
         self._conclude()
 
@@ -231,11 +240,13 @@ class Executor:
     async def _run_on(self) -> None:
         """Everything after the first slice, in which the step may yield, wait and spawn."""
         while not self._needs_nursery:
-            if self.state.ready:
+            if self._departing is not None:
+                self._begin_stretch()
+            if self._stretch is None and self.state.ready:
                 await self._yield()
-            else:  # all that is left is parked
+            else:  # a thread has it, or all that is left is parked
                 await self._wait_for_progress()
-            if self._run_slice():
+            if self._stretch is None and self._run_slice():
                 return
         try:
             async with trio.open_nursery() as nursery:
@@ -265,11 +276,15 @@ class Executor:
             while waiting:
                 # Popped, so that this frame, which sleeps next, keeps none of their inputs alive.
                 self._start(*waiting.pop())
-            if self._run_slice() and not self._needs_nursery:
+            if self._stretch is None and self._run_slice() and not self._needs_nursery:
                 return
             if self._needs_nursery:
                 continue
-            if self.state.ready:
+            if self._departing is not None:
+                self._begin_stretch()
+            if self._stretch is not None:
+                await self._wait_for_progress()
+            elif self.state.ready:
                 await self._yield()
             elif self._async_running or self._jobs or self._parked or self._receives():
                 await self._wait_for_progress()
@@ -281,7 +296,11 @@ class Executor:
 
     async def _wait_for_progress(self) -> None:
         """Sleep until an async item, a heavy one, a parked one or a tensor received wakes this step."""
-        if self._exchange is not None and not (self._async_running or self._jobs or self._parked):
+        if (
+            self._exchange is not None
+            and self._stretch is None
+            and not (self._async_running or self._jobs or self._parked)
+        ):
             if self._ending is not None:
                 raise self._ending
             if self._exchange.is_settled():
@@ -306,6 +325,7 @@ class Executor:
     def request_cancel(self) -> None:
         """End the step with CancelledError: for the session that is being closed."""
         self.cancel_requested = True
+        self._recall()
         self._wake()
 
     async def _wind_up(self) -> None:
@@ -313,8 +333,11 @@ class Executor:
         self._forget_callbacks()
         self._abandoned = True
         self._jobs.give_up_pure()
+        self._recall()
+        if self._stretch is not None and not self._stretch.holds_variables:
+            self._stretch = None
         with trio.CancelScope(shield=True):
-            while self._jobs:
+            while self._jobs or self._stretch is not None:
                 self.cancel_requested = False
                 await self._wait_for_progress()
 
@@ -414,7 +437,12 @@ class Executor:
         if state.done:
             return not (self._async_running or self._jobs)
         if not ready and not (
-            self._async_running or self._jobs or self._parked or self._needs_nursery or self._receives()
+            self._async_running
+            or self._jobs
+            or self._parked
+            or self._needs_nursery
+            or self._departing is not None
+            or self._receives()
         ):
             raise self._stuck() if self._ending is None else self._ending
         return False
@@ -498,6 +526,11 @@ class Executor:
 
     def _resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Follow references to values. False if the item was parked: another thread writes the variable."""
+        if self._stretch is not None:
+            try:
+                return self._stretch.resolve(item, iteration, args)
+            except Exception as error:
+                raise self._failure(error, item, iteration, None) from error
         for value in args:
             if isinstance(value, Variable) and value.writer is not None and value.writer is not self:
                 self._park(item, iteration, args, value)
@@ -516,6 +549,9 @@ class Executor:
 
     def _ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
         def unpark() -> None:
+            if self._stretch is not None:
+                self._stretch.put_off(unpark)
+                return
             self._callbacks.pop(unpark, None)
             self._parked -= 1
             heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
@@ -537,6 +573,7 @@ class Executor:
             return
         if (
             self._exchange is not None
+            and self._stretch is None
             and item.is_pure
             and self._use_threads
             and HEAVY_REGION_SECONDS < region.fastest_seconds < NEVER_RAN
@@ -641,6 +678,12 @@ class Executor:
             except OpError as error:
                 raise self._failure(error, item, iteration, args) from None
         estimate = estimated(item, args)
+        if self._stretch is not None:
+            self.heavy_items += estimate > HEAVY_MICROSECONDS
+            self._run_measured(item, iteration, args, estimate)
+            return
+        if estimate > HEAVY_MICROSECONDS and self._departs(item, iteration, args):
+            return
         started = perf_counter()
         gets_thread = (
             self._use_threads
@@ -660,9 +703,14 @@ class Executor:
                 self._start_heavy(item, iteration, args)
             return
         self._postponed = None
+        self._run_measured(item, iteration, args, estimate)
+
+    def _run_measured(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> None:
+        """An item with large inputs, here and now; what it takes is learned."""
         # What may take a slice stays out of regions, which would take more.
-        item.was_heavy = is_long
+        item.was_heavy = self._use_threads and estimate > ALONE_MICROSECONDS
         size = bytes_of(args)
+        started = perf_counter()
         self._run_general(item, iteration, args)
         ended = perf_counter()
         item.learn(estimate, (ended - started) * 1e6, item.pace)
@@ -715,7 +763,13 @@ class Executor:
         item, iteration = found
         if self._abandoned:
             self._wake()
-            return
+        elif self._stretch is not None:
+            self._stretch.deferred.append(partial(self._heavy_over, job, item, iteration))
+        else:
+            self._heavy_over(job, item, iteration)
+
+    def _heavy_over(self, job: Job, item: Item, iteration: IterationState) -> None:
+        """Go on after a heavy kernel."""
         try:
             if job.error is not None:
                 if not isinstance(job.error, Exception):
@@ -738,6 +792,59 @@ class Executor:
             if self._nursery is not None:
                 self._nursery.cancel_scope.cancel()
         self._wake()
+
+    # -- stretches ----------------------------------------------------------------------------------
+
+    def _departs(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Put a heavy item off to begin a stretch with it; whether it was."""
+        if not self._use_threads or self._meter is not None or item.mutates:
+            return False
+        items = self.plan.stretch_items
+        if item not in items.free or not items.are_worth_it():
+            return False
+        self._departing = (item, iteration, args)
+        self._slice_spent = True  # the sooner it starts the better
+        return True
+
+    def _begin_stretch(self) -> None:
+        """Give the executor to a thread. `_departing` is ready and has its inputs."""
+        assert self._departing is not None
+        dismiss_team()
+        stretch = self._stretch = Stretch(self.plan.stretch_items, self.state, self._departing)
+        self._departing = None
+        PRODUCTS.submit(Job(self._run_stretch, (stretch,), {}, self._stretch_over, current_inbox()))
+
+    def _run_stretch(self, stretch: Stretch) -> None:
+        """What the thread does."""
+        stretch.run(self._run_large, self._run_other, PRODUCTS.is_wanted)
+
+    @trio.lowlevel.enable_ki_protection
+    def _stretch_over(self, job: Job) -> None:
+        """The executor is the event loop's again; called by the run's system task."""
+        stretch: Stretch = job.arguments[0]
+        if self._stretch is not stretch:
+            stretch.end()
+            return  # the step gave it up
+        self._stretch = None
+        self._slice_spent = False
+        stretch.end()
+        if not self._abandoned:
+            if isinstance(job.error, Exception):
+                self.end_with(job.error)
+            elif job.error is not None:
+                self._record(job.error)
+                self.end_with(CancelledError("the step was interrupted"))
+            try:
+                for call in stretch.deferred:
+                    call()
+            except Exception as error:
+                self.end_with(error)
+        self._wake()
+
+    def _recall(self) -> None:
+        """Have the executor back as soon as that can be."""
+        if self._stretch is not None:
+            self._stretch.recall()
 
     # -- asynchronous items -------------------------------------------------------------------------
 
@@ -773,7 +880,10 @@ class Executor:
             outputs = await item.function(
                 *grouped(item, args), **(self._keywords if item.takes_context else {})
             )
-            self._complete(item, iteration, outputs)
+            if self._stretch is None:
+                self._complete(item, iteration, outputs)
+            else:
+                self._stretch.put_off(partial(self._complete, item, iteration, outputs))
         except BaseException as error:
             if isinstance(error, Exception):
                 self._record(self._failure(error, item, iteration, args))
@@ -806,6 +916,9 @@ class Executor:
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         """What a Recv waited for is there."""
+        if self._stretch is not None:
+            self._stretch.put_off(partial(self.received, item, iteration, value, is_dead))
+            return
         if is_dead:
             self.state.finish_dead(item, iteration)
         else:
@@ -822,6 +935,7 @@ class Executor:
         """End the step, at its next turn, with an error that came from elsewhere."""
         if self._ending is None:
             self._ending = error
+        self._recall()
         self._wake()
 
     def wake(self) -> None:

@@ -84,6 +84,7 @@ class Item:
         "is_immediate",
         "is_product",
         "is_pure",
+        "keeps_thread",
         "kind",
         "local",
         "merge_edges",
@@ -133,6 +134,8 @@ class Item:
         self.is_product = False
         #: Of a REGION: whether its members touch nothing but their inputs, so that a thread may run it.
         self.is_pure = False
+        #: Of a REGION: whether some member is for the event loop's thread alone.
+        self.keeps_thread = False
         #: Whether it has run on a worker thread: such a node stays out of regions.
         self.was_heavy = False
         self.pace = 1.0

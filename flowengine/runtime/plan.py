@@ -14,6 +14,7 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.runtime.bodies import OneRegion
 from flowengine.runtime.handles import Handles
 from flowengine.runtime.items import KIND_NAMES, Edge, Item, MergeEdge, StaticFrame
+from flowengine.runtime.stretch_items import StretchItems
 
 
 @dataclass(slots=True)
@@ -46,10 +47,18 @@ class Plan:
     handles: Handles = field(init=False)
     #: The plan as a function of its feeds, if it is one region.
     one_region: OneRegion | None = field(init=False)
+    _stretch_items: StretchItems | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.handles = Handles(self.sources)
         self.one_region = OneRegion.of(self)
+
+    @property
+    def stretch_items(self) -> StretchItems:
+        """What a stretch may run; found when it is first asked for."""
+        if self._stretch_items is None:
+            self._stretch_items = StretchItems(self.items, self.root)
+        return self._stretch_items
 
 
 def kernel_summary(plan: Plan) -> Mapping[str, int]:

@@ -55,6 +55,14 @@ class Signatures:
         return known
 
 
+def takes_variables(node: Node) -> list[bool]:
+    """For each input of a node, whether its kernel takes a reference or a handle there."""
+    assert node.op_def is not None
+    return [
+        arg.is_ref or dtype.base is resource for arg in node.op_def.inputs for dtype in arg.types(node.attrs)
+    ]
+
+
 def _type_attrs(op_def: OpDef) -> tuple[str, ...]:
     names = [(arg.type_attr, arg.number_attr, arg.type_list_attr) for arg in op_def.inputs]
     return tuple(dict.fromkeys(name for each in names for name in each if name is not None))
@@ -97,4 +105,4 @@ def _is_object(dtype: DType) -> bool:
     return dtype.base in (string, resource, variant)
 
 
-__all__ = ["ALWAYS_INLINE", "ESTIMATE_BYTES", "INLINE_BYTES", "Signature", "Signatures"]
+__all__ = ["ALWAYS_INLINE", "ESTIMATE_BYTES", "INLINE_BYTES", "Signature", "Signatures", "takes_variables"]

@@ -140,6 +140,10 @@ class ThreadPool:
                 thread.start()
         self._jobs.put(job)
 
+    def is_wanted(self) -> bool:
+        """Whether jobs wait for a thread. May be asked on any."""
+        return not self._jobs.empty()
+
     def _finish(self) -> None:
         """At the interpreter's end, wait for kernels that a cancelled step has left behind; drop the others.
 

@@ -69,12 +69,13 @@ class _Argument(ctypes.Structure):
 
 
 class _Scratch(threading.local):
-    """A thread's scratch memory: `base` is aligned."""
+    """A thread's scratch memory: `base` is aligned. And whether its calls may have started other threads."""
 
     def __init__(self) -> None:
         self.size = 0
         self.base = 0
         self.kept: Any = None
+        self.has_team = False
 
 
 _scratch: Final = _Scratch()
@@ -204,7 +205,11 @@ class Program:
                 for memory, offset in frame.inside:
                     set_handle(memory, base + offset)
                 frame.base = base
-        threads = library.alone() if self._alone else 0
+        if self._alone:
+            threads = library.alone()
+        else:
+            threads = 0
+            _scratch.has_team = True
         try:
             execute, stream = library.execute, library.stream
             for (primitive, count, apart), arguments in zip(self._steps, frame.arguments, strict=True):
@@ -229,6 +234,19 @@ def one_step(what: Description, alone: bool, given: Mapping[int, Handle]) -> Pro
     program = Program(what.library, alone)
     program.step(what, {number: program.outside(form) for number, form in given.items()})
     return program
+
+
+def dismiss_team() -> None:
+    """End the threads that the library keeps for calls from the calling thread, where it can.
+
+    They would only sleep, but they count: OpenMP lets idle threads look for work before they sleep while
+    there are no more of them than cores. Who leaves the work to another thread dismisses its own.
+    """
+    if _scratch.has_team:
+        _scratch.has_team = False
+        library = loading.library()
+        if library is not None:
+            library.dismiss_team()
 
 
 def dense_array(array: Array) -> Array:

@@ -1,0 +1,197 @@
+"""Stretches: parts of a step that a worker thread runs by itself, item after item.
+
+The layers of a network take a millisecond or less and wait for each other. Handed over one by one, each costs
+the way to a thread and back, 0.12 to 0.22 ms, in which the library's own threads fall asleep; run here and
+there, on the event loop's thread and on the worker, they keep two sets of such threads, which fight for the
+cores. So where a plan's products take long together, a thread is given the executor as it is: it takes ready
+items and finishes them, until there is one that only the event loop can run, or somebody asks.
+
+While a stretch runs the executor is the thread's. What comes for the step from outside meanwhile is put off
+until it is over, so whatever becomes ready in a stretch depends on nothing that happens beside it.
+
+That settles variables too. Those that the step may yet write are reserved for the stretch; those that it only
+reads are lent to it as they are when it begins, which is as good a moment as any later one. An item with a
+variable that could not be had is left to the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from time import perf_counter
+from typing import Any, Final
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.resources.variable import Variable
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.state import ExecutorState, ReadyEntry
+from flowengine.runtime.stretch_items import READS, TAKES, StretchItems
+
+#: How long a stretch goes on while jobs of other steps wait for the thread.
+_SHARE_SECONDS: Final = 0.005
+#: What is left to the event loop comes before anything else there.
+_FIRST: Final = 1 << 41
+
+
+class Lent:
+    """A variable as a region's code sees it that only reads it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def read(self) -> Value:
+        return self._value
+
+
+class Stretch:
+    """One stretch of one step. Made and ended on the event loop's thread, run on another.
+
+    deferred   what is to be called when it is over
+    """
+
+    __slots__ = (
+        "_first",
+        "_held",
+        "_is_recalled",
+        "_items",
+        "_kept",
+        "_lent",
+        "_state",
+        "deferred",
+    )
+
+    def __init__(
+        self, items: StretchItems, state: ExecutorState, first: tuple[Item, IterationState, list[Any]]
+    ) -> None:
+        """`first` begins it, an item that has its inputs. Reserves variables: `end` it once it has run."""
+        self._items = items
+        self._state = state
+        self._first: tuple[Item, IterationState, list[Any]] | None = first
+        self._is_recalled = False
+        #: What only the event loop can run.
+        self._kept: list[ReadyEntry] = []
+        self._held: list[Variable] = []
+        self._lent: dict[Variable, Value] = {}
+        self.deferred: list[Callable[[], None]] = []
+        self._take_variables()
+
+    @property
+    def holds_variables(self) -> bool:
+        """Whether something may be half written until it has run."""
+        return bool(self._held)
+
+    def _take_variables(self) -> None:
+        """Reserve or borrow what the items of the root frame need that have not run."""
+        root = self._state.root
+        pending, entries = root.pending, root.entries
+        ready = {item for _, _, item, iteration in self._state.ready if iteration is root}
+        written: dict[Variable, None] = {}
+        read: dict[Variable, None] = {}
+        for item, uses in self._items.at_root:
+            if not pending[item.local] and item not in ready:
+                continue  # it has run
+            for slot, use in uses:
+                value = entries[item.start + slot]
+                if isinstance(value, Variable):
+                    (written if use == TAKES else read)[value] = None
+        for variable in written:
+            if variable.acquire(self, self.recall):
+                self._held.append(variable)
+        for variable in read:
+            if variable.writer is None:
+                try:
+                    self._lent[variable] = variable.read()
+                except FailedPreconditionError:
+                    continue  # whoever reads it will say so
+
+    # -- on the worker thread -----------------------------------------------------------------------
+
+    def run(
+        self,
+        run_first: Callable[[Item, IterationState, list[Any]], None],
+        run_live: Callable[[Item, IterationState], None],
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        """Run items until there are no more of them here. Raises what ends the step.
+
+        run_first  runs an item that has its inputs
+        run_live   runs any other one, but for Merges
+        is_wanted  whether others wait for this thread
+        """
+        state, ready, free, kept = self._state, self._state.ready, self._items.free, self._kept
+        ends = perf_counter() + _SHARE_SECONDS
+        first, self._first = self._first, None
+        if first is not None:
+            run_first(*first)
+            # Or its inputs and its iteration would live as long as this does.
+            del first
+        while ready and not self._is_recalled:
+            entry = heappop(ready)
+            _, _, item, iteration = entry
+            dead = iteration.dead
+            if dead is not None and item.local in dead and not item.runs_dead:
+                state.finish_dead(item, iteration)
+                continue
+            if item not in free:
+                kept.append(entry)
+                return
+            if item.kind == Kind.MERGE:
+                state.finish_merge(item, iteration)
+                continue
+            run_live(item, iteration)
+            if kept or (perf_counter() > ends and is_wanted()):
+                return
+
+    def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Put the values of variables in place of those that an item reads.
+
+        False where a variable, or another resource, is not the stretch's: the item is put back as it was.
+        """
+        given = args[:]
+        for slot, use in self._items.variables[item]:
+            value = args[slot]
+            if not isinstance(value, Variable):
+                return self._keep(item, iteration, args)
+            if value.writer is self:
+                if use == READS:
+                    given[slot] = value.read()
+            elif use == TAKES or value not in self._lent:
+                return self._keep(item, iteration, args)
+            else:
+                lent = self._lent[value]
+                given[slot] = lent if use == READS else Lent(lent)
+        args[:] = given
+        return True
+
+    def _keep(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        iteration.entries[item.start : item.stop] = args
+        self._kept.append((item.order, iteration.serial, item, iteration))
+        return False
+
+    # -- on the event loop's thread -----------------------------------------------------------------
+
+    def recall(self) -> None:
+        """End the stretch after the item that runs."""
+        self._is_recalled = True
+
+    def put_off(self, call: Callable[[], None]) -> None:
+        """Have something done to the executor as soon as that can be."""
+        self.deferred.append(call)
+        self._is_recalled = True
+
+    def end(self) -> None:
+        """Give everything back: it has run."""
+        for order, serial, item, iteration in self._kept:
+            heappush(self._state.ready, (order - _FIRST, serial, item, iteration))
+        self._kept.clear()
+        self._lent.clear()
+        held, self._held = self._held, []
+        for variable in held:
+            variable.release()
+
+
+__all__ = ["Lent", "Stretch"]
