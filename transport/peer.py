@@ -35,7 +35,7 @@ from flowengine.transport.streams import ByteStream, connect_stream
 logger = logging.getLogger("flowengine.transport")
 
 #: After this much without a pause the reader and the writer let others run: about half a millisecond.
-_YIELD_BYTES: Final = 1 << 20
+_YIELD_BYTES: Final = 2 << 20
 _YIELD_TURNS: Final = 32
 
 #: What a closing side waits for its last words to be sent and for the other side to close too.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from flowengine.transport.inproc import stream_pair
 from flowengine.transport.peer import Reply, Service, connect
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams import ByteStream, connect_stream, host_and_port, listen_streams
+from flowengine.transport.tcp import TcpStream
 from flowengine.transport.tls import Certificates
 
 
@@ -56,6 +59,40 @@ async def test_a_stream_keeps_its_promises(
     make_pair: Callable[[], Awaitable[tuple[ByteStream, ByteStream]]],
 ) -> None:
     await check_byte_stream(make_pair)
+
+
+class _Elsewhere(socket.socket):
+    """A socket whose other end has another machine's address."""
+
+    def getpeername(self) -> tuple[str, int]:
+        return "192.0.2.1", 7000
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_what_is_on_its_way_is_bounded_within_a_machine(host: str) -> None:
+    """And to another one it is as much as the link takes."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"this machine does not listen at {host}")
+
+    def connected(kind: type[socket.socket]) -> socket.socket:
+        near = kind(family)
+        near.connect(listener.getsockname()[:2])
+        return near
+
+    def room(of: socket.socket) -> int:
+        return of.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+    kinds: list[type[socket.socket]] = [socket.socket, socket.socket, _Elsewhere]
+    with listener, ExitStack() as stack:
+        plain, near, elsewhere = (stack.enter_context(connected(kind)) for kind in kinds)
+        for each in (near, elsewhere):
+            TcpStream(each, "tcp://somewhere:1")
+        assert room(near) != room(plain)
+        assert room(near) <= 1 << 20
+        assert room(elsewhere) == room(plain)
 
 
 @pytest.fixture(scope="session")
