@@ -1,12 +1,13 @@
 """Rows picked by index: Gather, GatherV2, GatherNd.
 
-An index outside of its dimension is an InvalidArgumentError that names it. The check is one vectorised
-maximum, so that `take` need not look again.
+An index outside of its dimension is an InvalidArgumentError that names it. NumPy's own check would let
+negative ones pass; of numbers read as unsigned it lets none.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array_args import brackets, check_indices, in_range, integer
 from flowengine.kernels.registry import kernel
+
+_INT32: Final = np.dtype(np.int32)
+_UINT32: Final = np.dtype(np.uint32)
+_INT32_MAX: Final = (1 << 31) - 1
 
 
 def _cost(params: Array, indices: Value, axis: Value = 0) -> float:
@@ -65,8 +70,18 @@ def take(params: Array, indices: Value, axis: int) -> Array:
         shape = (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :])
         if 0 in shape:
             return np.empty(shape, params.dtype)
-    check_indices(indices, params.shape[axis])
-    taken: Array = params.take(indices, axis, None, "clip")
+    size = params.shape[axis]
+    taken: Array
+    if indices.dtype == _INT32 and size <= _INT32_MAX:
+        try:
+            taken = params.take(indices.view(_UINT32), axis)
+        except IndexError:
+            pass  # told below
+        else:
+            return taken
+    # NumPy counts with int64, of which it would have to look at a copy.
+    check_indices(indices, size)
+    taken = params.take(indices, axis, None, "clip")
     return taken
 
 

@@ -7,7 +7,8 @@ A gradient does the same backwards with the transposed matrix of weights.
 from __future__ import annotations
 
 import functools
-from typing import Any
+import math
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
+
+#: An axis shorter than this is joined to the one before it: NumPy begins anew for each innermost one.
+_SHORT: Final = 32
 
 
 def _scale(size: int, out: int, align_corners: bool) -> Any:
@@ -72,10 +76,17 @@ def _nearest(size: int, out: int, align_corners: bool, half_pixel: bool) -> Arra
 def _mixed(x: Array, axis: int, lower: Array, upper: Array, weight: Array) -> Array:
     low = np.take(x, lower, axis=axis)
     high = np.take(x, upper, axis=axis)
+    shape = high.shape
+    inner = math.prod(shape[axis + 1 :])
+    if inner < _SHORT:
+        low, high = low.reshape(*shape[:axis], -1), high.reshape(*shape[:axis], -1)
+        weight = np.repeat(weight, inner)
+    else:
+        weight = weight.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
     high -= low
-    high *= weight.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+    high *= weight
     high += low
-    return high
+    return high.reshape(shape)
 
 
 def _check_modes(align_corners: bool, half_pixel_centers: bool) -> None:

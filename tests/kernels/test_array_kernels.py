@@ -233,6 +233,25 @@ def test_gather_names_the_index_that_is_outside(run_op: Run) -> None:
         run_op("GatherNd", np.zeros((4, 5)), np.array([[0, 0], [3, 9]]))
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("count", [1, 17, 500])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_gather_takes_what_is_inside_and_nothing_else(run_op: Run, dtype: Any, count: int, axis: int) -> None:
+    """Negative indices too, with which NumPy counts from the end."""
+    params = np.arange(30.0).reshape(5, 6)
+    size = params.shape[axis]
+    indices = np.random.default_rng(count).integers(0, size, (count, 2)).astype(dtype)
+    for some in (indices, indices[::-1, 1], indices[0, 0]):
+        (result,) = run_op("GatherV2", params, some, np.int32(axis))
+        np.testing.assert_array_equal(result, params.take(some, axis))
+    for bad in (size, -1, -size, np.iinfo(dtype).max, np.iinfo(dtype).min):
+        indices[-1, 1] = bad
+        with pytest.raises(
+            InvalidArgumentError, match=rf"indices\[{count - 1},1\] = {bad} is not in \[0, {size}\)"
+        ):
+            run_op("GatherV2", params, indices, np.int32(axis))
+
+
 @given(seed=st.integers(0, 300))
 def test_gather_with_batch_dimensions_is_a_gather_of_each_entry(run_op: Run, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -450,3 +469,14 @@ def test_the_gradient_of_tile_sums_the_tiles(run_op: Run) -> None:
     x = np.arange(24).reshape(4, 6)
     (result,) = run_op("TileGrad", x, np.array([2, 3], np.int32))
     np.testing.assert_array_equal(result, x.reshape(2, 2, 3, 2).sum(axis=(0, 2)))
+
+
+@pytest.mark.parametrize("channels", [3, 31, 32, 40])
+def test_channels_are_resized_alike_however_many(run_op: Run, channels: int) -> None:
+    images = np.random.default_rng(channels).random((2, 7, 5, channels)).astype(np.float32)
+    size = np.array([11, 13], np.int32)
+    (whole,) = run_op("ResizeBilinear", images, size)
+    assert whole.shape == (2, 11, 13, channels)
+    for channel in range(channels):
+        (alone,) = run_op("ResizeBilinear", images[..., [channel]], size)
+        np.testing.assert_array_equal(whole[..., [channel]], alone)
