@@ -26,7 +26,17 @@ from flowengine.transport import messages as m
 from flowengine.transport.calls import CallsIn, CallsOut
 from flowengine.transport.credit import push_cost
 from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
-from flowengine.transport.forms import Known, KnownForms, form_of, head_of, make_form
+from flowengine.transport.forms import (
+    ANSWER,
+    AnswerForm,
+    CallForm,
+    Known,
+    KnownForms,
+    form_of,
+    head_of,
+    make_form,
+)
+from flowengine.transport.framing import PREFIX_BYTES
 from flowengine.transport.identity import Identity
 from flowengine.transport.ledger import TensorLedger
 from flowengine.transport.limits import (
@@ -171,16 +181,45 @@ class Connection(Wire):
             self._events.append(e.Answered(call, parts[2], tensors, None))
         return True
 
-    def message_known(self, known: Known, step: int, payload: memoryview) -> None:
-        """A tensor has come whose frame is one that came before, but for the step and the payload."""
+    def know_calls(self, method: str) -> None:
+        """Read calls of this method by their first bytes where they begin a part of a step."""
+        self._known.know(CallForm(method))
+
+    def message_known(self, known: Known | CallForm | AnswerForm, number: int, payload: memoryview) -> None:
+        """What has come is known but for a number (a step, a call) and the payload."""
+        if type(known) is not Known:
+            self._known_came(known, number, payload)
+            return
         if self.state is not State.OPEN:
             after_receiving(self.side, self.state, m.DELIVER)
-        self._ledger.credit_in.charge(known.cost)
+        credit, cost = self._ledger.credit_in, known.cost
+        if cost > credit.left:
+            credit.charge(cost)  # which says what is wrong
+        credit.left -= cost
         counters = self.counters
         counters.messages_received += 1
         counters.tensors_received += 1
-        key = RendezvousKey(step, *known.route)
-        self._events.append(e.Pushed(key, known.value(payload), False, known.cost))
+        key = RendezvousKey(number, *known.route)
+        self._events.append(e.Pushed(key, known.value(payload), False, cost))
+
+    def _known_came(self, known: CallForm | AnswerForm | Known, number: int, payload: memoryview) -> None:
+        """A call that begins a part of a step has come, or an answer that says nothing."""
+        is_open = self.state is State.OPEN
+        if is_open and type(known) is AnswerForm:
+            self.counters.messages_received += 1
+            call = self._calls_out.answered_whole(number)
+            if not call.is_cancelled:
+                self._events.append(e.Answered(call, None, [], None))
+            return
+        arguments = known.read(payload) if is_open and type(known) is CallForm else None
+        if arguments is not None and type(known) is CallForm:
+            self.counters.messages_received += 1
+            self._calls_in.came_whole(number)
+            self._events.append(e.Requested(number, known.method, arguments, []))
+            return
+        # Whatever else it is, the longer way says.
+        head = known.head[PREFIX_BYTES:] if not isinstance(known, Known) else b""
+        self.message_whole(memoryview(head + number.to_bytes(8, "big") + known.tail + bytes(payload)), None)
 
     def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
         if incoming.number == m.DELIVER and incoming.tensors and incoming.key is not None:
@@ -261,6 +300,32 @@ class Connection(Wire):
             call.large = self._queue_large(begin, payload)
         self.counters.calls_made += 1
         return call
+
+    def request_step(self, form: CallForm, handle: int, step: int, first: int, last: int) -> e.OutgoingCall:
+        """As `request` of a method with the arguments [handle, step, [first, last], False]."""
+        if self.state is not State.OPEN:
+            after_sending(self.side, self.state, m.REQUEST)
+        calls = self._calls_out
+        frame = form.frame(calls.next_number, handle, step, first, last)
+        call = e.OutgoingCall(form.method, 0)
+        calls.add(call)
+        calls.begin(call)
+        self._outbox.add_frame(frame, (), 0)
+        counters = self.counters
+        counters.messages_sent += 1
+        counters.calls_made += 1
+        return call
+
+    def reply_nothing(self, call: int) -> None:
+        """Answer a call with None and no tensors."""
+        self._calls_in.check_answerable(call)
+        if self.state is not State.OPEN:
+            after_sending(self.side, self.state, m.REPLY)
+        self._outbox.add_frame(ANSWER.frame(call), (), 0)
+        self._calls_in.settled(call)
+        counters = self.counters
+        counters.messages_sent += 1
+        counters.calls_served += 1
 
     def cancel(self, call: e.OutgoingCall) -> None:
         """Give up a call: no Answered will come for it. What has not been sent of it is not sent any more."""
@@ -422,7 +487,11 @@ class Connection(Wire):
 
     def give_back(self, cost: int) -> None:
         """What cost this much has been taken or dropped here."""
-        grant = self._ledger.credit_in.give_back(cost)
+        credit = self._ledger.credit_in
+        if credit.owed + cost < credit.instalment:
+            credit.owed += cost
+            return
+        grant = credit.give_back(cost)
         if grant and self.state is State.OPEN:
             self._send(m.CREDIT, (grant,))
 

@@ -55,14 +55,15 @@ class SenderCredit:
 class ReceiverCredit:
     """What the other side may still leave here."""
 
-    __slots__ = ("_instalment", "left", "owed", "total")
+    __slots__ = ("instalment", "left", "owed", "total")
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.left = total
         #: Given back here and not yet told to the other side, and when it is told.
         self.owed = 0
-        self._instalment = max(total // 8, 1)
+        #: What is granted at once.
+        self.instalment = max(total // 8, 1)
 
     def charge(self, cost: int) -> None:
         if cost > self.left:
@@ -74,7 +75,7 @@ class ReceiverCredit:
     def give_back(self, cost: int) -> int:
         """Count what was taken; how much to grant now, 0 for not yet."""
         self.owed += cost
-        if self.owed < self._instalment:
+        if self.owed < self.instalment:
             return 0
         instalment, self.owed = self.owed, 0
         self.left += instalment

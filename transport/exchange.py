@@ -243,7 +243,8 @@ class Exchange:
         if not peer.connection.deliver(route, step.number, value, is_dead):
             return False
         step.sent += 1
-        peer.flush()
+        if not peer.is_handling:
+            peer.flush()
         return True
 
     def receive_all(

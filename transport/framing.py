@@ -189,6 +189,16 @@ class FrameReader(Generic[T]):
         try:
             if self._phase == _IN_CHUNK:
                 count = self._chunk_received(count)
+            elif count > KNOWN_BYTES and not self._end:
+                # What is nearly always there: one frame, and of a known form.
+                staging = self._staging
+                head, number = KNOWN.unpack_from(staging)
+                form = self.known.get(head)
+                if form is not None and form.size == count:
+                    payload = count - form.payload
+                    if staging[KNOWN_BYTES:payload] == form.tail:
+                        self._owner.message_known(form, number, staging[payload:count])
+                        return
             if count:
                 self._end += count
                 self._read_frames()

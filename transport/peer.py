@@ -23,10 +23,11 @@ from flowengine.core.errors import CancelledError, FailedPreconditionError, Inte
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.forms import CallForm
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
 from flowengine.transport.payload import Payload
-from flowengine.transport.service import Reply, Request, Service, TensorSink
+from flowengine.transport.service import NOTHING, Reply, Request, Service, TensorSink
 from flowengine.transport.serving import Serving
 from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics
@@ -78,6 +79,7 @@ class Peer:
     ) -> None:
         self.connection = connection
         self._stream = stream
+        self._send_nowait = stream.send_nowait
         self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
         self._tensors = tensors
         #: Why the peer is gone; None while it is there.
@@ -86,7 +88,7 @@ class Peer:
         self._waiting: dict[e.OutgoingCall, Answered] = {}
         self._room = trio.lowlevel.ParkingLot()
         #: Events of what was read are being handled: what that gives to send leaves together, afterwards.
-        self._is_handling = False
+        self.is_handling = False
         self._output = trio.lowlevel.ParkingLot()
         self._is_writing = False
         self._idle: deque[trio.Event] = deque()
@@ -155,6 +157,18 @@ class Peer:
         """
         self._check_open(method)
         call = self.connection.request(method, arguments, payload)
+        self._waiting[call] = answered
+        self.flush()
+        return call
+
+    def begin_step_call(
+        self, form: CallForm, handle: int, step: int, first: int, last: int, answered: Answered
+    ) -> e.OutgoingCall:
+        """As `begin_call`, of what begins a part of a step: see `forms.CallForm`."""
+        connection = self.connection
+        if self.failure is not None or connection.state is not State.OPEN:
+            self._check_open(form.method)
+        call = connection.request_step(form, handle, step, first, last)
         self._waiting[call] = answered
         self.flush()
         return call
@@ -290,7 +304,8 @@ class Peer:
             self._end(InternalError(f"{self.connection.address}: {type(error).__name__}: {error}"))
 
     async def _read(self) -> None:
-        connection, stream, tensors = self.connection, self._stream, self._tensors
+        connection, stream, tensors, serving = self.connection, self._stream, self._tensors, self._serving
+        pushed: Any = tensors.pushed if tensors is not None else None
         # What `trio.current_time` asks; it asks anew each time which run this is.
         now = trio.lowlevel.current_clock().current_time
         size = turns = 0
@@ -303,15 +318,17 @@ class Peer:
             try:
                 connection.bytes_received(count, now())
             finally:
-                self._is_handling = True
+                self.is_handling = True
                 try:
                     for event in connection.take_events():
                         if type(event) is e.Pushed and tensors is not None:
-                            tensors.pushed(self, event)
+                            pushed(self, event)
+                        elif type(event) is e.Requested:
+                            serving.requested(event)
                         else:
                             self._handle(event)
                 finally:
-                    self._is_handling = False
+                    self.is_handling = False
             self.flush()
             if self._idle:
                 self._wake_idle()
@@ -354,14 +371,10 @@ class Peer:
 
     def flush(self) -> None:
         """Send what is queued as far as that goes without waiting; the writer does the rest."""
-        if self._is_writing or self._is_handling:
-            return
-        connection = self.connection
-        buffers = connection.data_to_send()
-        if not buffers:
+        if self._is_writing or self.is_handling:
             return
         try:
-            is_more = connection.bytes_sent(self._stream.send_nowait(buffers))
+            is_more = self.connection.send_with(self._send_nowait)
         except OpError as error:
             self._end(error)
             return
@@ -403,18 +416,24 @@ class Peer:
             answered(reply, error)
 
     def _answered(self) -> None:
-        self.flush()
-        self._wake_idle()
+        if not self.is_handling:
+            self.flush()
+        if self._idle:
+            self._wake_idle()
 
     # What the connection reports.
 
     def _handle(self, event: e.Event) -> None:
         if isinstance(event, e.Answered):
-            reply = None if event.error is not None else Reply(event.result, event.tensors)
-            self._settle(event.call, reply, event.error)
-            self._room_may_have_grown()
-        elif isinstance(event, e.Requested):
-            self._serving.requested(event)
+            call, result, tensors, error = event
+            if error is not None:
+                self._settle(call, None, error)
+            elif result is None and not tensors:
+                self._settle(call, NOTHING, None)
+            else:
+                self._settle(call, Reply(result, tensors), None)
+            if self._room:
+                self._room.unpark_all()
         elif isinstance(event, e.RequestCancelled):
             self._serving.cancelled(event.call)
         elif isinstance(event, e.Opened):

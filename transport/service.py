@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
@@ -36,6 +36,9 @@ class Reply(NamedTuple):
     result: Any = None
     tensors: list[Value] | tuple[Value, ...] = ()
 
+
+#: The answer that says nothing.
+NOTHING: Final = Reply()
 
 #: What a call is answered with: a `Reply` or a plain result, or the error that the caller is to see.
 Answer = Callable[[Any, BaseException | None], None]
@@ -74,6 +77,11 @@ class Service:
         for name, begin in (begun or {}).items():
             plain = self._handlers.get(name, Handler(_unanswerable))
             self._handlers[_checked(name)] = plain._replace(begin=begin)
+
+    @property
+    def begun(self) -> list[str]:
+        """Methods that begin to answer."""
+        return [name for name, handler in self._handlers.items() if handler.begin is not None]
 
     def find(self, method: str) -> Handler:
         """The handler of this name; NotFoundError that lists the others."""
@@ -115,4 +123,4 @@ def as_reply(value: Any) -> Reply:
     return value if isinstance(value, Reply) else Reply(value)
 
 
-__all__ = ["Answer", "Cancellable", "Reply", "Request", "Service", "TensorSink"]
+__all__ = ["NOTHING", "Answer", "Cancellable", "Reply", "Request", "Service", "TensorSink"]

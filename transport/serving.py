@@ -17,7 +17,15 @@ from flowengine.core.errors import CancelledError, FailedPreconditionError, OpEr
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.payload import NO_TENSORS, Payload
-from flowengine.transport.service import Cancellable, Handler, Reply, Request, Service, as_reply
+from flowengine.transport.service import (
+    NOTHING,
+    Cancellable,
+    Handler,
+    Reply,
+    Request,
+    Service,
+    as_reply,
+)
 from flowengine.transport.states import State
 
 logger = logging.getLogger("flowengine.transport")
@@ -39,6 +47,8 @@ class Serving:
         self._running: dict[int, Cancellable] = {}
         #: Calls that were answered before it was known what to cancel.
         self._ended_early: set[int] = set()
+        for method in service.begun:
+            connection.know_calls(method)
 
     def requested(self, event: e.Requested) -> None:
         """A call has come."""
@@ -91,10 +101,12 @@ class Serving:
             self._ended_early.add(call)
         if self._is_over:
             return
-        if error is None:
-            self._answer(call, as_reply(result))
-        else:
+        if error is not None:
             self._answer_error(call, error)
+        elif result is not NOTHING:
+            self._answer(call, as_reply(result))
+        elif self._connection.state is State.OPEN:
+            self._connection.reply_nothing(call)
         self._answered()
 
     async def _run(self, call: int, handler: Handler, request: Request, scope: trio.CancelScope) -> None:

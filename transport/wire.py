@@ -12,7 +12,6 @@ from flowengine.core.errors import InvalidArgumentError, OpError, ResourceExhaus
 from flowengine.transport import events as e
 from flowengine.transport import messages as m
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError, plain
-from flowengine.transport.forms import Known
 from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
@@ -143,7 +142,7 @@ class Wire:
         if self.state is State.OPEN:
             self._came_whole(incoming, header, 0 if inline is None else len(inline))
 
-    def message_known(self, known: Known, step: int, payload: memoryview) -> None:
+    def message_known(self, known: Any, number: int, payload: memoryview) -> None:
         """A frame of a known form has come: see `connection`."""
 
     def message_started(self, header: memoryview, payload_bytes: int) -> IncomingMessage:
@@ -369,6 +368,16 @@ class Wire:
             if self.state is State.OPEN:
                 self._send(m.PONG, (number,))
         return self._outbox.buffers()
+
+    def send_with(self, send: Callable[[list[memoryview | bytes]], int]) -> bool:
+        """Give what is to be sent to `send`, which says how much it took; whether more is to be sent."""
+        outbox = self._outbox
+        buffers = outbox.buffers() if self._pong is None else self.data_to_send()
+        if not buffers:
+            return False
+        count = send(buffers)
+        self.counters.bytes_sent += count
+        return outbox.bytes_sent(count) or self._pong is not None
 
     def bytes_sent(self, count: int) -> bool:
         """The first `count` bytes of the buffers last given are on their way; whether more is to be sent."""

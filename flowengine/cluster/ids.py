@@ -23,20 +23,19 @@ class StepNumbers:
 
 
 class Endings:
-    """Steps that have ended and that a task has not been told of yet."""
+    """Steps that have ended and that a task has not been told of yet: `numbers`."""
+
+    __slots__ = ("numbers",)
 
     def __init__(self) -> None:
-        self._numbers: list[int] = []
-
-    def add(self, number: int) -> None:
-        self._numbers.append(number)
+        self.numbers: list[int] = []
 
     def __bool__(self) -> bool:
-        return bool(self._numbers)
+        return bool(self.numbers)
 
     def take(self) -> list[int]:
         """What to tell, as first, last, first, last, ...; forgotten here."""
-        numbers, self._numbers = self._numbers, []
+        numbers, self.numbers = self.numbers, []
         return numbers * 2 if len(numbers) == 1 else to_ranges(numbers)
 
 

@@ -19,6 +19,7 @@ from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer, connect
 from flowengine.transport.service import Service
+from flowengine.transport.states import State
 
 #: What the later of two tasks waits for the earlier one to dial.
 _PATIENCE_SECONDS: Final = 2.0
@@ -84,7 +85,7 @@ class Links:
     def open_peer(self, task: str) -> Peer | None:
         """The connection to a task, if there is one that is open."""
         peer = self._exchange.peer(task)
-        return peer if peer is not None and peer.is_open else None
+        return peer if peer is not None and peer.connection.state is State.OPEN else None
 
     async def peer(self, task: str, incarnation: int = 0) -> Peer:
         """The connection to a task, dialled if there is none.

@@ -18,7 +18,7 @@ from flowengine.cluster import messages as m
 from flowengine.cluster.ids import Endings, StepNumbers
 from flowengine.cluster.links import Links
 from flowengine.cluster.members import Members
-from flowengine.cluster.plans import MasterPlan, TaskPart
+from flowengine.cluster.plans import MasterPlan, TaskPart, without_gathering
 from flowengine.cluster.steps import MasterStep, ready_parts
 from flowengine.cluster.together import together
 from flowengine.cluster.watch import Watch
@@ -263,6 +263,7 @@ class Master:
         context = session.requests.context(request, session.settings, self._kernels)
         graph = prepare(session.graph, context)
         placement = self._placer(session).place(graph, session.graph, supplied=context.feeds)
+        graph, context = without_gathering(graph, context)
         incarnations = {task: incarnation for task, (incarnation, _) in devices.items()}
         cut = partition(
             graph,
@@ -409,7 +410,8 @@ class Master:
         self, plan: MasterPlan, part: TaskPart, step: int, feeds: Sequence[Any], wants_metadata: bool
     ) -> tuple[m.Done, list[Any]]:
         """One task's part of a step: one message, or a call where the task is this one."""
-        message = self.run_graph(plan, part, step, wants_metadata)
+        self.members.count(m.RUN_GRAPH)
+        message = m.RunGraph(plan.handle, step, self.ended_for(part), wants_metadata)
         values = [feeds[index] for index in part.feeds]
         if part.task == self.identity.task:
             return await self._worker.run(self._registrar, message, values)
@@ -422,11 +424,10 @@ class Master:
             raise
         return m.Done.from_wire(reply.result), list(reply.tensors)
 
-    def run_graph(self, plan: MasterPlan, part: TaskPart, step: int, wants_metadata: bool) -> m.RunGraph:
-        """The message that has a task run its part of a step, with what it is to be told beside."""
+    def ended_for(self, part: TaskPart) -> list[int]:
+        """The steps that a part's task is to be told of as ended, with what is sent to it next."""
         endings = self._endings.get(part.task)
-        self.members.count(m.RUN_GRAPH)
-        return m.RunGraph(plan.handle, step, endings.take() if endings else [], wants_metadata)
+        return endings.take() if endings is not None and endings.numbers else []
 
     def begin_own_part(self, message: m.RunGraph, values: Sequence[Any], done: PartDone) -> Running:
         """Begin the part of a step that this task itself runs; see `Worker.begin`."""
@@ -435,7 +436,10 @@ class Master:
     def open_peer(self, task: str, incarnation: int) -> Peer | None:
         """The connection to a task in this life, if there is one."""
         peer = self._links.open_peer(task)
-        return peer if peer is not None and peer.identity.incarnation == incarnation else None
+        if peer is None:
+            return None
+        identity = peer.connection.peer
+        return peer if identity is not None and identity.incarnation == incarnation else None
 
     def begin_step(self) -> int:
         """Another number for every step."""
@@ -443,14 +447,16 @@ class Master:
 
     def end_step(self, plan: MasterPlan, number: int) -> None:
         """A step is over on every task; they are told with their next message."""
+        here, known = self.identity.task, self._endings
         for part in plan.parts:
-            if part.task == self.identity.task:
+            task = part.task
+            if task == here:
                 self._worker.exchange.end_step(number)
-            else:
-                endings = self._endings.get(part.task)
-                if endings is None:
-                    endings = self._endings[part.task] = Endings()
-                endings.add(number)
+                continue
+            endings = known.get(task)
+            if endings is None:
+                endings = known[task] = Endings()
+            endings.numbers.append(number)
         if not self._to_tell.is_set() and (len(plan.parts) > 1 or plan.parts[0].task != self.identity.task):
             self._to_tell.set()
 

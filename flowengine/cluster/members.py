@@ -39,9 +39,9 @@ class Members:
         self.lost: set[str] = set()
         self.messages: dict[str, int] = {}
 
-    def count(self, method: str) -> None:
-        """A message is sent to a task."""
-        self.messages[method] = self.messages.get(method, 0) + 1
+    def count(self, method: str, messages: int = 1) -> None:
+        """Messages are sent to tasks."""
+        self.messages[method] = self.messages.get(method, 0) + messages
 
     async def call(
         self,

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, Self, get_type_hints
 
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.transport.errors import error_from_wire, error_to_wire
+from flowengine.transport.forms import CallForm
 
 #: Requests that a session keeps the plans of, at the master and at the client alike; the one not used for the
 #: longest is dropped first.
@@ -196,6 +197,10 @@ class Done(Message):
         return cls() if data is None else super().from_wire(data)
 
 
+#: How nearly every part ends.
+WELL: Final = Done()
+
+
 @dataclass(frozen=True)
 class SessionNumber(Message):
     """Close a session. Answer: nothing."""
@@ -243,6 +248,10 @@ class RegisterGraph(Message):
     fetches: list[str]
     tasks: dict[str, int]
     partners: dict[str, str]
+
+
+#: How a `RunGraph` travels in nearly every step: without tensors, telling of one range of ended steps.
+RUN_GRAPH_FORM: Final = CallForm(RUN_GRAPH)
 
 
 class RunGraph(NamedTuple):

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flowengine.cluster.messages import RegisterGraph
 from flowengine.cluster.worker import graph_tensor
+from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.partition import Partition, Partitioned
+from flowengine.passes.prune import prune
 from flowengine.transport.exchange import task_of_device
+
+
+def without_gathering(graph: Graph, context: PassContext) -> tuple[Graph, PassContext]:
+    """The same request without targets that only wait for others: these are targets themselves then.
+
+        targets {N}, N = NoOp(^a, ^b)   ->   targets {a, b}
+
+    A step is over when every task says so: that what a NoOp gathers has run need not be told from task to
+    task as well. One that others wait for stays, for them.
+    """
+    names: dict[str, None] = {}
+    left = list(reversed(context.targets))
+    seen: set[str] = set()
+    while left:
+        name = left.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        node = graph[name]
+        if node.op == "NoOp" and node.control_inputs:
+            left.extend(reversed(node.control_inputs))
+        else:
+            names[name] = None
+    targets = tuple(names)
+    if targets == context.targets:
+        return graph, context
+    context = replace(context, targets=targets)
+    return prune(graph, context), context
 
 
 class TaskPart:
@@ -79,4 +110,4 @@ class MasterPlan:
         return message, [graph_tensor(each.graph) for each in part.partitions]
 
 
-__all__ = ["MasterPlan", "TaskPart"]
+__all__ = ["MasterPlan", "TaskPart", "without_gathering"]

@@ -42,7 +42,7 @@ from flowengine.transport.identity import Identity, check_key, new_incarnation
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer
 from flowengine.transport.server import listen, serve
-from flowengine.transport.service import Answer, Cancellable, Reply, Request, Service
+from flowengine.transport.service import NOTHING, Answer, Cancellable, Reply, Request, Service
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
@@ -385,7 +385,10 @@ class Server:
         message = m.RunGraph.from_wire(request.arguments)
 
         def done(found: m.Done | None, values: list[Any], error: BaseException | None) -> None:
-            answer(None if found is None else Reply(found.to_wire(), values), error)
+            if found is m.WELL and not values:
+                answer(NOTHING, None)
+            else:
+                answer(None if found is None else Reply(found.to_wire(), values), error)
 
         return self.worker.begin(_registrar(request), message, request.tensors, done)
 

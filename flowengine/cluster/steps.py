@@ -17,10 +17,12 @@ from flowengine.cluster.health import Patience, lost_task
 from flowengine.cluster.plans import MasterPlan, TaskPart
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AbortedError, CancelledError, InternalError, OpError
+from flowengine.runtime.taskless import Running
 from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.events import OutgoingCall
 from flowengine.transport.payload import NO_TENSORS, Payload
 from flowengine.transport.peer import Peer
-from flowengine.transport.service import Reply
+from flowengine.transport.service import NOTHING, Reply
 
 if TYPE_CHECKING:
     from flowengine.cluster.master import Master
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 #: (part, its task's connection, what is sent) of all parts; the own task's has neither of the two.
 ReadyParts: TypeAlias = list[tuple[TaskPart, Peer | None, Payload | None]]
+#: A part that is under way: its call on a connection, or what runs here; None while it is being begun.
+UnderWay: TypeAlias = tuple[Peer, OutgoingCall] | Running | None
 
 
 def ready_parts(master: Master, plan: MasterPlan, feeds: Sequence[Value]) -> ReadyParts | None:
@@ -37,13 +41,14 @@ def ready_parts(master: Master, plan: MasterPlan, feeds: Sequence[Value]) -> Rea
     """
     found: ReadyParts = []
     own: TaskPart | None = None
+    here, open_peer = master.identity.task, master.open_peer
     for part in plan.parts:
-        if part.task == master.identity.task:
+        if part.task == here:
             own = part
             continue
-        peer = master.open_peer(part.task, part.incarnation)
+        peer = open_peer(part.task, part.incarnation)
         payload = Payload([feeds[index] for index in part.feeds]) if part.feeds else NO_TENSORS
-        if peer is None or not peer.has_room(payload):
+        if peer is None or (peer.connection.calls_waiting and not peer.has_room(payload)):
             return None
         found.append((part, peer, payload))
     if own is not None:
@@ -70,8 +75,8 @@ class MasterStep:
         self._values: list[Any] = [None] * plan.fetches
         self._error: BaseException | None = None
         self._derived: OpError | None = None
-        #: {part that runs without a task: what gives it up}
-        self._open: dict[TaskPart, Callable[[], None]] = {}
+        #: Parts that run without a task.
+        self._open: dict[TaskPart, UnderWay] = {}
         self._is_beginning = False
         self._task: trio.lowlevel.Task | None = None
         #: What is called instead where no task waits for the step.
@@ -146,27 +151,36 @@ class MasterStep:
     def _begin_parts(self, ready: ReadyParts) -> None:
         master = self._master
         self._is_beginning = True
+        plan, number, still = self.plan, self.number, self._open
         for part, _, _ in ready:
-            self._open[part] = _nothing
+            still[part] = None
         for part, peer, payload in ready:
-            if part not in self._open:
+            if part not in still:
                 continue  # given up before it was begun, for another has failed already
-            give_up: Callable[[], None]
-            message = master.run_graph(self.plan, part, self.number, self._wants_metadata)
+            under_way: UnderWay
+            ended = master.ended_for(part)
             if peer is None or payload is None:
+                message = m.RunGraph(plan.handle, number, ended, self._wants_metadata)
                 values = [self._feeds[index] for index in part.feeds]
-                give_up = master.begin_own_part(message, values, partial(self._ended, part)).cancel
+                under_way = master.begin_own_part(message, values, partial(self._ended, part))
             else:
+                answered = partial(self._answered, part)
                 try:
-                    call = peer.begin_call(
-                        m.RUN_GRAPH, message.to_wire(), payload, partial(self._answered, part)
-                    )
+                    if len(ended) == 2 and payload is NO_TENSORS and not self._wants_metadata:
+                        first, last = ended
+                        call = peer.begin_step_call(
+                            m.RUN_GRAPH_FORM, plan.handle, number, first, last, answered
+                        )
+                    else:
+                        message = m.RunGraph(plan.handle, number, ended, self._wants_metadata)
+                        call = peer.begin_call(m.RUN_GRAPH, message.to_wire(), payload, answered)
                 except OpError as error:
                     self._ended(part, None, [], error)
                     continue
-                give_up = partial(peer.give_up, call)
-            if part in self._open:
-                self._open[part] = give_up
+                under_way = peer, call
+            if part in still:
+                still[part] = under_way
+        master.members.count(m.RUN_GRAPH, len(ready))
         self._is_beginning = False
 
     async def _wait_until_over(self) -> None:
@@ -179,16 +193,25 @@ class MasterStep:
 
     def _give_up_open(self) -> None:
         """End what still runs. Calls are over by that; what runs here says when it is."""
-        own = self._master.identity.task
-        for part, give_up in tuple(self._open.items()):
+        for part, under_way in tuple(self._open.items()):
             if part not in self._open:
                 continue  # giving up the one before has found the link of this one broken
-            if part.task != own or give_up is _nothing:
+            if under_way is None:
                 del self._open[part]
-            give_up()
+            elif isinstance(under_way, tuple):
+                del self._open[part]
+                peer, call = under_way
+                peer.give_up(call)
+            else:
+                under_way.cancel()
 
     def _answered(self, part: TaskPart, reply: Reply | None, error: OpError | None) -> None:
         """A task has answered, or cannot any more."""
+        if reply is NOTHING and not part.fetches:
+            if part in self._open:
+                del self._open[part]
+                self._part_ended()
+            return
         done: m.Done | None = None
         if isinstance(error, ConnectionLostError):
             error = lost_task(part.task, part.devices, self._master.identity.task, error)
@@ -206,10 +229,14 @@ class MasterStep:
         self, part: TaskPart, done: m.Done | None, tensors: list[Any], error: BaseException | None
     ) -> None:
         """A part is over."""
-        if self._open.pop(part, None) is None:
+        if part not in self._open:
             return
+        del self._open[part]
         if self._gather(part, done, tensors, error):
             self._give_up_open()
+        self._part_ended()
+
+    def _part_ended(self) -> None:
         if self._open or self._is_beginning:
             return
         if self._task is not None:
@@ -273,10 +300,6 @@ class MasterStep:
         if done.metadata:
             self.metadata[part.task] = done.metadata
         return False
-
-
-def _nothing() -> None:
-    """What gives up a part that is just being begun."""
 
 
 __all__ = ["MasterStep", "ReadyParts", "ready_parts"]

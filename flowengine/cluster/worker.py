@@ -16,7 +16,7 @@ import trio
 
 from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
-from flowengine.cluster.messages import Done, RegisterGraph, RunGraph, Standing, error_to_table
+from flowengine.cluster.messages import WELL, Done, RegisterGraph, RunGraph, Standing, error_to_table
 from flowengine.cluster.together import together
 from flowengine.core.arrays import Value
 from flowengine.core.config import RunMetadata, Settings
@@ -44,7 +44,7 @@ from flowengine.runtime.exchange import Group, JointGroup
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.taskless import Running, begin_step, needs_no_task
+from flowengine.runtime.taskless import Running, TasklessSteps, needs_no_task
 from flowengine.runtime.tiers import TieredPlan
 from flowengine.transport.exchange import Exchange, StepRendezvous
 from flowengine.transport.rendezvous import LocalRendezvous
@@ -60,8 +60,6 @@ class Master(NamedTuple):
 #: What is called with how a part of a step ended and what it gives, or with the error.
 PartDone: TypeAlias = Callable[[Done | None, list[Any], BaseException | None], None]
 
-_WELL: Final = Done()
-
 
 class _Over:
     """What is over before anybody can give it up."""
@@ -76,13 +74,29 @@ _OVER: Final = _Over()
 class _Registered:
     """A request's partitions on this task."""
 
-    __slots__ = ("feeds", "fetches", "links", "make_group", "message", "needs_no_task", "plan", "size")
+    __slots__ = (
+        "feeds",
+        "fetches",
+        "links",
+        "make_group",
+        "message",
+        "needs_no_task",
+        "partners",
+        "plan",
+        "size",
+        "steps",
+        "tasks",
+    )
 
     def __init__(self, message: RegisterGraph, plan: PartitionedPlan, links: Links) -> None:
         self.message = message
         self.links = links
         self.plan = plan
+        self.tasks = message.tasks
+        self.partners = message.partners.keys()
         self.needs_no_task = False
+        #: What makes its steps, where they need no task; made with the first.
+        self.steps: TasklessSteps | None = None
         #: A part that exchanges nothing with others can tell by itself when it waits in vain.
         self.make_group: type[Group] = JointGroup if message.partners else Group
         self.size = len(message.feeds)
@@ -277,7 +291,7 @@ class Worker:
             registered is None
             or not registered.needs_no_task
             or message.wants_metadata
-            or (self._unmet and not self._unmet.isdisjoint(registered.message.partners))
+            or (self._unmet and not self._unmet.isdisjoint(registered.partners))
             or len(feeds) != len(registered.feeds)
         ):
             return self._begin_task(master, message, feeds, done)
@@ -286,7 +300,7 @@ class Worker:
             self.end_steps(message.ended)
         number = message.step
         try:
-            rendezvous = self.exchange.begin_step(number, registered.message.tasks)
+            rendezvous = self.exchange.begin_step(number, registered.tasks)
         except OpError as error:
             done(None, [], error)
             return _OVER
@@ -307,17 +321,17 @@ class Worker:
                 done(None, [], error)
 
         self.steps_running += 1
-        step, self._joint[number] = begin_step(
-            self._runner,
-            registered.plan,
-            registered.spread(feeds),
-            number,
-            rendezvous,
-            registered.make_group,
-            self.nursery,
-            ended,
-            compiles=self._settings.compiles_plans,
-        )
+        steps = registered.steps
+        if steps is None:
+            steps = registered.steps = TasklessSteps(
+                self._runner,
+                registered.plan,
+                registered.make_group,
+                self.nursery,
+                compiles=self._settings.compiles_plans,
+            )
+        spread = registered.spread(feeds) if registered.feeds else feeds
+        step, self._joint[number] = steps.make(spread, number, rendezvous, ended)
         step.begin()
         return step
 
@@ -369,7 +383,7 @@ class Worker:
         self.steps_run += 1
         for plan in hot:
             self._runner.compile(plan)
-        return _WELL if metadata is None else Done(metadata=_table(metadata))
+        return WELL if metadata is None else Done(metadata=_table(metadata))
 
     def _failed(self, registered: _Registered, error: OpError, witness: _Witness) -> Done:
         self.steps_failed += 1

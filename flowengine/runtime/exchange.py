@@ -97,6 +97,8 @@ class Exchange:
 class Group:
     """The partitions of a step that runs in this process as a whole."""
 
+    __slots__ = ("_asleep", "_has_begun", "_members", "_over")
+
     def __init__(self) -> None:
         self._members: set[Exchange] = set()
         self._has_begun = False
@@ -170,6 +172,8 @@ class JointGroup(Group):
 
     Whoever began the step asks, and says when something is to be given up.
     """
+
+    __slots__ = ()
 
     def leave(self, exchange: Exchange, *, failed: bool) -> None:
         self._members.discard(exchange)

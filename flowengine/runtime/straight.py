@@ -68,15 +68,17 @@ class Segment:
     items       in the order in which they run
     operations  those of them that do anything
     computes    whether a kernel is among them
+    is_plain    whether all that compute are kernels that see nothing but their inputs
     followers   positions of the segments that wait for this one
     """
 
-    __slots__ = ("computes", "followers", "items", "operations")
+    __slots__ = ("computes", "followers", "is_plain", "items", "operations")
 
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.operations: list[Operation] = []
         self.computes = False
+        self.is_plain = False
         self.followers: tuple[int, ...] = ()
 
 
@@ -98,9 +100,23 @@ class Straight:
     waits      for each segment: how many Recvs and other segments it waits for
     receives   the Recvs
     routes     {edge: position among the Recvs}
+    ready      `first`, the next at the end
+    size       how many segments and Recvs there are
     """
 
-    __slots__ = ("entries", "feeds", "first", "plan", "receives", "root", "routes", "segments", "waits")
+    __slots__ = (
+        "entries",
+        "feeds",
+        "first",
+        "plan",
+        "ready",
+        "receives",
+        "root",
+        "routes",
+        "segments",
+        "size",
+        "waits",
+    )
 
     def __init__(self, plan: Plan, root: StaticFrame) -> None:
         self.plan = plan
@@ -115,6 +131,8 @@ class Straight:
         self.first: list[int] = []
         self.receives: list[Receive] = []
         self.routes: dict[Route, int] = {}
+        self.ready: list[int] = []
+        self.size = 0
 
     def standing(self, entries: list[Any], finished: Collection[Item]) -> ExecutorState:
         """What an executor goes on from, where these items have run and left these entries."""
@@ -264,6 +282,9 @@ def _link(made: Straight, masks: dict[Item, int]) -> None:
                 Kind.GENERAL,
                 Kind.REGION,
             )
+    for segment in made.segments:
+        computing = [each.item for each in segment.operations if each.code in (KERNEL, REGION)]
+        segment.is_plain = bool(computing) and all(map(_sees_inputs_only, computing))
     waits: list[set[Any]] = [set() for _ in made.segments]
     for item in masks:
         for _, consumer in _consumers(item):
@@ -278,6 +299,12 @@ def _link(made: Straight, masks: dict[Item, int]) -> None:
         each._replace(followers=tuple(other for other, items in enumerate(waits) if each.item in items))
         for each in made.receives
     ]
+    made.ready = made.first[::-1]
+    made.size = len(made.segments) + len(made.receives)
+
+
+def _sees_inputs_only(item: Item) -> bool:
+    return item.kind != Kind.REGION and not item.takes_context
 
 
 def _route_of(attrs: Mapping[str, AttrValue]) -> Route:

@@ -8,6 +8,7 @@ time of a slice over, it goes on as a `TasklessStep` from where it stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
 from time import perf_counter
 from typing import Any, Final, Protocol
 
@@ -15,8 +16,9 @@ import numpy as np
 import trio
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import CancelledError
+from flowengine.core.errors import CancelledError, OpError
 from flowengine.core.rendezvous import Rendezvous
+from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.resources.variable import Variable
@@ -64,47 +66,89 @@ class Continued(Protocol):
     def cancel(self) -> None: ...
 
 
+class StraightHost(Protocol):
+    """What the steps of one partition have in common, and who is told of each."""
+
+    #: The device's name, and whether kernels may be worth a thread.
+    device: str
+    use_threads: bool
+    #: Where NumPy warns of nothing: cheaper to enter than to say so each time.
+    quiet: Context
+
+    def make_context(self, step: StraightStep, container: StepContainer) -> KernelContext:
+        """What the step's kernels see."""
+
+    def ended(self, step: StraightStep, values: list[Any], error: BaseException | None) -> None:
+        """A step is over, with its fetched values or the error. Called once, perhaps by `begin`."""
+
+    def go_on(
+        self, step: StraightStep, state: ExecutorState, container: StepContainer | None
+    ) -> tuple[Continued, Group]:
+        """What a step goes on as, from how far it has come and what it holds.
+
+        `ended` is not called for it any more: whoever asked for the step is told by that then.
+        """
+
+
 class _NotHere(Exception):
     """An item has to be run by an executor."""
 
 
 class StraightStep(Group):
-    """One run of a straight plan; the group of its one partition, for who asks how it stands."""
+    """One run of a straight plan; the group of its one partition, for who asks how it stands.
+
+    number, done    the step's, and what its host calls at its end; of no concern here
+    """
+
+    __slots__ = (
+        "_come",
+        "_container",
+        "_context",
+        "_continued",
+        "_ending",
+        "_entries",
+        "_host",
+        "_inside",
+        "_is_over",
+        "_left",
+        "_position",
+        "_ready",
+        "_run",
+        "_straight",
+        "_under_way",
+        "_waits",
+        "done",
+        "feeds",
+        "number",
+        "plan",
+        "rendezvous",
+    )
 
     def __init__(
         self,
         straight: Straight,
         feeds: Sequence[Any],
+        number: int,
         rendezvous: StraightRendezvous,
-        make_context: Callable[[StepContainer], KernelContext],
-        done: Callable[[list[Any], BaseException | None], None],
-        go_on: Callable[[ExecutorState, StepContainer | None], tuple[Continued, Group]],
-        *,
-        device: str,
-        use_threads: bool,
+        host: StraightHost,
+        done: Any,
     ) -> None:
-        """
-        done    called once, perhaps by `begin`, with the fetched values or the error
-        go_on   makes what it goes on as, from how far it has come and what the step holds; who asked for
-                the step is told by that then
-        """
         self._straight = straight
+        self._host = host
         self.plan = straight.plan
-        self._rendezvous = rendezvous
-        self._make_context = make_context
-        self._done = done
-        self._go_on = go_on
-        self._device = device
-        self._use_threads = use_threads
-        self._entries = straight.entries[:]
-        for places, value in zip(straight.feeds, feeds, strict=True):
-            for place in places:
-                self._entries[place] = value
+        self.feeds = feeds
+        self.number = number
+        self.rendezvous = rendezvous
+        self.done = done
+        self._entries = entries = straight.entries[:]
+        if feeds:
+            for places, value in zip(straight.feeds, feeds, strict=True):
+                for place in places:
+                    entries[place] = value
         self._waits = straight.waits[:]
-        self._ready = straight.first[:]
-        self._ready.reverse()
+        self._ready = straight.ready[:]
         #: Segments and Recvs that are not over.
-        self._left = len(straight.segments) + len(straight.receives)
+        self._left = straight.size
         self._inside = True
         self._is_over = False
         self._ending: Exception | None = None
@@ -120,7 +164,7 @@ class StraightStep(Group):
     def begin(self) -> None:
         """Run as far as that goes now."""
         if self._straight.receives:
-            self._rendezvous.receive_all(self._straight.routes, self._received)
+            self.rendezvous.receive_all(self._straight.routes, self._received)
         self._advance()
 
     def cancel(self) -> None:
@@ -164,7 +208,7 @@ class StraightStep(Group):
             return
         _, writes, followers = self._straight.receives[number]
         if is_dead:
-            self._rendezvous.put_back(self._route(number), value, is_dead)
+            self.rendezvous.put_back(self._route(number), value, is_dead)
             if not self._inside:
                 self._continue()
             elif self._ending is None:
@@ -206,7 +250,9 @@ class StraightStep(Group):
                     raise self._ending
                 segment = segments[ready.pop()]
                 self._under_way = segment
-                if segment.computes:
+                if segment.is_plain:
+                    self._host.quiet.run(self._run_segment, segment.operations)
+                elif segment.computes:
                     with np.errstate(all="ignore"):
                         self._run_segment(segment.operations)
                 elif segment.operations:
@@ -247,9 +293,9 @@ class StraightStep(Group):
                         entries[place] = value
                 else:
                     try:
-                        self._rendezvous.send_along(route, value)
+                        self.rendezvous.send_along(route, value)
                     except Exception as error:
-                        raise locate_at(as_op_error(error), item.node, (), (value,), self._device) from error
+                        raise self._located(error, item.node, (), (value,)) from error
                 del value
             elif code == CONSTANT:
                 for place in writes:
@@ -292,7 +338,7 @@ class StraightStep(Group):
         try:
             return variable.read()
         except Exception as error:
-            raise locate_at(as_op_error(error), item.node, (), None, self._device) from error
+            raise self._located(error, item.node, (), None) from error
 
     def _resolve(self, item: Item, args: list[Any]) -> None:
         for value in args:
@@ -303,7 +349,7 @@ class StraightStep(Group):
 
     def _is_heavy(self, code: int, item: Item, args: list[Any]) -> bool:
         """Whether a kernel or a region may be worth a thread."""
-        if not self._use_threads:
+        if not self._host.use_threads:
             return False
         if code == REGION:
             return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < NEVER_RAN
@@ -319,7 +365,7 @@ class StraightStep(Group):
                 return item.function(*grouped(item, args), ctx=self._own_context())
             return item.function(*grouped(item, args))
         except Exception as error:
-            raise locate_at(as_op_error(error), item.node, (), args, self._device) from error
+            raise self._located(error, item.node, (), args) from error
 
     def _call_region(self, item: Item, args: list[Any]) -> Any:
         region = item.region
@@ -329,8 +375,8 @@ class StraightStep(Group):
         except Exception as error:
             blame = region.blame(error.__traceback__)
             if blame is None:
-                raise locate_at(as_op_error(error), item.node, (), None, self._device) from error
-            raise locate_at(as_op_error(error), blame.node, blame.tag, blame.inputs, self._device) from error
+                raise self._located(error, item.node, (), None) from error
+            raise self._located(error, blame.node, blame.tag, blame.inputs) from error
         took = perf_counter() - started
         if took < region.fastest_seconds:
             region.fastest_seconds = took
@@ -339,10 +385,19 @@ class StraightStep(Group):
             region.fastest_seconds *= 1.5
         return outputs
 
+    def _located(
+        self,
+        error: Exception,
+        node: Node,
+        tag: tuple[tuple[str, int], ...],
+        inputs: Sequence[Any] | None,
+    ) -> OpError:
+        return locate_at(as_op_error(error), node, tag, inputs, self._host.device)
+
     def _own_context(self) -> KernelContext:
         if self._context is None:
             self._container = StepContainer()
-            self._context = self._make_context(self._container)
+            self._context = self._host.make_context(self, self._container)
         return self._context
 
     # -- how it ends --------------------------------------------------------------------------------
@@ -359,10 +414,12 @@ class StraightStep(Group):
             items = self._under_way.items
             finished.update(items[: items.index(last)])
         self._inside = False
-        self._rendezvous.withdraw()
-        self._continued = self._go_on(self._straight.standing(self._entries, finished), self._container)
+        self.rendezvous.withdraw()
+        state = self._straight.standing(self._entries, finished)
+        self._continued = self._host.go_on(self, state, self._container)
         # Whoever keeps the step, to give it up, keeps nothing else alive.
-        del self._done, self._go_on
+        self.done = None
+        self.feeds = ()
         self._entries = []
         self._continued[0].begin()
 
@@ -371,17 +428,17 @@ class StraightStep(Group):
             return
         self._is_over = True
         values: list[Any] = []
-        if error is None:
+        if error is not None:
+            self.rendezvous.withdraw()
+        elif self.plan.fetches:
             entries = self._entries
             values = [entries[place] for _, place, _ in self.plan.fetches]
-        else:
-            self._rendezvous.withdraw()
         if self._container is not None:
             self._container.clear()
         self._entries = []
-        done = self._done
-        del self._done, self._go_on
-        done(values, error)
+        self._host.ended(self, values, error)
+        self.done = None
+        self.feeds = ()
 
 
-__all__ = ["StraightRendezvous", "StraightStep"]
+__all__ = ["StraightHost", "StraightRendezvous", "StraightStep"]

@@ -8,9 +8,11 @@ that turns out to need one, because a kernel is heavy or waits, or because there
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import trio
 
 from flowengine.core.errors import CancelledError, OpError
@@ -98,6 +100,7 @@ class TasklessStep:
     ) -> None:
         """`nursery` is where it goes on if it needs a task; `done` is called once, perhaps by `begin`.
 
+        feeds  those of its partition
         came   what has run of it already, if anything
         """
         self._started = perf_counter()
@@ -107,7 +110,7 @@ class TasklessStep:
         self._part = part = plan.parts[0]
         self._nursery = nursery
         self._done = done
-        self._feeds = [feeds[index] for index in part.feeds]
+        self._feeds = list(feeds)
         self._came = came
         if came is not None:
             self._plan = came.plan
@@ -218,64 +221,97 @@ class TasklessStep:
         return values
 
 
-def begin_step(
-    runner: StepRunner,
-    plan: PartitionedPlan,
-    feeds: Sequence[Any],
-    number: int,
-    rendezvous: StraightRendezvous,
-    make_group: Callable[[], Group],
-    nursery: trio.Nursery,
-    done: Ended,
-    *,
-    compiles: bool,
-) -> tuple[Begun, Group]:
-    """A run of a plan that `needs_no_task`, to be begun, and the group of its partition.
+class TasklessSteps:
+    """The steps of a plan that `needs_no_task`: see `TasklessStep`.
 
-    See `TasklessStep`; a plan without control flow is run by segments once it is settled.
+    A plan without control flow is run by segments once it is settled. Keeps `StraightHost`.
     """
-    part = plan.parts[0]
-    own = [feeds[index] for index in part.feeds]
-    chosen = part.tiers.choose(own) if compiles else None
-    straight = None
-    if chosen is not None and part.tiers.is_settled(chosen):
-        straight = part.cut.find(chosen, runner.resources)
-    if straight is None:
-        group = make_group()
-        joint = JointStep(number, rendezvous, group)
-        return TasklessStep(runner, plan, feeds, joint, nursery, done, compiles=compiles), group
 
-    def ended(found: list[Any], error: BaseException | None) -> None:
-        values = found
-        if found:
-            values = [None] * plan.fetches
-            for index, value in zip(part.fetches, found, strict=True):
-                values[index] = value
-        runner.running.discard(step)
-        for call in tuple(runner.ended):
-            call()
-        done(values, (), error)
-
-    def go_on(state: ExecutorState, container: StepContainer | None) -> tuple[TasklessStep, Group]:
-        runner.running.discard(step)
-        part.cut.failed()
-        group = make_group()
-        joint = JointStep(number, rendezvous, group)
-        came = Came(straight.plan, state, container)
-        return TasklessStep(runner, plan, feeds, joint, nursery, done, compiles=compiles, came=came), group
-
-    step = StraightStep(
-        straight,
-        own,
-        rendezvous,
-        lambda container: _context(runner, part.device, container, number, rendezvous),
-        ended,
-        go_on,
-        device=part.device.name,
-        use_threads=runner.settings.worker_threads,
+    __slots__ = (
+        "_compiles",
+        "_make_group",
+        "_nursery",
+        "_part",
+        "_plan",
+        "_runner",
+        "device",
+        "quiet",
+        "use_threads",
     )
-    runner.running.add(step)
-    return step, step
+
+    def __init__(
+        self,
+        runner: StepRunner,
+        plan: PartitionedPlan,
+        make_group: Callable[[], Group],
+        nursery: trio.Nursery,
+        *,
+        compiles: bool,
+    ) -> None:
+        self._runner = runner
+        self._plan = plan
+        self._part = part = plan.parts[0]
+        self._make_group = make_group
+        self._nursery = nursery
+        self._compiles = compiles
+        self.device = part.device.name
+        self.use_threads = runner.settings.worker_threads
+        self.quiet = Context()
+        self.quiet.run(np.seterr, all="ignore")
+
+    def make(
+        self, feeds: Sequence[Any], number: int, rendezvous: StraightRendezvous, done: Ended
+    ) -> tuple[Begun, Group]:
+        """One of them, to be begun, and the group of its partition."""
+        part = self._part
+        own = [feeds[index] for index in part.feeds] if part.feeds else []
+        if self._compiles:
+            chosen = part.tiers.choose(own)
+            if part.tiers.is_settled(chosen):
+                straight = part.cut.find(chosen, self._runner.resources)
+                if straight is not None:
+                    step = StraightStep(straight, own, number, rendezvous, self, done)
+                    self._runner.running.add(step)
+                    return step, step
+        return self._make(own, number, rendezvous, done, None)
+
+    def _make(
+        self, feeds: Sequence[Any], number: int, rendezvous: Rendezvous, done: Ended, came: Came | None
+    ) -> tuple[TasklessStep, Group]:
+        group = self._make_group()
+        joint = JointStep(number, rendezvous, group)
+        step = TasklessStep(
+            self._runner, self._plan, feeds, joint, self._nursery, done, compiles=self._compiles, came=came
+        )
+        return step, group
+
+    # What straight steps ask.
+
+    def make_context(self, step: StraightStep, container: StepContainer) -> KernelContext:
+        """What the step's kernels see."""
+        return _context(self._runner, self._part.device, container, step.number, step.rendezvous)
+
+    def ended(self, step: StraightStep, values: list[Any], error: BaseException | None) -> None:
+        """A step is over."""
+        runner = self._runner
+        runner.running.discard(step)
+        if runner.ended:
+            for call in tuple(runner.ended):
+                call()
+        if values:
+            found, values = values, [None] * self._plan.fetches
+            for index, value in zip(self._part.fetches, found, strict=True):
+                values[index] = value
+        step.done(values, (), error)
+
+    def go_on(
+        self, step: StraightStep, state: ExecutorState, container: StepContainer | None
+    ) -> tuple[TasklessStep, Group]:
+        """What a step goes on as."""
+        self._runner.running.discard(step)
+        self._part.cut.failed()
+        came = Came(step.plan, state, container)
+        return self._make(step.feeds, step.number, step.rendezvous, step.done, came)
 
 
 def _context(
@@ -291,4 +327,4 @@ def _context(
     )
 
 
-__all__ = ["Running", "TasklessStep", "begin_step", "needs_no_task"]
+__all__ = ["Ended", "Running", "TasklessStep", "TasklessSteps", "needs_no_task"]

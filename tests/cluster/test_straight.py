@@ -201,3 +201,22 @@ async def test_a_closed_session_ends_a_step_that_waits(
             await session.close()
             while ps.worker.steps_running or worker.worker.steps_running:
                 await trio.lowlevel.checkpoint()
+
+
+async def test_nothing_warns_of_what_kernels_compute(
+    begun: list[StraightStep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+    with g.device(PS):
+        g.ops.RealDiv(g.ops.Mul(x, x), g.ops.Sub(x, x), name="y")
+    with g.device(WORKER):
+        g.ops.Mul(x, g.constant(np.float32(3e38)), name="z")
+    async with session_on(g, monkeypatch) as (session, _, _):
+        for _ in range(8):
+            y, z = await session.run(["y:0", "z:0"], {"x:0": np.array([3, 0], np.float32)})
+            assert np.array_equal(y, [np.inf, np.nan], equal_nan=True)
+            assert np.array_equal(z, [np.inf, 0])
+        assert begun
+        # What is run without warnings is run so there only.
+        assert np.geterr()["over"] == "warn"

@@ -16,8 +16,9 @@ from flowengine.transport import forms, routes
 from flowengine.transport import messages as m
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
-from flowengine.transport.forms import form_of, head_of
+from flowengine.transport.forms import ANSWER, CallForm, form_of, head_of
 from flowengine.transport.framing import PREFIX_BYTES, message_prefix
+from flowengine.transport.payload import NO_TENSORS
 
 VALUES: list[Any] = [
     np.float32(2.5),
@@ -142,3 +143,120 @@ def test_credit_and_states_hold_for_known_frames_too() -> None:
     room[: len(frame)] = frame
     with pytest.raises(RemoteProtocolError, match="credit"):
         link.listener.bytes_received(len(frame), link.now)
+
+
+NUMBERS = st.integers(0, (1 << 64) - 1)
+
+
+def requests_of(side: Connection) -> list[e.Requested]:
+    return [event for event in side.take_events() if isinstance(event, e.Requested)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["run", "go"]), st.booleans(), NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+        max_size=8,
+    ),
+    st.lists(st.integers(1, 120), min_size=1),
+    st.booleans(),
+)
+def test_calls_that_begin_a_part_and_their_answers(
+    calls: list[tuple[str, bool, int, int, int, int]], cuts: list[int], is_known: bool
+) -> None:
+    link = opened()
+    if is_known:
+        link.listener.know_calls("run")
+    want = []
+    for method, is_short, *numbers in calls:
+        handle, step, first, last = numbers
+        arguments = [handle, step, [first, last], False]
+        if is_short:
+            call = link.dialler.request_step(CallForm(method), handle, step, first, last)
+        else:
+            call = link.dialler.request(method, arguments, NO_TENSORS)
+        want.append((call.number, method, arguments))
+    turn = 0
+    found: list[e.Requested] = []
+    while data := b"".join(map(bytes, link.dialler.data_to_send())):
+        part = data[: cuts[turn % len(cuts)]]
+        turn += 1
+        link.dialler.bytes_sent(len(part))
+        room = link.listener.receive_buffers()[0]
+        room[: len(part)] = part
+        link.listener.bytes_received(len(part), link.now)
+        found += requests_of(link.listener)
+    assert [event[:3] for event in found] == want
+    assert all(not event.tensors for event in found)
+    for number, (event, (_, is_short, *_)) in enumerate(zip(found, calls, strict=True)):
+        if is_short or number % 2:
+            link.listener.reply_nothing(event.call)
+        else:
+            link.listener.reply(event.call, None, NO_TENSORS)
+    link.settle()
+    answers = link.dialler.take_events()
+    assert [(a.call.number, a.result, a.tensors, a.error) for a in answers if isinstance(a, e.Answered)] == [
+        (event.call, None, [], None) for event in found
+    ]
+    assert len(answers) == len(found)
+    assert not link.dialler.calls_waiting
+    assert not link.listener.calls_serving
+    assert link.listener.counters.calls_served == link.dialler.counters.calls_made == len(calls)
+    assert link.dialler.counters.messages_sent == link.listener.counters.messages_received
+
+
+def test_what_a_call_and_its_answer_look_like() -> None:
+    frame = CallForm("run").frame(7, 1, 1 << 40, 5, 6)
+    header = memoryview(frame)[PREFIX_BYTES:]
+    assert m.read_header(header) == (m.REQUEST, [7, "run", [1, 1 << 40, [5, 6], False]], [])
+    assert frame[:PREFIX_BYTES] == message_prefix(len(header), 0, 0)
+    answer = ANSWER.frame(9)
+    header = memoryview(answer)[PREFIX_BYTES:]
+    assert m.read_header(header) == (m.REPLY, [9, None], [])
+    assert answer[:PREFIX_BYTES] == message_prefix(len(header), 0, 0)
+
+
+def feed(side: Connection, data: bytes) -> None:
+    side.receive_buffers()[0][: len(data)] = data
+    side.bytes_received(len(data), 0.0)
+
+
+@pytest.mark.parametrize(("place", "instead"), [(-1, 0xC3), (-10, 0xD3), (-20, 0x93)])
+def test_what_only_begins_as_such_a_call_is_read_as_what_it_is(place: int, instead: int) -> None:
+    link = opened()
+    link.listener.know_calls("run")
+    frame = bytearray(CallForm("run").frame(1, 2, 3, 4, 5))
+    frame[place] = instead
+    if instead == 0x93:
+        with pytest.raises(RemoteProtocolError, match="not msgpack"):
+            feed(link.listener, bytes(frame))
+        return
+    feed(link.listener, bytes(frame))
+    (event,) = requests_of(link.listener)
+    assert event.arguments == [2, 3, [4, 5], instead == 0xC3]
+
+
+def test_neither_is_taken_where_it_does_not_belong() -> None:
+    for frame, problem in (
+        (CallForm("run").frame(2, 1, 1, 1, 1), "call 2 came where 1 is next"),
+        (ANSWER.frame(1), "call 1, which waits for none"),
+    ):
+        link = opened()
+        link.listener.know_calls("run")
+        with pytest.raises(RemoteProtocolError, match=problem):
+            feed(link.listener, frame)
+        stranger = ConnectionLink()
+        stranger.listener.know_calls("run")
+        with pytest.raises(RemoteProtocolError, match="await hello"):
+            feed(stranger.listener, frame)
+
+
+def test_a_side_that_leaves_still_reads_answers() -> None:
+    link = opened()
+    call = link.dialler.request_step(CallForm("run"), 1, 1, 1, 1)
+    link.settle()
+    link.listener.take_events()
+    link.listener.reply_nothing(call.number)
+    link.dialler.goodbye()
+    link.settle()
+    answered = [event for event in link.dialler.take_events() if isinstance(event, e.Answered)]
+    assert [event.call for event in answered] == [call]
