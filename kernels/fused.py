@@ -8,7 +8,7 @@ is equal to the last bit. Inputs of other shapes go through the steps whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -199,8 +199,13 @@ Follower: TypeAlias = tuple[Node, int]
 class Absorbing(Protocol):
     """A product's kernel that can compute what follows it as well."""
 
-    def absorb(self, followers: SequenceOf[Follower]) -> tuple[int, Callable[..., Any]] | None:
+    def absorb(
+        self, followers: SequenceOf[Follower], variables: Collection[int] = ()
+    ) -> tuple[int, Callable[..., Any]] | None:
         """(how many of them, what computes all), None for none.
+
+        variables   places of the product's inputs that are the values of variables, as these hold them: who
+                    refers to one keeps it from changing
 
         It is called with the product's inputs and the other inputs of each follower that is absorbed, in
         order, and returns None where these values have to go through the nodes one by one.

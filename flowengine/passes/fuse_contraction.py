@@ -159,7 +159,8 @@ def _absorb(
         return False
     product = steps[0].node
     followers = _followers([*(step.node for step in steps[1:]), *members], product)
-    found = absorb(followers)
+    variables = {place for place, port in enumerate(product.inputs) if groups.is_held(port)}
+    found = absorb(followers, variables)
     # A normalisation that stays behind would have to run between the convolution and the chain.
     if found is None or found[0] < len(steps) - 1:
         return False

@@ -23,6 +23,7 @@ from flowengine.kernels.fused import Chain, Step
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_ELEMENTWISE
 from flowengine.passes.context import PassContext
+from flowengine.passes.late_reads import HANDS_ON
 
 #: Of two inputs one may be a number or a vector along the last axis.
 BROADCASTING: Final = frozenset(
@@ -70,6 +71,7 @@ class Groups:
     def __init__(self, graph: Graph, context: PassContext, kernels: KernelRegistry) -> None:
         self.graph = graph
         self._kernels = kernels
+        self._feeds = frozenset(context.feeds)
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
         #: {node: how many edges lead from it}; control edges count twice, so that they keep it.
         self._edges: dict[str, int] = {}
@@ -112,6 +114,19 @@ class Groups:
     def gives_first(self, name: str) -> bool:
         """Whether nobody takes more of a node than its first output."""
         return name not in self._more
+
+    def is_held(self, port: OutputPort) -> bool:
+        """Whether a value is the array that a variable holds."""
+        while port not in self._feeds:
+            node = self.graph.nodes.get(port.node)
+            if node is None:
+                return False
+            if node.op == "ReadVariableOp" or node.op in ("Variable", "VariableV2"):
+                return True
+            if node.op not in HANDS_ON:
+                return False
+            port = node.inputs[0]
+        return False
 
     def grown(self, root: Node, joins: Callable[[Node], bool]) -> list[Node]:
         """The elementwise nodes that end in `root`, in the order in which they run."""

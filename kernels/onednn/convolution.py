@@ -1,14 +1,14 @@
 """Conv2D and its two gradients: NHWC and NCHW, strides, dilations, any padding, groups.
 
 Images stay in the layout of the graph; filters, which are small, are brought into the order that the
-primitive prefers at each call, or once for filters that can never change.
+primitive prefers at each call, or once for filters that never change, or have not for a while.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of
 from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.conv_products import as_product, product_alone
-from flowengine.kernels.onednn.filters import Packed, never_changes, shared
+from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, shared
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address
@@ -118,11 +118,14 @@ class Forward:
         """How many constant filters are kept in the primitive's order."""
         return 0 if self._packed is None else len(self._packed)
 
-    def __call__(self, x: Array, w: Array, *operands: Array) -> Array:
+    def __call__(self, x: Array, w: Array, *operands: Array, lasting: Lasting | None = None) -> Array:
+        """The result; `lasting` knows the filters if a variable holds them."""
         if self._product is not None:
             return self._product.forward(x, w, *operands)
         out: Array = empty(self.shape, np.float32)
-        packed = self._packed.find(w) if self._packed is not None else None
+        packed = None
+        if self._packed is not None:
+            packed = self._packed.find(w) if lasting is None else lasting.find(w, self._packed)
         if packed is None:
             self._program(address(x), address(w), *map(address, operands), address(out))
         else:
@@ -256,7 +259,9 @@ class Convolution:
             return self._otherwise(x, filters)
         return layer(dense_array(x), dense_array(filters))
 
-    def absorb(self, followers: Sequence[Follower]) -> tuple[int, Callable[..., Any]] | None:
+    def absorb(
+        self, followers: Sequence[Follower], variables: Collection[int] = ()
+    ) -> tuple[int, Callable[..., Any]] | None:
         """See `fused.Absorbing`."""
         taken = absorbed(followers, self._sliding.first)
         if not taken:
@@ -264,6 +269,7 @@ class Convolution:
         sliding = self._sliding
         #: (shape, filters and others that never change, what they come to) of the call before.
         known: tuple[Any, ...] = ()
+        lasting = Lasting() if 1 in variables else None
 
         def compute(x: Array, filters: Array, *others: Any) -> Any:
             nonlocal known
@@ -282,7 +288,7 @@ class Convolution:
             filters = dense_array(filters)
             if constant and all(map(never_changes, others)):
                 known = (x.shape, filters, others, layer, operands)
-            return layer(dense_array(x), filters, *operands)
+            return layer(dense_array(x), filters, *operands, lasting=lasting)
 
         return len(taken), compute
 

@@ -12,6 +12,12 @@ from flowengine.kernels.onednn.library import Library, address
 from flowengine.kernels.onednn.objects import Handle
 from flowengine.kernels.onednn.program import Program, aligned
 
+#: Calls after which filters of a variable are looked at for the first time, and at most.
+_PATIENCE: Final = 2
+_PATIENCE_MAX: Final = 4096
+#: Elements that are looked at.
+_SAMPLE: Final = 32
+
 
 def never_changes(array: Array) -> bool:
     """Whether an array's elements lie in a `bytes` object: those of a graph's constants do."""
@@ -78,14 +84,59 @@ class Packed:
             return entry[2]
         if not (filters.flags.c_contiguous and never_changes(filters)):
             return None
-        owner, where = aligned(self._size)
-        self._program(address(filters), where)
+        owner, where = self.pack(filters)
         kept = self._kept
         self._kept[key] = (weakref.ref(filters, lambda _: kept.pop(key, None)), owner, where)
         return where
 
+    def pack(self, filters: Array) -> tuple[Any, int]:
+        """(what owns the memory of C-contiguous filters in order, its address)."""
+        owner, where = aligned(self._size)
+        self._program(address(filters), where)
+        return owner, where
+
     def __len__(self) -> int:
         return len(self._kept)
+
+
+class Lasting:
+    """The filters of one node, which a variable holds, packed when they seem to stay as they are.
+
+    Who refers to a variable's value keeps it from changing: a write makes a copy first. So filters of which
+    a few elements were the same as some calls before are referred to from then on, and packed once, until
+    the variable has another value. The next ones have to stay twice as long: a variable that is trained
+    pays for a copy once in some thousand steps, if ever.
+    """
+
+    __slots__ = ("_held", "_left", "_sample", "_wait")
+
+    def __init__(self) -> None:
+        #: (the filters, what packs them, the owner of their packed memory, its address)
+        self._held: tuple[Array, Packed, Any, int] | None = None
+        self._wait = self._left = _PATIENCE
+        self._sample = b""
+
+    def find(self, filters: Array, packed: Packed) -> int | None:
+        """The address of C-contiguous filters in order; None while they are not kept."""
+        held = self._held
+        if held is not None:
+            if held[0] is filters and held[1] is packed:
+                return held[3]
+            self._held = None
+            self._be_patient()
+        self._left -= 1
+        if self._left > 0:
+            return None
+        sample = filters.reshape(-1)[:: max(1, filters.size // _SAMPLE)].tobytes()
+        if sample != self._sample:
+            self._sample = sample
+            self._be_patient()
+            return None
+        self._held = held = (filters, packed, *packed.pack(filters))
+        return held[3]
+
+    def _be_patient(self) -> None:
+        self._left = self._wait = min(2 * self._wait, _PATIENCE_MAX)
 
 
 _every: Final[weakref.WeakSet[Packed]] = weakref.WeakSet()

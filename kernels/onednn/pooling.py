@@ -9,7 +9,7 @@ the NumPy kernel takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -343,7 +343,9 @@ class GradientAtPlaces:
         made = self._computed(x, gradient, places)
         return self._otherwise(x, y, gradient, places) if made is None else made
 
-    def absorb(self, followers: Sequence[Follower]) -> tuple[int, Callable[..., Any]] | None:
+    def absorb(
+        self, followers: Sequence[Follower], variables: Collection[int] = ()
+    ) -> tuple[int, Callable[..., Any]] | None:
         """See `fused.Absorbing`: the gradient of a Relu is computed in place."""
         if not followers or followers[0][0].op != "ReluGrad" or followers[0][1] != 0:
             return None

@@ -1,0 +1,132 @@
+"""Filters that a variable holds are kept in order while they stay, and what is written is seen at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.core import dtypes
+from flowengine.core.shapes import TensorShape
+from flowengine.kernels.load import registry
+from flowengine.kernels.onednn.library import search
+from flowengine.passes.context import PassContext
+from flowengine.passes.fuse_elementwise import Groups
+from flowengine.resources.variable import Variable
+
+pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
+
+SHAPE = (3, 3, 16, 24)
+#: After so many calls filters that have not been written to are kept.
+ENOUGH = 16
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def convolution(held: bool) -> Callable[..., Any]:
+    """A convolution with a bias behind it, whose filters a variable holds or not."""
+    graph = fe.Graph()
+    x, filters, bias = (graph.placeholder("float32", None, name=name) for name in ("x", "filters", "bias"))
+    product = graph.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="product")
+    graph.ops.BiasAdd(product, bias, name="y")
+    kernel = registry("onednn").find(graph["product"]).bind(graph["product"], np)
+    found = kernel.absorb([(graph["y"], 0)], {1} if held else ())  # type: ignore[attr-defined]
+    assert found is not None
+    compute: Callable[..., Any] = found[1]
+    return compute
+
+
+class Layer:
+    def __init__(self) -> None:
+        self.variable = Variable("filters", dtypes.float32, TensorShape(SHAPE))
+        self.variable.assign(numbers(0, *SHAPE))
+        self.x, self.bias = numbers(1, 1, 9, 9, SHAPE[2]), numbers(2, SHAPE[3])
+        self._held, self._plain = convolution(True), convolution(False)
+
+    def check(self) -> None:
+        filters: Any = self.variable.read()
+        got = self._held(self.x, filters, self.bias)
+        np.testing.assert_array_equal(got, self._plain(self.x, filters.copy(), self.bias))
+
+    def add(self, place: Any, number: float) -> None:
+        array = self.variable.mutable()
+        array[place] += np.float32(number)
+
+
+def test_filters_that_stay_are_kept() -> None:
+    layer = Layer()
+    layer.check()
+    assert not layer.variable.is_lent()
+    for _ in range(ENOUGH):
+        layer.check()
+    assert layer.variable.is_lent()
+    # No element that is looked at: it is the write that tells.
+    layer.add((0, 0, 0, 1), 1.0)
+    assert layer.variable.copies == 1
+    layer.check()
+    assert not layer.variable.is_lent()
+
+
+def test_filters_that_are_trained_are_not_kept() -> None:
+    layer = Layer()
+    for _ in range(5 * ENOUGH):
+        layer.check()
+        layer.add(..., 0.125)
+    assert layer.variable.copies == 0
+
+
+def test_the_longer_filters_have_not_stayed_the_longer_others_must() -> None:
+    layer = Layer()
+    for _ in range(200):
+        layer.check()
+        layer.add((0, 0, 0, 1), 1.0)
+    assert 0 < layer.variable.copies < 8
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["check", "some", "all", "one", "assign", "another"]), max_size=12))
+def test_values_are_those_of_the_moment(actions: list[str]) -> None:
+    layer = Layer()
+    for number, action in enumerate(actions):
+        if action == "some":
+            layer.add((slice(None), 0), number)
+        elif action == "all":
+            layer.add(..., number)
+        elif action == "one":
+            layer.add((0, 0, 0, 1), number)
+        elif action == "assign":
+            layer.variable.assign(numbers(number, *SHAPE))
+        elif action == "another":
+            layer.x = numbers(number, 1 + number % 3, 9, 9, SHAPE[2])
+        for _ in range(1 if action == "check" else ENOUGH):
+            layer.check()
+
+
+def test_what_a_variable_holds() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    reference = ops.VariableV2(shape=[2], dtype="float32", name="reference")
+    read = ops.Identity(reference, name="read")
+    handle = ops.VarHandleOp(shape=[2], dtype="float32", name="handle")
+    value = ops.ReadVariableOp(handle, dtype="float32", name="value")
+    again = ops.Identity(value, name="again")
+    made = ops.Neg(again, name="made")
+    constant = graph.constant(np.ones(2, np.float32), name="constant")
+    every = (reference, read, value, again, made, constant, handle)
+
+    def held(*feeds: Any) -> list[str]:
+        context = PassContext(fetches=(made.port,), feeds=tuple(tensor.port for tensor in feeds))
+        groups = Groups(graph, context, registry())
+        return [tensor.op.name for tensor in every if groups.is_held(tensor.port)]
+
+    assert held() == ["reference", "read", "value", "again"]
+    assert held(reference) == ["value", "again"]
+    assert held(value) == ["reference", "read"]
+    assert held(again) == ["reference", "read", "value"]
