@@ -136,6 +136,13 @@ class CallsIn:
         if number not in self._arrived or number in self.replies:
             raise InvalidArgumentError(f"call {number} is answered already, or was never made")
 
+    def answered_whole(self, number: int) -> None:
+        """As `check_answerable` and `settled`, of an answer that goes out at once."""
+        if number not in self._arrived or number in self.replies:
+            self.check_answerable(number)  # which says what is wrong
+        self._payload_bytes -= self._waiting.pop(number)
+        self._arrived.discard(number)
+
     def settled(self, number: int) -> None:
         """A call was answered, or its sender abandoned it."""
         self._payload_bytes -= self._waiting.pop(number)

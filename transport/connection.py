@@ -318,11 +318,10 @@ class Connection(Wire):
 
     def reply_nothing(self, call: int) -> None:
         """Answer a call with None and no tensors."""
-        self._calls_in.check_answerable(call)
         if self.state is not State.OPEN:
             after_sending(self.side, self.state, m.REPLY)
+        self._calls_in.answered_whole(call)
         self._outbox.add_frame(ANSWER.frame(call), (), 0)
-        self._calls_in.settled(call)
         counters = self.counters
         counters.messages_sent += 1
         counters.calls_served += 1

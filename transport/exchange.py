@@ -163,14 +163,17 @@ class Exchange:
         """
         if number in self._ended:
             raise FailedPreconditionError(f"step {number} has ended: step ids never return")
-        step = self._step(number)
-        if step.is_begun:
+        step = self._steps.get(number)
+        if step is None:
+            step = self._steps[number] = Step(number, self._about_to_wait)
+        elif step.is_begun:
             raise FailedPreconditionError(f"step {number} has begun already")
         step.is_begun = True
         step.incarnations = incarnations
-        error = self._failed_early.pop(number, None)
-        if error is not None:
-            step.table.abort(error)
+        if self._failed_early:
+            error = self._failed_early.pop(number, None)
+            if error is not None:
+                step.table.abort(error)
         return StepRendezvous(self, step)
 
     def end_step(self, number: int, error: Exception | None = None) -> None:

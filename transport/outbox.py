@@ -138,6 +138,26 @@ class Outbox:
                 self._fill(current)
         return current if len(current) <= VIEWS_MAX else current[:VIEWS_MAX]
 
+    def take_only(self) -> memoryview | bytes | None:
+        """The one buffer that there is to send, for the caller to send; empty if there is none, None if more.
+
+        What is not sent of it goes back: `put_back`.
+        """
+        small = self._small
+        if self._current or self._streams or len(small) > 1:
+            return None
+        if not small:
+            return b""
+        buffer = small.popleft()
+        self.queued_bytes -= len(buffer)
+        return buffer
+
+    def put_back(self, rest: memoryview) -> None:
+        """The rest of what was taken, next to be sent."""
+        assert not self._current, "something else was given out meanwhile"
+        self._current.append(rest)
+        self.queued_bytes += len(rest)
+
     def bytes_sent(self, count: int) -> bool:
         """The first `count` bytes of the buffers last given out are sent; whether there is more."""
         self.queued_bytes -= count

@@ -29,11 +29,18 @@ class EndedSteps:
         self._ranges_max = ranges_max
 
     def __contains__(self, step: int) -> bool:
+        lasts = self._lasts
+        if not lasts or step > lasts[-1]:
+            return False
         place = bisect_right(self._firsts, step) - 1
-        return place >= 0 and step <= self._lasts[place]
+        return place >= 0 and step <= lasts[place]
 
     def add(self, step: int) -> None:
         firsts, lasts = self._firsts, self._lasts
+        if lasts and step == lasts[-1] + 1:
+            # Nearly always: the next one of the newest master.
+            lasts[-1] = step
+            return
         place = bisect_right(firsts, step) - 1
         if place >= 0 and step <= lasts[place]:
             return

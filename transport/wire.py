@@ -369,10 +369,23 @@ class Wire:
                 self._send(m.PONG, (number,))
         return self._outbox.buffers()
 
-    def send_with(self, send: Callable[[list[memoryview | bytes]], int]) -> bool:
+    def send_with(self, send: Callable[[Sequence[memoryview | bytes]], int]) -> bool:
         """Give what is to be sent to `send`, which says how much it took; whether more is to be sent."""
         outbox = self._outbox
-        buffers = outbox.buffers() if self._pong is None else self.data_to_send()
+        if self._pong is None:
+            only = outbox.take_only()
+            if only is not None:
+                if not only:
+                    return False
+                count = 0
+                try:
+                    count = send((only,))
+                finally:
+                    self.counters.bytes_sent += count
+                    if count != len(only):
+                        outbox.put_back(memoryview(only)[count:])
+                return count != len(only)
+        buffers = self.data_to_send()
         if not buffers:
             return False
         count = send(buffers)

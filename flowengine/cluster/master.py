@@ -91,7 +91,7 @@ class ClusterSession:
     def step_ended(self, step: Running) -> None:
         """One of the session's steps is over."""
         self.running.discard(step)
-        if not self.running:
+        if not self.running and self._idle:
             self._idle.unpark_all()
 
     async def wait_idle(self) -> None:

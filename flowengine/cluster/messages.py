@@ -280,7 +280,7 @@ class RunGraph(NamedTuple):
                 type(handle) is type(step) is int
                 and type(wants_metadata) is bool
                 and type(ended) is list
-                and _are_integers(ended)
+                and (not ended or _are_integers(ended))
             ):
                 return cls(handle, step, ended, wants_metadata)
         raise InvalidArgumentError(

@@ -189,7 +189,7 @@ class RemoteSession:
         request = asked.request
         feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
         link = await self._open()
-        started = trio.current_time()
+        started = 0.0 if run_metadata is None else trio.current_time()
         while True:
             number = await self._prepared(link, asked.names)
             message = m.Run(

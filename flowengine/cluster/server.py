@@ -381,7 +381,9 @@ class Server:
         await self.worker.register(_registrar(request), message, request.tensors, self.links)
 
     def _run_graph(self, request: Request, answer: Answer) -> Cancellable:
-        _check_task(request)
+        peer = request.peer
+        if peer.role != WORKER:
+            _check_task(request)
         message = m.RunGraph.from_wire(request.arguments)
 
         def done(found: m.Done | None, values: list[Any], error: BaseException | None) -> None:
@@ -390,7 +392,7 @@ class Server:
             else:
                 answer(None if found is None else Reply(found.to_wire(), values), error)
 
-        return self.worker.begin(_registrar(request), message, request.tensors, done)
+        return self.worker.begin(Registrar(peer.task, peer.incarnation), message, request.tensors, done)
 
     def _probe_step(self, request: Request) -> dict[str, Any] | None:
         _check_task(request)

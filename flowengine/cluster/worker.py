@@ -307,6 +307,10 @@ class Worker:
 
         def ended(results: list[Any], hot: Sequence[TieredPlan], error: BaseException | None) -> None:
             self._joint_ended(number)
+            if error is None and not hot:
+                self.steps_run += 1
+                done(WELL, [results[index] for index in registered.fetches] if results else results, None)
+                return
             if error is None:
                 try:
                     well = self._succeeded(hot, None)
@@ -417,6 +421,9 @@ class Worker:
 
     def end_steps(self, ranges: list[int]) -> None:
         """Forget steps that are over everywhere."""
+        if len(ranges) == 2 and ranges[0] == ranges[1]:
+            self.exchange.end_step(ranges[0])
+            return
         for first, last in from_ranges(ranges):
             for number in range(first, last + 1):
                 self.exchange.end_step(number)

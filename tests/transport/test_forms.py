@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.forms import ANSWER, CallForm, form_of, head_of
 from flowengine.transport.framing import PREFIX_BYTES, message_prefix
-from flowengine.transport.payload import NO_TENSORS
+from flowengine.transport.payload import NO_TENSORS, Payload
 
 VALUES: list[Any] = [
     np.float32(2.5),
@@ -260,3 +261,33 @@ def test_a_side_that_leaves_still_reads_answers() -> None:
     link.settle()
     answered = [event for event in link.dialler.take_events() if isinstance(event, e.Answered)]
     assert [event.call for event in answered] == [call]
+
+
+@given(st.lists(st.integers(0, 4), max_size=8), st.lists(st.integers(0, 200), min_size=1))
+def test_what_a_stream_takes_in_pieces(messages: list[int], pieces: list[int]) -> None:
+    link = opened()
+    turn = 0
+    sent = bytearray()
+    before = link.dialler.counters.bytes_sent
+
+    def send(buffers: Sequence[memoryview | bytes]) -> int:
+        nonlocal turn
+        data = b"".join(map(bytes, buffers))[: pieces[turn % len(pieces)]]
+        turn += 1
+        sent.extend(data)
+        return len(data)
+
+    for step, count in enumerate(messages):
+        for number in range(count):
+            link.dialler.push(key(step, f"edge{number}"), Payload((np.arange(number),)), False)
+        link.dialler.send_with(send)
+        assert link.dialler.counters.bytes_sent == before + len(sent)
+    pieces.append(1000)
+    while link.dialler.queued_bytes:
+        link.dialler.send_with(send)
+    assert not link.dialler.send_with(send)
+    feed(link.listener, bytes(sent))
+    events = [event for event in link.listener.take_events() if isinstance(event, e.Pushed)]
+    assert [event.key for event in events] == [
+        key(step, f"edge{number}") for step, count in enumerate(messages) for number in range(count)
+    ]
