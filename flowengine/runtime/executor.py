@@ -678,10 +678,6 @@ class Executor:
             except OpError as error:
                 raise self._failure(error, item, iteration, args) from None
         estimate = estimated(item, args)
-        if self._stretch is not None:
-            self.heavy_items += estimate > HEAVY_MICROSECONDS
-            self._run_measured(item, iteration, args, estimate)
-            return
         if estimate > HEAVY_MICROSECONDS and self._departs(item, iteration, args):
             return
         started = perf_counter()
@@ -703,14 +699,9 @@ class Executor:
                 self._start_heavy(item, iteration, args)
             return
         self._postponed = None
-        self._run_measured(item, iteration, args, estimate)
-
-    def _run_measured(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> None:
-        """An item with large inputs, here and now; what it takes is learned."""
         # What may take a slice stays out of regions, which would take more.
-        item.was_heavy = self._use_threads and estimate > ALONE_MICROSECONDS
+        item.was_heavy = is_long
         size = bytes_of(args)
-        started = perf_counter()
         self._run_general(item, iteration, args)
         ended = perf_counter()
         item.learn(estimate, (ended - started) * 1e6, item.pace)
@@ -816,7 +807,7 @@ class Executor:
 
     def _run_stretch(self, stretch: Stretch) -> None:
         """What the thread does."""
-        stretch.run(self._run_large, self._run_other, PRODUCTS.is_wanted)
+        stretch.run(self._run_other, self._failure, PRODUCTS.is_wanted)
 
     @trio.lowlevel.enable_ki_protection
     def _stretch_over(self, job: Job) -> None:
@@ -827,6 +818,7 @@ class Executor:
             return  # the step gave it up
         self._stretch = None
         self._slice_spent = False
+        self.heavy_items += stretch.heavy_items
         stretch.end()
         if not self._abandoned:
             if isinstance(job.error, Exception):

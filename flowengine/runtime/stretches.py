@@ -25,7 +25,8 @@ from flowengine.core.arrays import Value
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.heavy import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
+from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.state import ExecutorState, ReadyEntry
 from flowengine.runtime.stretch_items import READS, TAKES, StretchItems
 
@@ -50,7 +51,8 @@ class Lent:
 class Stretch:
     """One stretch of one step. Made and ended on the event loop's thread, run on another.
 
-    deferred   what is to be called when it is over
+    deferred     what is to be called when it is over
+    heavy_items  how many kernels it ran that were worth a thread
     """
 
     __slots__ = (
@@ -62,6 +64,7 @@ class Stretch:
         "_lent",
         "_state",
         "deferred",
+        "heavy_items",
     )
 
     def __init__(
@@ -77,6 +80,7 @@ class Stretch:
         self._held: list[Variable] = []
         self._lent: dict[Variable, Value] = {}
         self.deferred: list[Callable[[], None]] = []
+        self.heavy_items = 0
         self._take_variables()
 
     @property
@@ -112,39 +116,70 @@ class Stretch:
 
     def run(
         self,
-        run_first: Callable[[Item, IterationState, list[Any]], None],
-        run_live: Callable[[Item, IterationState], None],
+        run_other: Callable[[Item, IterationState], None],
+        located: Callable[[Exception, Item, IterationState, Any], Exception],
         is_wanted: Callable[[], bool],
     ) -> None:
         """Run items until there are no more of them here. Raises what ends the step.
 
-        run_first  runs an item that has its inputs
-        run_live   runs any other one, but for Merges
+        run_other  runs what is no kernel: regions and control flow
+        located    makes an error say where it came up
         is_wanted  whether others wait for this thread
         """
         state, ready, free, kept = self._state, self._state.ready, self._items.free, self._kept
+        variables = self._items.variables
         ends = perf_counter() + _SHARE_SECONDS
         first, self._first = self._first, None
-        if first is not None:
-            run_first(*first)
-            # Or its inputs and its iteration would live as long as this does.
-            del first
-        while ready and not self._is_recalled:
-            entry = heappop(ready)
-            _, _, item, iteration = entry
-            dead = iteration.dead
-            if dead is not None and item.local in dead and not item.runs_dead:
-                state.finish_dead(item, iteration)
-                continue
-            if item not in free:
-                kept.append(entry)
-                return
-            if item.kind == Kind.MERGE:
-                state.finish_merge(item, iteration)
-                continue
-            run_live(item, iteration)
-            if kept or (perf_counter() > ends and is_wanted()):
-                return
+        assert first is not None, "a stretch runs once"
+        item, iteration, args = first
+        # Or its inputs would live as long as this does.
+        del first
+        while True:
+            began = perf_counter()
+            try:
+                outputs = item.function(*grouped(item, args))
+            except Exception as error:
+                raise located(error, item, iteration, args) from error
+            args.clear()
+            ended = perf_counter()
+            item.microseconds = took = 1e6 * (ended - began)
+            if took > HEAVY_MICROSECONDS:
+                self.heavy_items += 1
+                if took > ALONE_MICROSECONDS:
+                    item.was_heavy = True
+            if item.single:
+                state.finish_single(item, iteration, outputs)
+            else:
+                state.finish(item, iteration, () if outputs is None else outputs)
+            # Or what a kernel gave would outlive its consumers.
+            outputs = None
+            while True:
+                if not ready or self._is_recalled or (ended > ends and is_wanted()):
+                    return
+                entry = heappop(ready)
+                _, _, item, iteration = entry
+                dead = iteration.dead
+                if dead is not None and item.local in dead and not item.runs_dead:
+                    state.finish_dead(item, iteration)
+                elif item not in free:
+                    kept.append(entry)
+                    return
+                elif item.kind <= Kind.GENERAL:
+                    start, stop = item.start, item.stop
+                    entries = iteration.entries
+                    args = entries[start:stop]
+                    for index in range(start, stop):
+                        entries[index] = None
+                    if item not in variables or self.resolve(item, iteration, args):
+                        break
+                    return
+                elif item.kind == Kind.MERGE:
+                    state.finish_merge(item, iteration)
+                else:
+                    run_other(item, iteration)
+                    ended = perf_counter()
+                    if kept:
+                        return
 
     def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Put the values of variables in place of those that an item reads.
