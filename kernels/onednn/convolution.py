@@ -118,6 +118,22 @@ class Forward:
         """How many constant filters are kept in the primitive's order."""
         return 0 if self._packed is None else len(self._packed)
 
+    def settled(self, w: Array, operands: Sequence[Array]) -> Callable[[Array], Array]:
+        """The convolution by filters and operands that never change: a call gives its input alone."""
+        packed = self._packed.find(w) if self._packed is not None and self._product is None else None
+        if packed is None:
+            return lambda x: self(x, w, *operands)
+        program, shape = self._packed_program, self.shape
+        known = (packed, *map(address, operands))
+        owners = (self._packed, w, operands)  # of what lies at these addresses
+
+        def compute(x: Array, _: Any = owners) -> Array:
+            out: Array = empty(shape, np.float32)
+            program(address(x), *known, address(out))
+            return out
+
+        return compute
+
     def __call__(self, x: Array, w: Array, *operands: Array, lasting: Lasting | None = None) -> Array:
         """The result; `lasting` knows the filters if a variable holds them."""
         if self._product is not None:
@@ -267,7 +283,7 @@ class Convolution:
         if not taken:
             return None
         sliding = self._sliding
-        #: (shape, filters and others that never change, what they come to) of the call before.
+        #: (shape, filters and others that never change, what computes the rest) of the call before.
         known: tuple[Any, ...] = ()
         lasting = Lasting() if 1 in variables else None
 
@@ -275,7 +291,7 @@ class Convolution:
             nonlocal known
             before = known
             if before and before[0] == x.shape and before[1] is filters and _same(before[2], others):
-                return before[3](dense_array(x), filters, *before[4])
+                return before[3](dense_array(x))
             width = filters.shape[-2] * filters.shape[-1] if sliding.depthwise else filters.shape[-1]
             asked = forms_of(taken, others, width)
             if asked is None:
@@ -287,7 +303,7 @@ class Convolution:
                 return None
             filters = dense_array(filters)
             if constant and all(map(never_changes, others)):
-                known = (x.shape, filters, others, layer, operands)
+                known = (x.shape, filters, others, layer.settled(filters, operands))
             return layer(dense_array(x), filters, *operands, lasting=lasting)
 
         return len(taken), compute

@@ -90,7 +90,7 @@ def aligned(size: int) -> tuple[Any, int]:
 class _Frame:
     """The memory objects of one call, and the arguments of its primitives."""
 
-    __slots__ = ("arguments", "base", "inside", "memories", "outside")
+    __slots__ = ("addresses", "arguments", "base", "inside", "memories", "outside")
 
     def __init__(self, program: Program) -> None:
         library = program.library
@@ -110,6 +110,7 @@ class _Frame:
             if offset is not None
         ]
         self.base = 0
+        self.addresses = (0,) * len(self.outside)
         self.arguments = [
             (_Argument * len(arguments))(*(_Argument(n, self.memories[i].value) for n, i in arguments))
             for arguments in program.arguments
@@ -192,8 +193,12 @@ class Program:
         except IndexError:
             frame = _Frame(self)
         set_handle = library.set_handle
-        for memory, where in zip(frame.outside, addresses, strict=True):
-            set_handle(memory, where)
+        if addresses != frame.addresses:
+            # Filters mostly lie where they lay, and results often.
+            for memory, where, before in zip(frame.outside, addresses, frame.addresses, strict=True):
+                if where != before:
+                    set_handle(memory, where)
+            frame.addresses = addresses
         own = None
         if frame.inside:
             base = _scratch.base

@@ -130,3 +130,29 @@ def test_what_a_variable_holds() -> None:
     assert held(reference) == ["value", "again"]
     assert held(value) == ["reference", "read"]
     assert held(again) == ["reference", "read", "value"]
+
+
+def test_constants_are_given_once_and_the_input_each_time() -> None:
+    """Inputs at the same and at other addresses, of another shape in between, and other constants."""
+    compute = convolution(False)
+    made = [numbers(seed, *SHAPE) for seed in range(2)]
+    constants = [np.frombuffer(array.tobytes(), np.float32).reshape(SHAPE) for array in made]
+    bias = np.frombuffer(numbers(2, SHAPE[3]).tobytes(), np.float32)
+    plain = convolution(False)
+    inputs = [numbers(seed, 1 + seed % 2, 9, 9, SHAPE[2]) for seed in range(4)]
+    for number, choice in [
+        (0, 0),
+        (0, 0),
+        (2, 0),
+        (1, 0),
+        (1, 0),
+        (3, 0),
+        (0, 0),
+        (0, 1),
+        (2, 1),
+        (2, 1),
+        (0, 0),
+    ]:
+        inputs[number] += 1
+        got = compute(inputs[number], constants[choice], bias)
+        np.testing.assert_array_equal(got, plain(inputs[number], made[choice], bias.copy()))
