@@ -24,6 +24,7 @@ import trio
 
 import flowengine
 from flowengine.cluster.console import open_console
+from flowengine.cluster.pages import huge_pages
 from flowengine.cluster.server import KEY_FILE_VARIABLE
 from flowengine.cluster.spec import ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
@@ -144,6 +145,7 @@ class LocalCluster:
 def _environment() -> dict[str, str]:
     """What tasks are told: what this process knows, but not of another cluster, and where this package is."""
     environment = {name: text for name, text in os.environ.items() if name != TARGET_VARIABLE}
+    environment = {**huge_pages(), **environment}
     root = str(Path(flowengine.__file__).parents[1])
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
     return environment

@@ -32,6 +32,7 @@ import numpy as np
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
+from flowengine.cluster.pages import huge_pages
 from flowengine.transport.identity import new_key
 
 HERE: Final = Path(__file__).parent
@@ -117,7 +118,9 @@ def cluster(
         "ps": [f"127.0.0.1:{port}" for port in ports[:ps]],
         "worker": [f"127.0.0.1:{port}" for port in ports[ps:]],
     }
-    environment = {**os.environ, "FLOWENGINE_CLUSTER_KEY": new_key().hex(), "PYTHONPATH": str(ROOT)}
+    # As `flowengine cluster up` starts tasks, for both engines.
+    environment = {**huge_pages(), **os.environ, "PYTHONPATH": str(ROOT)}
+    environment["FLOWENGINE_CLUSTER_KEY"] = new_key().hex()
     tasks = {
         (job, number): Task(command, {"jobs": jobs, "job": job, "task": number}, environment)
         for job in jobs
