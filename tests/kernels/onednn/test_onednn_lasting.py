@@ -156,3 +156,35 @@ def test_constants_are_given_once_and_the_input_each_time() -> None:
         inputs[number] += 1
         got = compute(inputs[number], constants[choice], bias)
         np.testing.assert_array_equal(got, plain(inputs[number], made[choice], bias.copy()))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_what_is_remembered_ends_with_the_library(monkeypatch: pytest.MonkeyPatch, constant: bool) -> None:
+    """As it does in a fork, which has none of the library's threads."""
+    compute = convolution(False)
+    arrays = [numbers(0, *SHAPE), numbers(1, SHAPE[3])]
+    if constant:
+        arrays = [np.frombuffer(a.tobytes(), np.float32).reshape(a.shape) for a in arrays]
+    x = numbers(2, 1, 9, 9, SHAPE[2])
+    assert compute(x, *arrays) is not None
+    monkeypatch.setattr("flowengine.kernels.onednn.convolution.library", lambda: None)
+    assert compute(x, *arrays) is None
+
+
+def test_operands_of_other_shapes_are_read_anew() -> None:
+    """A number, a vector, a whole tensor and one that does not fit, in place of each other."""
+    graph = fe.Graph()
+    x, filters, other = (graph.placeholder("float32", None, name=name) for name in ("x", "filters", "other"))
+    product = graph.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="product")
+    graph.ops.Mul(product, other, name="y")
+    kernel = registry("onednn").find(graph["product"]).bind(graph["product"], np)
+    found = kernel.absorb([(graph["y"], 0)])  # type: ignore[attr-defined]
+    assert found is not None
+    images, weights = numbers(1, 1, 9, 9, SHAPE[2]), numbers(0, *SHAPE)
+    plain = kernel(images, weights)
+    for seed, shape in enumerate([(24,), (24,), (), (), (1, 9, 9, 24), (1, 1, 1, 24), (24,), (9, 24), ()]):
+        factor = np.asarray(numbers(seed, *shape))
+        made = found[1](images, weights, factor)
+        assert (made is None) == (shape == (9, 24))
+        if made is not None:
+            np.testing.assert_array_equal(made, plain * factor)
