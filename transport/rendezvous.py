@@ -221,6 +221,12 @@ class LocalRendezvous:
                 _release(each)
         if self._waiters or self._expected is not None:
             self.fail_waiters(lambda _: True, error)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        # Who expected something may hold this table: a circle would be left to the collector, for each step.
+        self._expected = None
+        self._on_wait = None
 
     def end(self) -> bool:
         """As `close`, where nobody waits and nothing is held; whether that is so."""
@@ -228,6 +234,7 @@ class LocalRendezvous:
             return False
         if self.error is None:
             self.error = _ENDED
+        self._let_go()
         return True
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import trio
@@ -78,3 +80,36 @@ async def test_updates_that_are_gathered_elsewhere(monkeypatch: pytest.MonkeyPat
             peer = ps.links.open_peer("/job:worker/task:0")
             assert peer is not None
             assert peer.statistics().tensors_pushed == 0
+
+
+async def test_a_step_leaves_nothing_to_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOWENGINE_CLUSTER_KEY", new_key().hex())
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    spec = fe.ClusterSpec.of({"ps": addresses[:1], "worker": addresses[1:]})
+    g = fe.Graph()
+    with g.device("/job:ps/task:0"):
+        total = g.ops.VariableV2(shape=[], dtype="float32", name="total")
+        g.ops.Assign(total, g.constant(np.float32(0)), name="init")
+    with g.device("/job:worker/task:0"):
+        more = g.ops.Neg(g.ops.Identity(total))
+    with g.device("/job:ps/task:0"):
+        g.ops.AssignAdd(total, more, name="add")
+    async with (
+        fe.Server(spec, "ps", 0),
+        fe.Server(spec, "worker", 0) as worker,
+        fe.Session(g, target=worker.target) as session,
+    ):
+        await session.run([], targets=["init"])
+        step = session.make_callable([], targets=["add"])
+        for _ in range(20):
+            await step()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(50):
+                await step()
+            left = gc.collect()
+        finally:
+            gc.enable()
+    # What else a second brings is allowed for: a heartbeat, a look at the clock.
+    assert left < 50
