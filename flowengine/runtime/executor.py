@@ -69,6 +69,7 @@ class Executor:
         "_ending",
         "_exchange",
         "_generation",
+        "_has_stretches",
         "_interrupt",
         "_jobs",
         "_keywords",
@@ -145,6 +146,8 @@ class Executor:
         self._postponed: Item | None = None
         #: What a thread runs by itself; meanwhile everything here but this is the thread's.
         self._stretch: Stretch | None = None
+        #: Whether the plan is worth one; None until that matters.
+        self._has_stretches: bool | None = None
         #: What the next one begins with.
         self._departing: tuple[Item, IterationState, list[Any]] | None = None
 
@@ -791,7 +794,9 @@ class Executor:
         if not self._use_threads or self._meter is not None or item.mutates:
             return False
         items = self.plan.stretch_items
-        if item not in items.free or not items.are_worth_it():
+        if self._has_stretches is None:
+            self._has_stretches = items.are_worth_it()
+        if not self._has_stretches or item not in items.free:
             return False
         self._departing = (item, iteration, args)
         self._slice_spent = True  # the sooner it starts the better
