@@ -337,10 +337,9 @@ class Executor:
         self._abandoned = True
         self._jobs.give_up_pure()
         self._recall()
-        if self._stretch is not None and not self._stretch.holds_variables:
-            self._stretch = None
         with trio.CancelScope(shield=True):
-            while self._jobs or self._stretch is not None:
+            # A stretch that only computes ends by itself, after the item that runs.
+            while self._jobs or (self._stretch is not None and self._stretch.holds_variables):
                 self.cancel_requested = False
                 await self._wait_for_progress()
 
@@ -818,9 +817,6 @@ class Executor:
     def _stretch_over(self, job: Job) -> None:
         """The executor is the event loop's again; called by the run's system task."""
         stretch: Stretch = job.arguments[0]
-        if self._stretch is not stretch:
-            stretch.end()
-            return  # the step gave it up
         self._stretch = None
         self._slice_spent = False
         self.heavy_items += stretch.heavy_items
