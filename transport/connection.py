@@ -187,7 +187,7 @@ class Connection(Wire):
 
     def message_known(self, known: Known | CallForm | AnswerForm, number: int, payload: memoryview) -> None:
         """What has come is known but for a number (a step, a call) and the payload."""
-        if type(known) is not Known:
+        if not isinstance(known, Known):
             self._known_came(known, number, payload)
             return
         if self.state is not State.OPEN:
@@ -202,24 +202,24 @@ class Connection(Wire):
         key = RendezvousKey(number, *known.route)
         self._events.append(e.Pushed(key, known.value(payload), False, cost))
 
-    def _known_came(self, known: CallForm | AnswerForm | Known, number: int, payload: memoryview) -> None:
+    def _known_came(self, known: CallForm | AnswerForm, number: int, payload: memoryview) -> None:
         """A call that begins a part of a step has come, or an answer that says nothing."""
-        is_open = self.state is State.OPEN
-        if is_open and type(known) is AnswerForm:
-            self.counters.messages_received += 1
-            call = self._calls_out.answered_whole(number)
-            if not call.is_cancelled:
-                self._events.append(e.Answered(call, None, [], None))
-            return
-        arguments = known.read(payload) if is_open and type(known) is CallForm else None
-        if arguments is not None and type(known) is CallForm:
-            self.counters.messages_received += 1
-            self._calls_in.came_whole(number)
-            self._events.append(e.Requested(number, known.method, arguments, []))
-            return
+        if self.state is State.OPEN:
+            if isinstance(known, AnswerForm):
+                self.counters.messages_received += 1
+                call = self._calls_out.answered_whole(number)
+                if not call.is_cancelled:
+                    self._events.append(e.Answered(call, None, [], None))
+                return
+            arguments = known.read(payload)
+            if arguments is not None:
+                self.counters.messages_received += 1
+                self._calls_in.came_whole(number)
+                self._events.append(e.Requested(number, known.method, arguments, []))
+                return
         # Whatever else it is, the longer way says.
-        head = known.head[PREFIX_BYTES:] if not isinstance(known, Known) else b""
-        self.message_whole(memoryview(head + number.to_bytes(8, "big") + known.tail + bytes(payload)), None)
+        header = known.head[PREFIX_BYTES:] + number.to_bytes(8, "big") + known.tail + bytes(payload)
+        self.message_whole(memoryview(header), None)
 
     def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
         if incoming.number == m.DELIVER and incoming.tensors and incoming.key is not None:
