@@ -69,6 +69,7 @@ class Executor:
         "_ending",
         "_exchange",
         "_generation",
+        "_gives_way",
         "_has_stretches",
         "_interrupt",
         "_jobs",
@@ -146,6 +147,8 @@ class Executor:
         self._postponed: Item | None = None
         #: What a thread runs by itself; meanwhile everything here but this is the thread's.
         self._stretch: Stretch | None = None
+        #: One was called back: whoever waits for its variables has them before the next.
+        self._gives_way = False
         #: Whether the plan is worth one; None until that matters.
         self._has_stretches: bool | None = None
         #: What the next one begins with.
@@ -315,6 +318,9 @@ class Executor:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
+        if self._gives_way:
+            self._gives_way = False
+            await trio.lowlevel.checkpoint()
         self._yielded_at = perf_counter()
         self._check_going_on()
 
@@ -818,6 +824,7 @@ class Executor:
         """The executor is the event loop's again; called by the run's system task."""
         stretch: Stretch = job.arguments[0]
         self._stretch = None
+        self._gives_way = stretch.is_recalled
         self._slice_spent = False
         self.heavy_items += stretch.heavy_items
         stretch.end()

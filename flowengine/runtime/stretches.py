@@ -51,6 +51,7 @@ class Lent:
 class Stretch:
     """One stretch of one step. Made and ended on the event loop's thread, run on another.
 
+    is_recalled  whether somebody asked it to end
     deferred     what is to be called when it is over
     heavy_items  how many kernels it ran that were worth a thread
     """
@@ -58,13 +59,13 @@ class Stretch:
     __slots__ = (
         "_first",
         "_held",
-        "_is_recalled",
         "_items",
         "_kept",
         "_lent",
         "_state",
         "deferred",
         "heavy_items",
+        "is_recalled",
     )
 
     def __init__(
@@ -74,7 +75,7 @@ class Stretch:
         self._items = items
         self._state = state
         self._first: tuple[Item, IterationState, list[Any]] | None = first
-        self._is_recalled = False
+        self.is_recalled = False
         #: What only the event loop can run.
         self._kept: list[ReadyEntry] = []
         self._held: list[Variable] = []
@@ -154,7 +155,7 @@ class Stretch:
             # Or what a kernel gave would outlive its consumers.
             outputs = None
             while True:
-                if not ready or self._is_recalled or (ended > ends and is_wanted()):
+                if not ready or self.is_recalled or (ended > ends and is_wanted()):
                     return
                 entry = heappop(ready)
                 _, _, item, iteration = entry
@@ -211,12 +212,12 @@ class Stretch:
 
     def recall(self) -> None:
         """End the stretch after the item that runs."""
-        self._is_recalled = True
+        self.is_recalled = True
 
     def put_off(self, call: Callable[[], None]) -> None:
         """Have something done to the executor as soon as that can be."""
         self.deferred.append(call)
-        self._is_recalled = True
+        self.is_recalled = True
 
     def end(self) -> None:
         """Give everything back: it has run."""

@@ -54,10 +54,10 @@ def operand_after(place: int) -> int:
 _ALIGNMENT: Final = 64
 #: Scratch memory that a thread keeps from call to call; what needs more gets it for the call.
 _KEPT_BYTES: Final = 64 << 20
-#: Work up to which a call stays on its thread. To wake a second one takes 10 to 30 us on an idle machine; on
-#: a busy one it may come milliseconds late, and OpenMP, having dealt out the work, waits for it: networks of
-#: small layers ran 1.1 times (15 us here) to 2 times as long as with 250 us.
-ALONE_MICROSECONDS: Final = 200.0
+#: Work up to which a call stays on its thread. To wake a second one takes 10 to 30 us; one that still looks
+#: for work begins at once, as in the midst of a stretch: with 200 here Inception-v3 on one image takes 43 ms
+#: on two cores, with 50 it takes 41, and beside a process that keeps one of them busy 97 and 94.
+ALONE_MICROSECONDS: Final = 50.0
 #: Bytes up to which a memory is brought into another order on one thread, some 50 us of work.
 _REORDERED_ALONE: Final = 512 << 10
 #: Shapes remembered by each kind of kernel.

@@ -267,8 +267,6 @@ async def test_who_waits_for_a_variable_gets_it_after_the_item_that_runs() -> No
         assert not seen
         first.let.set()
     np.testing.assert_array_equal(seen[0][1], EYE)
-    async with fe.Session(graph) as session:
-        pass
 
 
 @pytest.mark.usefixtures("_always")
