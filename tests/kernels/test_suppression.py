@@ -95,16 +95,22 @@ def test_boxes_of_any_size_are_chosen_as_one_by_one(data: st.DataObject) -> None
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     count = data.draw(st.sampled_from([2, 40, 300]))
     ratio = np.float32(data.draw(st.sampled_from([0, 1e-6, 0.25, 0.5, 0.6, 0.9, 0.999, 1]) | st.floats(0, 1)))
-    places = random.choice(np.float32(data.draw(st.lists(scales, min_size=1, max_size=3))), (count, 2))
-    sizes = random.choice(np.float32(data.draw(st.lists(scales, min_size=1, max_size=3))), (count, 2))
+    places = random.choice(
+        np.array(data.draw(st.lists(scales, min_size=1, max_size=3)), np.float32), (count, 2)
+    )
+    sizes = random.choice(
+        np.array(data.draw(st.lists(scales, min_size=1, max_size=3)), np.float32), (count, 2)
+    )
     with np.errstate(all="ignore"):
         start = places * random.integers(-3, 4, (count, 2)).astype(np.float32)
         # Of two boxes of one height the second begins where the overlap is about the ratio.
-        shift = sizes * random.choice(np.float32([0, 0, (1 - ratio) / (1 + ratio), 1]), (count, 2))
+        shift = sizes * random.choice(np.array([0, 0, (1 - ratio) / (1 + ratio), 1], np.float32), (count, 2))
         near = 1 + random.integers(-2, 3, (count, 2)).astype(np.float32) * np.float32(6e-8)
         boxes = np.concatenate([start + shift * near, start + shift + sizes], axis=1).astype(np.float32)
         if data.draw(st.booleans()):
-            boxes[random.random((count, 4)) < 0.01] = random.choice(np.float32([np.nan, np.inf, -np.inf]))
+            boxes[random.random((count, 4)) < 0.01] = random.choice(
+                np.array([np.nan, np.inf, -np.inf], np.float32)
+            )
         scores = random.choice(np.linspace(0, 1, data.draw(st.sampled_from([3, 1000]))), count)
         scores = scores.astype(np.float32)
         limit = data.draw(st.sampled_from([1, 30, 1000]))
