@@ -13,7 +13,15 @@ from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.products import SMALL, MatrixProduct, multiply
-from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, one_step, prepared, required
+from flowengine.kernels.onednn.program import (
+    DST,
+    LAYER_ALONE_MICROSECONDS,
+    SRC,
+    WEIGHTS,
+    one_step,
+    prepared,
+    required,
+)
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.
@@ -67,7 +75,7 @@ def _work(rows: int, depth: int, columns: int, forms: tuple[str, ...]) -> float:
 
 #: A product on the calling thread alone, however much it has to do.
 product_alone: Final = prepared(MatrixProduct, lambda *sizes: 0.0)
-followed_product: Final = prepared(FollowedProduct, _work)
+followed_product: Final = prepared(FollowedProduct, _work, LAYER_ALONE_MICROSECONDS)
 
 
 class Product:

@@ -43,6 +43,7 @@ from flowengine.kernels.onednn.program import (
     DIFF_SRC,
     DIFF_WEIGHTS,
     DST,
+    LAYER_ALONE_MICROSECONDS,
     SRC,
     WEIGHTS,
     Program,
@@ -257,9 +258,9 @@ def _work(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *_: Any) -> 
     return pixels / max(x[1 if sliding.first else -1], 1) * math.prod(w) / _PRODUCTS
 
 
-forward: Final = prepared(Forward, _work)
-input_gradient: Final = prepared(InputGradient, _work)
-filter_gradient: Final = prepared(FilterGradient, _work)
+forward: Final = prepared(Forward, _work, LAYER_ALONE_MICROSECONDS)
+input_gradient: Final = prepared(InputGradient, _work, LAYER_ALONE_MICROSECONDS)
+filter_gradient: Final = prepared(FilterGradient, _work, LAYER_ALONE_MICROSECONDS)
 
 
 class Convolution:

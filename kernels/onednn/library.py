@@ -31,11 +31,11 @@ _IN_ORDER: Final = 1
 #: Names of the runtimes that compute before the call returns, on threads that need no driver.
 _RUNTIMES: Final = {1: "sequential", 2: "OpenMP", 4: "TBB"}
 
-#: How long an idle OpenMP thread looks for work before it sleeps, in turns of GNU's loop: 10,000 are some
-#: 0.3 ms, enough from one layer of a stretch to the next. Inception-v3 on one image takes 43 ms on two cores,
-#: with 1,000 turns 49. Beside a process that keeps one of the cores busy it takes 98 and 77; with 100,000
-#: turns 200, and by default, where idle threads keep a core for milliseconds, more.
-_SPIN: Final = "10000"
+#: How long an idle OpenMP thread looks for work before it sleeps, in turns of GNU's loop: 5,000 are some
+#: 0.2 ms, enough from one layer of a stretch to the next. Inception-v3 on one image takes 40 ms on two cores,
+#: with 1,000 turns 49. Beside a process that keeps one of the cores busy it takes 86 and 77, with 100,000
+#: turns 200; beside BLAS's own threads a network took a seventh longer with 10,000.
+_SPIN: Final = "5000"
 _SPIN_VARIABLES: Final = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 #: OpenMP 5.0: give back what can be had again, and keep what `omp_set_num_threads` and the like have set.

@@ -34,6 +34,7 @@ from flowengine.kernels.onednn.program import (
     DIFF_DST,
     DIFF_SRC,
     DST,
+    LAYER_ALONE_MICROSECONDS,
     SRC,
     WORKSPACE,
     Program,
@@ -248,11 +249,11 @@ def _work(pooling: Pooling, x: tuple[int, ...], *_: Any) -> float:
     return math.prod(x) * max(1.0, math.prod(pooling.ksize) / steps) / _ELEMENTS
 
 
-forward: Final = prepared(Forward, _work)
-max_with_places: Final = prepared(MaxWithPlaces, _work)
-max_gradient_at_places: Final = prepared(MaxGradientAtPlaces, _work)
-max_gradient: Final = prepared(MaxGradient, _work)
-mean_gradient: Final = prepared(MeanGradient, _work)
+forward: Final = prepared(Forward, _work, LAYER_ALONE_MICROSECONDS)
+max_with_places: Final = prepared(MaxWithPlaces, _work, LAYER_ALONE_MICROSECONDS)
+max_gradient_at_places: Final = prepared(MaxGradientAtPlaces, _work, LAYER_ALONE_MICROSECONDS)
+max_gradient: Final = prepared(MaxGradient, _work, LAYER_ALONE_MICROSECONDS)
+mean_gradient: Final = prepared(MeanGradient, _work, LAYER_ALONE_MICROSECONDS)
 
 
 def _forward_kernel(algorithm: int) -> Callable[[Node, Callable[..., Any]], Callable[..., Any]]:

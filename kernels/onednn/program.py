@@ -54,10 +54,13 @@ def operand_after(place: int) -> int:
 _ALIGNMENT: Final = 64
 #: Scratch memory that a thread keeps from call to call; what needs more gets it for the call.
 _KEPT_BYTES: Final = 64 << 20
-#: Work up to which a call stays on its thread. To wake a second one takes 10 to 30 us; one that still looks
-#: for work begins at once, as in the midst of a stretch: with 200 here Inception-v3 on one image takes 43 ms
-#: on two cores, with 50 it takes 41, and beside a process that keeps one of them busy 97 and 94.
-ALONE_MICROSECONDS: Final = 50.0
+#: Work up to which a call stays on its thread. To wake a second one takes 10 to 30 us on an idle machine; on
+#: a busy one it may come milliseconds late, and OpenMP, having dealt out the work, waits for it: a training
+#: step of a perceptron, three products of 0.1 ms among BLAS's own, takes 0.5 ms, with 50 here 0.75.
+ALONE_MICROSECONDS: Final = 200.0
+#: The same of layers, which are many in a row: a thread that still looks for work begins at once.
+#: Inception-v3 on one image takes 40 ms on two cores, with 200 here 43.
+LAYER_ALONE_MICROSECONDS: Final = 50.0
 #: Bytes up to which a memory is brought into another order on one thread, some 50 us of work.
 _REORDERED_ALONE: Final = 512 << 10
 #: Shapes remembered by each kind of kernel.
@@ -263,12 +266,15 @@ _caches: Final[list[Callable[[], None]]] = []
 
 
 def prepared(
-    make: Callable[..., Result], work: Callable[Parameters, float]
+    make: Callable[..., Result],
+    work: Callable[Parameters, float],
+    alone_microseconds: float = ALONE_MICROSECONDS,
 ) -> Callable[Parameters, Result | None]:
     """Remember what `make` prepares for its arguments, the `SHAPES_MAX` used last.
 
-    work   estimated microseconds on one core, from the same arguments; `make` is told by the keyword
-           `alone` whether that is too little for more than one
+    work                estimated microseconds on one core, from the same arguments; `make` is told by the
+                        keyword `alone` whether that is too little for more than one
+    alone_microseconds  what is too little
     None where the library is missing or has no implementation, which is remembered as well.
     """
 
@@ -276,7 +282,7 @@ def prepared(
         library = loading.library()
         if library is None:
             return None
-        alone = work(*args, **kwargs) < ALONE_MICROSECONDS
+        alone = work(*args, **kwargs) < alone_microseconds
         # What a primitive divides its work by is fixed when it is made.
         threads = library.alone() if alone else 0
         try:
