@@ -5,7 +5,8 @@ called the step, in slices of at most 2 ms. Heavy ones run on a worker thread (`
 ones are trio tasks of a nursery, which is opened when the first of them, or the first heavy item, is
 ready: a step without any costs no nursery.
 
-Everything here happens on the event loop's thread; the worker threads only compute and hand back.
+An executor has one owner at a time: the event loop's thread, or for a stretch (`stretches.py`) a worker
+thread, and what comes from outside meanwhile is put off. Other worker threads only compute and hand back.
 """
 
 from __future__ import annotations

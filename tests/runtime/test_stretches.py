@@ -19,7 +19,7 @@ from flowengine.resources.variable import Variable
 from flowengine.runtime import executor, signatures, stretch_items, tiers
 from flowengine.runtime.stretches import Stretch
 from flowengine.testing.strategies import GraphCase, graphs
-from tests.runtime.test_tiers import GRAPHS, bits, state_of
+from tests.runtime.test_tiers import GRAPHS, play
 
 EYE = np.eye(8, dtype=np.float32)
 
@@ -90,21 +90,6 @@ def chain(graph: fe.Graph, x: Any, factor: Any, count: int) -> Any:
     for number in range(count):
         x = graph.ops.MatMul(x, factor, name=f"product{number}")
     return x
-
-
-async def play(case: GraphCase, *, threads: bool, compiled: bool) -> list[Any]:
-    config = fe.Config(compile_hot_plans=compiled, worker_threads=threads)
-    async with fe.Session(case.graph, config=config) as session:
-        await session.run([], targets=case.setup)
-        results: list[Any] = []
-        for fetches, feeds in case.runs:
-            try:
-                got = list(await session.run(list(fetches), feeds, targets=case.targets))
-            except fe.errors.OpError as error:
-                got = [type(error).__name__]
-            results.append([v if isinstance(v, str) else bits(v) for v in got])
-            results.append(state_of(session))
-        return results
 
 
 @pytest.fixture

@@ -39,8 +39,9 @@ def state_of(session: fe.Session) -> dict[str, Any]:
     return {v.name: bits(v.read()) if v.is_initialized else None for v in held}
 
 
-async def play(case: GraphCase, *, compiled: bool) -> list[Any]:
-    async with fe.Session(case.graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+async def play(case: GraphCase, *, compiled: bool, threads: bool = True) -> list[Any]:
+    config = fe.Config(compile_hot_plans=compiled, worker_threads=threads)
+    async with fe.Session(case.graph, config=config) as session:
         await session.run([], targets=case.setup)
         results: list[Any] = []
         for fetches, feeds in case.runs:
