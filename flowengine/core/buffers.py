@@ -4,8 +4,10 @@ The C library's large blocks begin 16 bytes after a page does. Every vector of 6
 written to such an array touches two lines: products and convolutions took up to a quarter longer.
 
 From 32 MB on the C library maps fresh pages for each array, and the system clears them one by one as they
-are written: an addition over 34 MB took 6 to 10 ms instead of 2. Here such memory is kept when its array is
-gone, up to a bound, and given to the next array of about that size.
+are written: an addition over 34 MB took 6 to 10 ms instead of 2. Smaller ones it gives back whenever enough
+of them are free next to each other: a network of images lost a twentieth of its time so, or nothing, from
+run to run. Here such memory is kept when its array is gone, up to a bound, and given to the next array of
+about that size.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from __future__ import annotations
 import ctypes
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Final
 
 import numpy as np
@@ -25,9 +28,13 @@ LINE: Final = 64
 #: Bytes from which arrays begin with a line; below, they are made in a third of the time.
 ALIGNED: Final = 64 << 10
 #: Bytes from which memory is kept; below, the C library keeps it itself.
-LARGE: Final = 24 << 20
+LARGE: Final = 1 << 20
 #: Idle bytes that are kept at most.
 IDLE_MAX: Final = 1 << 30
+#: Idle bytes of a size that nobody has asked for during so many seconds are let go of.
+_IDLE_SECONDS: Final = 10.0
+#: What is idle is looked at whenever such a part of what may be idle has come back.
+_LOOK_PART: Final = 1 / 16
 #: Sizes are rounded up to so many steps between powers of two, so that nearly equal ones share memory.
 _STEPS: Final = 8
 
@@ -35,7 +42,7 @@ _STEPS: Final = 8
 class Lease:
     """What an array of kept memory refers to; the memory comes back when the last reference is gone."""
 
-    __slots__ = ("__array_interface__", "_block", "_kept")
+    __slots__ = ("__array_interface__", "__weakref__", "_block", "_kept")
 
     def __init__(self, kept: Kept, block: Array, shape: Sequence[int], dtype: Any) -> None:
         self._kept = kept
@@ -56,45 +63,77 @@ class Lease:
 
 
 class Kept:
-    """Idle blocks of memory, the one that came back last given out first. Any thread may use it."""
+    """Idle blocks of memory, of each size the one that came back last given out first.
 
-    def __init__(self, idle_max: int = IDLE_MAX) -> None:
+    Any thread may use it at any time: `put` runs wherever a last reference is dropped, within another `put`
+    too, so that there is no lock. Operations on a deque and on a dict are atomic; what is counted may be
+    wrong by what several threads do at once, and bounds hold as nearly.
+    """
+
+    def __init__(self, idle_max: int = IDLE_MAX, clock: Callable[[], float] = monotonic) -> None:
         self._idle_max = idle_max
-        # Operations on a deque are atomic, so that `put` may run wherever a reference is dropped.
-        self._blocks: deque[Array] = deque()
+        self._clock = clock
+        #: {bytes: blocks of so many, and when one was asked for}
+        self._blocks: dict[int, _Size] = {}
+        self._unseen = 0
 
     @property
     def idle_bytes(self) -> int:
-        return sum(block.nbytes for block in list(self._blocks))
+        return sum(size * len(found.blocks) for size, found in list(self._blocks.items()))
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """An array with arbitrary content."""
-        size = rounded(math.prod(shape) * np.dtype(dtype).itemsize)
-        passed = []
-        found = None
-        while found is None:
-            try:
-                block = self._blocks.pop()
-            except IndexError:
-                break
-            if block.nbytes == size + LINE:
-                found = block
-            else:
-                passed.append(block)
-        self._blocks.extend(reversed(passed))
+        size = rounded(math.prod(shape) * np.dtype(dtype).itemsize) + LINE
+        found = self._blocks.get(size)
         if found is None:
-            found = np.empty(size + LINE, np.uint8)
-        result: Array = np.asarray(Lease(self, found, shape, dtype))
+            found = self._blocks.setdefault(size, _Size())
+        found.is_wanted = True
+        try:
+            block = found.blocks.pop()
+        except IndexError:
+            block = np.empty(size, np.uint8)
+        result: Array = np.asarray(Lease(self, block, shape, dtype))
         return result
 
     def put(self, block: Array) -> None:
         """Take memory back; the oldest is let go of where there is too much."""
-        self._blocks.append(block)
-        try:
-            while self.idle_bytes > self._idle_max:
-                self._blocks.popleft()
-        except IndexError:  # another thread has taken what was there
-            return
+        found = self._blocks.get(block.nbytes)
+        if found is None:
+            found = self._blocks.setdefault(block.nbytes, _Size())
+        found.blocks.append(block)
+        self._unseen += block.nbytes
+        if self._unseen > self._idle_max * _LOOK_PART:
+            self._unseen = 0
+            self._look()
+
+    def _look(self) -> None:
+        """Let go of what nobody has asked for lately, and of what is too much."""
+        now = self._clock()
+        every = list(self._blocks.items())
+        for _, found in every:
+            if found.is_wanted:
+                found.is_wanted, found.wanted_at = False, now
+            elif now - found.wanted_at > _IDLE_SECONDS:
+                found.blocks.clear()
+        too_much = self.idle_bytes - self._idle_max
+        for size, found in sorted(every, key=lambda each: each[1].wanted_at):
+            while too_much > 0 and found.blocks:
+                try:
+                    found.blocks.popleft()
+                except IndexError:  # another thread has taken it
+                    break
+                too_much -= size
+
+
+class _Size:
+    """Idle blocks of one size; when one was asked for, as far as it has been looked at."""
+
+    __slots__ = ("blocks", "is_wanted", "wanted_at")
+
+    def __init__(self) -> None:
+        self.blocks: deque[Array] = deque()
+        self.is_wanted = True
+        self.wanted_at = 0.0
 
 
 def rounded(size: int) -> int:

@@ -21,6 +21,7 @@ from flowengine.core.buffers import (
 )
 from flowengine.core.dtypes import float32
 from flowengine.core.shapes import TensorShape
+from flowengine.devices.allocation import Ledger
 from flowengine.devices.cpu import CpuDevice
 from flowengine.resources.variable import Variable
 from flowengine.runtime.values import FetchSpec
@@ -50,6 +51,17 @@ def test_another_size_gets_other_memory_and_too_much_is_let_go() -> None:
     assert kept.idle_bytes <= 3000
 
 
+def test_a_size_that_nobody_asks_for_any_more_is_let_go() -> None:
+    now = 0.0
+    kept = Kept(idle_max=1 << 20, clock=lambda: now)
+    kept.empty((50_000,), np.uint8)
+    for now in (1.0, 9.0, 20.0):  # noqa: B007  (the clock reads it)
+        assert kept.idle_bytes >= 50_000
+        for _ in range(20):
+            kept.empty((10_000,), np.uint8)
+    assert 10_000 <= kept.idle_bytes < 50_000
+
+
 def test_sizes_are_rounded_by_little() -> None:
     for size in (1, 7, 8, 9, 1000, 123_456_789):
         assert size <= rounded(size) <= size * 9 / 8 + 1
@@ -64,6 +76,11 @@ def test_only_large_arrays_are_kept_and_devices_count_them_once() -> None:
     assert owner is not None
     assert owner[1] >= large.nbytes
     assert device.owner_of(large[1:]) == owner
+    ledger = Ledger()
+    ledger.hold(*owner, "large")
+    assert ledger.live == owner[1]
+    del large, owner
+    assert ledger.live == 0
 
 
 def test_threads_never_share_memory() -> None:
