@@ -15,6 +15,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.falling import MANY, falling_places
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
 
@@ -29,21 +30,18 @@ _SPARE_PART: Final = 3
 _BEST: Final = 2
 _BEST_MIN: Final = 64
 _MORE: Final = 4
-#: Scores from which it pays to sort them as integers.
-_MANY: Final = 512
-#: A score and its index are sorted as one integer, which processors do in vectors.
-_INDEX_BITS: Final = 32
-_INDEX: Final = np.int64((1 << _INDEX_BITS) - 1)
-_MAGNITUDE: Final = np.int32(0x7FFFFFFF)
 _ZERO: Final = np.float32(0)
+_FLOAT32: Final = np.dtype(np.float32)
 
 #: What is allowed for roundings: of an overlap; and of sums of products, as a part of the squares in them.
 _ROUNDED: Final = 2e-3
 _CANCELLED: Final = 4e-6
 #: What is shorter has squares so close to denormal numbers that they may be far from the true ones.
 _TINY: Final = np.float32(1e-15)
-#: Which of so many boxes come before which, or are the same.
-_EARLIER: Final = np.arange(_BOXES_AT_A_TIME)[:, None] >= np.arange(_BOXES_AT_A_TIME)
+#: Of greater squares the sums and products may not be finite.
+_HUGE: Final = np.float32(1e37)
+#: Numbers of boxes for which is kept which of them come before which.
+_ORDERS_KEPT: Final = 64
 
 
 def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> Array:
@@ -64,32 +62,36 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         raise InvalidArgumentError(
             f"scores has incompatible shape {shape_text(scores)} with boxes {shape_text(boxes)}"
         )
-    boxes = boxes.astype(np.float32, copy=False)
+    if boxes.dtype != _FLOAT32:
+        boxes = boxes.astype(_FLOAT32)
+    if scores.dtype != _FLOAT32:
+        scores = scores.astype(_FLOAT32)
     wanted = max(int(limit), 0)
     ratio = np.float32(iou)
     chosen: list[Array] = []
     count = seen = 0
-    before = np.empty((5, 0), np.float32)
-    for order in _by_falling_score(scores.astype(np.float32, copy=False), threshold, wanted):
+    before: Array | None = None
+    for order in _by_falling_score(scores, threshold, wanted):
         start = 0
         while start < order.size and count < wanted:
             missing = wanted - count
             stop = start + min(_BOXES_AT_A_TIME, missing + missing // _SPARE_PART + _SPARE)
             part = order[start:stop]
             edges = _edges(boxes.take(part, 0))
-            if count and (count > _CHOSEN_AT_A_TIME or count < seen // 2):
+            beside = before
+            if before is not None and (count > _CHOSEN_AT_A_TIME or count < seen // 2):
                 # Many are close to a chosen one: it does not matter what those are close to themselves.
                 part, edges = _apart_from(before, part, edges, ratio)
-                beside = before[:, :0]
-            else:
-                beside = before
-            close = _close_to_better(beside, edges, ratio)
-            if close.size:
-                part, edges = _without(close, part, edges)
+                beside = None
+            stays = _apart_from_better(beside, edges, ratio)
+            if stays is not None:
+                part = part.take(stays)
             chosen.append(part)
             count += part.size
             if count < wanted:
-                before = np.concatenate([before, edges], axis=1)
+                if stays is not None:
+                    edges = edges.take(stays, 1)
+                before = edges if before is None else np.concatenate([before, edges], axis=1)
             seen += stop - start
             start = stop
         if count >= wanted:
@@ -128,27 +130,15 @@ def _best_first(scores: Array, wanted: int) -> Iterator[Array]:
 
 def _falling(scores: Array) -> Array:
     """Places of the scores from the best down, of one score in their order, NaN last."""
-    places: Array
-    if scores.size < _MANY:
+    if scores.size < MANY:
         # A stable sort of floats takes five times as long; mostly no two are equal.
         falling = np.negative(scores)
-        places = falling.argsort()
+        places: Array = falling.argsort()
         ordered = falling.take(places)
         if not np.logical_and.reduce(ordered[:-1] < ordered[1:]):
             places = falling.argsort(kind="stable")
         return places
-    falling = _ZERO - scores  # and no -0
-    bits = falling.view(np.int32)
-    bits ^= (bits >> 31) & _MAGNITUDE
-    unknown = scores != scores
-    if unknown.any():
-        bits[unknown] = _MAGNITUDE
-    places = bits.astype(np.int64)
-    places <<= _INDEX_BITS
-    places |= np.arange(places.size)
-    places.sort()
-    places &= _INDEX
-    return places
+    return falling_places(scores, nan_first=False)
 
 
 def _edges(corners: Array) -> Array:
@@ -162,14 +152,6 @@ def _edges(corners: Array) -> Array:
     return edges
 
 
-def _without(places: Array, part: Array, edges: Array) -> tuple[Array, Array]:
-    """Indices and edges of the other boxes."""
-    stay = np.ones(part.size, np.bool_)
-    stay[places] = False
-    kept = stay.nonzero()[0]
-    return part.take(kept), edges.take(kept, 1)
-
-
 def _apart_from(chosen: Array, part: Array, edges: Array, ratio: Any) -> tuple[Array, Array]:
     """Indices and edges of the boxes that are not close to one of the chosen."""
     for first in range(0, chosen.shape[1], _CHOSEN_AT_A_TIME):
@@ -177,24 +159,32 @@ def _apart_from(chosen: Array, part: Array, edges: Array, ratio: Any) -> tuple[A
             break
         _, close = _close(chosen[:, first : first + _CHOSEN_AT_A_TIME], edges, ratio, 0)
         if close.size:
-            part, edges = _without(close, part, edges)
+            stays = np.ones(part.size, np.bool_)
+            stays[close] = False
+            kept = stays.nonzero()[0]
+            part, edges = part.take(kept), edges.take(kept, 1)
     return part, edges
 
 
-def _close_to_better(chosen: Array, edges: Array, ratio: Any) -> Array:
-    """Places of the boxes that are close to a chosen one, or to a better one that stays."""
-    if not edges.shape[1]:
-        return np.empty(0, np.intp)
-    count = chosen.shape[1]
-    better, worse = _close(
-        np.concatenate([chosen, edges], axis=1) if count else edges, edges, ratio, edges.shape[1]
-    )
-    gone: set[int] = set()
+def _apart_from_better(chosen: Array | None, edges: Array, ratio: Any) -> Array | None:
+    """Places of the boxes that are close neither to a chosen one nor to a better one that stays.
+
+    None where all of them stay.
+    """
+    count = edges.shape[1]
+    if not count:
+        return None
+    some = edges if chosen is None else np.concatenate([chosen, edges], axis=1)
+    better, worse = _close(some, edges, ratio, count)
+    if not worse.size:
+        return None
+    before = some.shape[1] - count
+    stays = bytearray(b"\1") * (before + count)
     # Pairs come by their better box: whether that stays is known by then.
     for place, other in zip(better.tolist(), worse.tolist(), strict=True):
-        if place - count not in gone:
-            gone.add(other)
-    return np.array(list(gone), np.intp)
+        if stays[place]:
+            stays[before + other] = 0
+    return np.frombuffer(stays, np.bool_)[before:].nonzero()[0]
 
 
 def _close(some: Array, others: Array, ratio: Any, same: int) -> tuple[Array, Array]:
@@ -204,7 +194,8 @@ def _close(some: Array, others: Array, ratio: Any, same: int) -> tuple[Array, Ar
     """
     apart = _apart(some, others, float(ratio))
     if same:
-        apart[-same:] |= _EARLIER[:same, :same]
+        last = apart[-same:]
+        np.logical_or(last, _not_before(same), out=last)
     pairs = np.logical_not(apart, out=apart).ravel().nonzero()[0]
     places = pairs // others.shape[1]
     pairs -= places * others.shape[1]
@@ -226,12 +217,17 @@ def _close(some: Array, others: Array, ratio: Any, same: int) -> tuple[Array, Ar
 def _apart(some: Array, others: Array, ratio: float) -> Array:
     """Which of m boxes certainly do not overlap with which of n by a ratio, bool (m, n).
 
-    Where two boxes overlap by r, so do their extents along each axis, by r times the longer one. With s the
-    sum of a box's ends along an axis and h their distance:
+    Where two boxes overlap by r, so do their extents along each axis, by r times the longer one or more. With
+    s the sum of a box's ends along an axis and h their distance that is
 
-        (s - s')^2 + (h - h')^2  <=  2 (1 - r)^2 (h + h')^2
+        (s - s')^2 + (h - h')^2  <=  c (h + h')^2,    c = (1 - r)^2 max(1, 2 / (1 + r)^2)
 
     which is a sum of products of what each has. Where something is not finite, nothing is certain.
+
+    (Let a be the overlap and b the shorter one, both in terms of the longer one. The ends are apart by 1 - a
+    and b - a at most, which makes the left side up to 2 (1 - a)^2 + 2 (b - a)^2, the right side c (1 + b)^2.
+    Their ratio falls and then grows as b goes from a to 1, so it is greatest for one of the two, and there it
+    falls with a, which is r or more.)
     """
     _, products = _coefficients(ratio)
     left = _terms(some, ratio)
@@ -240,9 +236,18 @@ def _apart(some: Array, others: Array, ratio: float) -> Array:
     np.multiply(own[:2], products, out=right[:2])
     right[2] = 1
     right[3] = own[2]
-    far = np.matmul(left.transpose(1, 2, 0), right.transpose(1, 0, 2)) > 0
+    # BLAS takes half as long where a box's terms lie together.
+    rows = np.ascontiguousarray(left.transpose(1, 2, 0))
+    far = np.matmul(rows, right.transpose(1, 0, 2)) > 0
     apart: Array = np.logical_or(far[0], far[1], out=far[0])
     return apart
+
+
+@functools.lru_cache(maxsize=_ORDERS_KEPT)
+def _not_before(count: int) -> Array:
+    """Which of so many boxes come after which, or are the same."""
+    places = np.arange(count)
+    return places[:, None] >= places
 
 
 def _terms(edges: Array, ratio: float) -> Array:
@@ -251,13 +256,16 @@ def _terms(edges: Array, ratio: float) -> Array:
     low, high = edges[:2], edges[2:4]
     terms = np.empty((4, 2, edges.shape[1]), np.float32)
     np.add(high, low, out=terms[0])
-    np.subtract(high, low, out=terms[1])
+    extents = np.subtract(high, low, out=terms[1])
     square = terms[:2] * terms[:2]
+    # False for a NaN as well.
+    is_tame = np.minimum.reduce(extents, None) >= _TINY and np.maximum.reduce(square, None) <= _HUGE
+    tame = None if is_tame else (extents >= _TINY).all(0) & (square <= _HUGE).all((0, 1))
     square *= squares
     own = np.add(square[0], square[1], out=terms[2])
     terms[3] = 1
-    if not terms[1].min() >= _TINY and ratio > 0:
-        own[:, (terms[1] < _TINY).any(axis=0)] = -np.inf
+    if tame is not None and ratio > 0:
+        own[:, np.logical_not(tame)] = -np.inf
         own[:, edges[4] <= 0] = np.inf  # no overlap at all
     return terms
 
@@ -265,8 +273,9 @@ def _terms(edges: Array, ratio: float) -> Array:
 @functools.lru_cache(maxsize=64)
 def _coefficients(ratio: float) -> tuple[Array, Array]:
     """What squares of sum and distance are multiplied by, and their products with another box's."""
+    least = ratio - _ROUNDED
     # Where no overlap is needed, everything is close.
-    reach = 2 * (1 - ratio + _ROUNDED) ** 2 if ratio > 0 else np.inf
+    reach = (1 - least) ** 2 * max(1.0, 2 / (1 + least) ** 2) if ratio > 0 else np.inf
     squares = np.array([1 - _CANCELLED, 1 - reach], np.float32)
     products = np.array([-2, -2 - 2 * reach], np.float32)
     return squares[:, None, None], products[:, None, None]

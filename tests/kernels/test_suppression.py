@@ -86,7 +86,10 @@ def test_suppression_is_greedy(count: int, limit: int, ratio: float, seed: int) 
 
 
 #: Where boxes are and how large: what is told of pairs before their overlap is known allows for roundings.
-scales = st.sampled_from([0, 1e-44, 1e-38, 1e-22, 1e-15, 1e-10, 1e-3, 1, 1e3, 1e10, 1e18, 1e30, 1e38])
+#: The squares of 1.9e19 are just no longer finite.
+scales = st.sampled_from(
+    [0, 1e-44, 1e-38, 1e-22, 1e-15, 1e-10, 1e-3, 1, 1e3, 1e10, 1e18, 1e19, 1.9e19, 1e30, 1e38]
+)
 
 
 @given(st.data())
@@ -94,7 +97,9 @@ def test_boxes_of_any_size_are_chosen_as_one_by_one(data: st.DataObject) -> None
     """Nearly equal boxes at the border of the ratio, tiny, huge, empty and unknown ones among them."""
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     count = data.draw(st.sampled_from([2, 40, 300]))
-    ratio = np.float32(data.draw(st.sampled_from([0, 1e-6, 0.25, 0.5, 0.6, 0.9, 0.999, 1]) | st.floats(0, 1)))
+    ratio = np.float32(
+        data.draw(st.sampled_from([0, 1e-6, 0.25, 0.3, 0.5, 0.6, 0.9, 0.999, 1]) | st.floats(0, 1))
+    )
     places = random.choice(
         np.array(data.draw(st.lists(scales, min_size=1, max_size=3)), np.float32), (count, 2)
     )
