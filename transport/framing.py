@@ -177,17 +177,27 @@ class FrameReader(Generic[T]):
                 return [self._staging[self._end : self._start + self._needed]]
             return [self._staging[self._end :]]
         if self._phase == _IN_CHUNK:
-            return [*self._views[: VIEWS_MAX - 1], *self._prefix_behind()]
+            views = self._views
+            if len(views) < VIEWS_MAX:
+                return [*views, self._staging[:PREFIX_BYTES]]
+            return views[:VIEWS_MAX]
         return []
 
-    def bytes_received(self, count: int, now: float) -> None:
+    def bytes_received(self, count: int, now: float) -> bool:
         """`count` bytes lie in the buffers last offered. Calls the owner for what is complete by that.
 
+        False if nothing is: less came than there was room for, and all of it in the middle of a chunk.
         Raises RemoteProtocolError; the reader is then broken and offers no buffers any more.
         """
         self._now = now
         try:
             if self._phase == _IN_CHUNK:
+                # What is mostly there of a long stream: a part of what a chunk lacks.
+                views = self._views
+                head = views[0]
+                if count < len(head):
+                    views[0] = head[count:]
+                    return False
                 count = self._chunk_received(count)
             elif count > KNOWN_BYTES and not self._end:
                 # What is nearly always there: one frame, and of a known form.
@@ -198,10 +208,11 @@ class FrameReader(Generic[T]):
                     payload = count - form.payload
                     if staging[KNOWN_BYTES:payload] == form.tail:
                         self._owner.message_known(form, number, staging[payload:count])
-                        return
+                        return True
             if count:
                 self._end += count
                 self._read_frames()
+            return True
         except BaseException:
             self.break_off()
             raise
@@ -235,9 +246,6 @@ class FrameReader(Generic[T]):
         if self._frame_began_at is not None:
             moments.append(self._frame_began_at)
         return min(moments, default=None)
-
-    def _prefix_behind(self) -> list[memoryview]:
-        return [self._staging[:PREFIX_BYTES]] if len(self._views) < VIEWS_MAX else []
 
     # Frames in the staging.
 

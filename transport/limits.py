@@ -35,6 +35,9 @@ CHUNK_BYTES_MAX: Final = 1 * MIB
 #: 1 MB took four times as long.
 CHUNK_BYTES: Final = 512 * KIB
 
+#: Chunk that is sent within one machine, where bytes move at 5 GB/s: 0.2 ms.
+CHUNK_BYTES_WITHIN_MACHINE: Final = CHUNK_BYTES_MAX
+
 #: What a pushed or announced tensor is charged beside its bytes: its key and its place in the table.
 ENTRY_BYTES: Final = 512
 

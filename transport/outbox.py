@@ -55,6 +55,8 @@ class Outbox:
         #: Buffers given out and not yet sent whole, in order.
         self._current: list[memoryview | bytes] = []
         self._last_stream = 0
+        #: How much of a stream goes out before whatever else waits.
+        self.chunk_bytes = CHUNK_BYTES
         #: Bytes of open streams, counted whole: what the receiver has made room for.
         self.open_bytes = 0
         #: What the receiver allows; set when it has said so.
@@ -162,7 +164,11 @@ class Outbox:
         """The first `count` bytes of the buffers last given out are sent; whether there is more."""
         self.queued_bytes -= count
         current = self._current
-        if len(current) == 1 and count == len(current[0]):
+        if len(current) == 1:
+            rest = len(current[0]) - count
+            if rest:
+                current[0] = memoryview(current[0])[-rest:]
+                return True
             current.clear()
             return bool(self._small or self._streams or self._waiting)
         done = 0
@@ -207,7 +213,7 @@ class Outbox:
         if small or not self._streams:
             return
         large = self._streams[0]
-        chunk = min(CHUNK_BYTES, large.remaining)
+        chunk = min(self.chunk_bytes, large.remaining)
         prefix = data_prefix(large.stream, chunk)
         self.queued_bytes += len(prefix)
         current.append(prefix)

@@ -25,13 +25,13 @@ from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.forms import CallForm
 from flowengine.transport.identity import Identity
-from flowengine.transport.limits import Limits
+from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
 from flowengine.transport.payload import Payload
 from flowengine.transport.service import NOTHING, Reply, Request, Service, TensorSink
 from flowengine.transport.serving import Serving
 from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics
-from flowengine.transport.streams import ByteStream, connect_stream
+from flowengine.transport.streams import ByteStream, connect_stream, is_within_machine
 
 logger = logging.getLogger("flowengine.transport")
 
@@ -78,6 +78,8 @@ class Peer:
         tensors: TensorSink | None = None,
     ) -> None:
         self.connection = connection
+        if is_within_machine(stream):
+            connection.send_chunks_of(CHUNK_BYTES_WITHIN_MACHINE)
         self._stream = stream
         self._send_nowait = stream.send_nowait
         self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
@@ -315,25 +317,31 @@ class Peer:
                 connection.receive_end()
                 self._end(ConnectionLostError(f"{connection.address} closed the connection"))
                 return
-            try:
-                connection.bytes_received(count, now())
-            finally:
-                self.is_handling = True
-                try:
-                    for event in connection.take_events():
-                        if type(event) is e.Pushed and tensors is not None:
-                            pushed(self, event)
-                        elif type(event) is e.Requested:
-                            serving.requested(event)
-                        else:
-                            self._handle(event)
-                finally:
-                    self.is_handling = False
-            self.flush()
-            if self._idle:
-                self._wake_idle()
-            size += count
             turns += 1
+            is_news = True
+            try:
+                is_news = connection.bytes_received(count, now())
+            finally:
+                if is_news:
+                    self.is_handling = True
+                    try:
+                        for event in connection.take_events():
+                            if type(event) is e.Pushed and tensors is not None:
+                                pushed(self, event)
+                            elif type(event) is e.Requested:
+                                serving.requested(event)
+                            else:
+                                self._handle(event)
+                    finally:
+                        self.is_handling = False
+            if is_news:
+                self.flush()
+                if self._idle:
+                    self._wake_idle()
+                size += count
+            else:
+                # Nothing more was there, so the stream waits next; if one does not, the turns tell.
+                size = 0
             if size > _YIELD_BYTES or turns > _YIELD_TURNS:
                 size = turns = 0
                 await trio.lowlevel.checkpoint()
@@ -348,14 +356,16 @@ class Peer:
                 self._wake_idle()
                 await self._output.park()
                 continue
+            offered = sum(map(len, buffers))
             self._is_writing = True
             try:
                 count = await stream.send_some(buffers)
             finally:
                 self._is_writing = False
-            connection.bytes_sent(count)
-            size += count
+            # After less than all the stream waits next.
+            size = size + count if count == offered else 0
             turns += 1
+            connection.bytes_sent(count)
             if size > _YIELD_BYTES or turns > _YIELD_TURNS:
                 size = turns = 0
                 await trio.lowlevel.checkpoint()

@@ -37,7 +37,8 @@ class ByteStream(Protocol):
     async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:
         """Send at least one byte of the buffers, in order; how many were sent.
 
-        Waits only if nothing can be sent. Cancelled, it has sent nothing. Raises as `receive_into` does.
+        Waits only if nothing can be sent, or could when the call before had sent less than all. Cancelled, it
+        has sent nothing. Raises as `receive_into` does.
         """
 
     def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
@@ -45,6 +46,11 @@ class ByteStream(Protocol):
 
     def close(self) -> None:
         """End the stream now. Whoever waits at this end gets FailedPreconditionError; may be repeated."""
+
+
+def is_within_machine(stream: ByteStream) -> bool:
+    """Whether nothing but one system's memory lies between the two ends; no, if the stream does not say."""
+    return bool(getattr(stream, "is_within_machine", False))
 
 
 class Listener(Protocol):
@@ -132,6 +138,7 @@ __all__ = [
     "Scheme",
     "connect_stream",
     "host_and_port",
+    "is_within_machine",
     "listen_streams",
     "register_scheme",
 ]

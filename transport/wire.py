@@ -15,7 +15,7 @@ from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
-from flowengine.transport.limits import INLINE_BYTES_MAX, Limits, PeerLimits
+from flowengine.transport.limits import CHUNK_BYTES_MAX, INLINE_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.memory import ReceivedMemory
 from flowengine.transport.outbox import Large, Outbox
 from flowengine.transport.payload import IncomingMessage, Payload
@@ -98,12 +98,15 @@ class Wire:
 
     # What arrives.
 
-    def bytes_received(self, count: int, now: float) -> None:
-        """`count` bytes lie in the buffers last offered. Raises what the other side did wrong."""
+    def bytes_received(self, count: int, now: float) -> bool:
+        """`count` bytes lie in the buffers last offered. Raises what the other side did wrong.
+
+        False if nothing came of it, no event and nothing to be sent, and less came than there was room for.
+        """
         self._now = self._received_at = now
         self.counters.bytes_received += count
         try:
-            self._reader.bytes_received(count, now)
+            return self._reader.bytes_received(count, now)
         except OpError as error:
             raise self._broken(error) from None
 
@@ -360,6 +363,11 @@ class Wire:
     def queued_bytes(self) -> int:
         """What waits here to be sent."""
         return self._outbox.queued_bytes
+
+    def send_chunks_of(self, count: int) -> None:
+        """Let so many bytes of a stream go out before whatever else waits, from the next chunk on."""
+        assert 0 < count <= CHUNK_BYTES_MAX, "no receiver takes such chunks"
+        self._outbox.chunk_bytes = count
 
     def data_to_send(self) -> list[memoryview | bytes]:
         """The buffers to send next, in order; empty if there is nothing. They stay the same until sent."""

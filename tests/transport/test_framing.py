@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.framing import (
     PREFIX_BYTES,
+    VIEWS_MAX,
     FrameReader,
     abandon_prefix,
     data_prefix,
@@ -36,6 +37,8 @@ class Owner:
     def __init__(self) -> None:
         self.done: list[tuple[bytes, bytes]] = []
         self.abandoned: list[bytes] = []
+        #: Times that it was called.
+        self.seen = 0
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         self.message_finished(Message(bytes(header), inline if inline is not None else bytearray()))
@@ -44,12 +47,15 @@ class Owner:
         raise AssertionError("no form is known here")
 
     def message_started(self, header: memoryview, payload_bytes: int) -> Message:
+        self.seen += 1
         return Message(bytes(header), bytearray(payload_bytes))
 
     def message_finished(self, incoming: Message) -> None:
+        self.seen += 1
         self.done.append((incoming.header, bytes(incoming.room)))
 
     def message_abandoned(self, incoming: Message) -> None:
+        self.seen += 1
         self.abandoned.append(incoming.header)
 
 
@@ -65,15 +71,29 @@ def reader(owner: Owner, **limits: int) -> FrameReader[Message]:
     return made
 
 
+def take(target: FrameReader[Message], data: bytes | memoryview) -> tuple[int, bool]:
+    """Give the reader as much as it has room for; (how much, what it says came of it).
+
+    What it says is checked: of nothing, nothing came, and there was room for more.
+    """
+    owner, offered = target._owner, target.receive_buffers()
+    assert isinstance(owner, Owner)
+    before = owner.seen
+    count = place(offered, data)
+    is_news = target.bytes_received(count, 1.0)
+    if not is_news:
+        assert owner.seen == before
+        assert count < sum(map(len, offered))
+    return count, is_news
+
+
 def feed(target: FrameReader[Message], data: bytes, cuts: list[int]) -> None:
     """The bytes, cut at these places."""
     places = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
     for start, end in pairwise(places):
         piece = memoryview(data)[start:end]
         while piece:
-            count = place(target.receive_buffers(), piece)
-            target.bytes_received(count, 1.0)
-            piece = piece[count:]
+            piece = piece[take(target, piece)[0] :]
 
 
 def small(header: bytes, payload: bytes = b"") -> bytes:
@@ -233,6 +253,56 @@ def test_chunks_are_placed_exactly() -> None:
     # The chunk, in the message's own memory, and the prefix behind it.
     assert [len(view) for view in target.receive_buffers()][-1] == PREFIX_BYTES
     assert sum(map(len, target.receive_buffers())) == 30_000 + PREFIX_BYTES
+
+
+def test_nothing_comes_of_the_middle_of_a_chunk() -> None:
+    """Which the reader says, and asks for the rest, to the byte."""
+    owner = Owner()
+    target = reader(owner)
+    payload = bytes(range(256)) * (BIG // 256 + 1)
+    head, chunk, *_ = large(b"header", payload, 1, len(payload))
+    feed(target, head, [])
+    seen = owner.seen
+    assert take(target, chunk[:PREFIX_BYTES]) == (PREFIX_BYTES, True)
+    place_in, third = PREFIX_BYTES, len(payload) // 3
+    # The owner's memory is in two parts, of which the first is a third.
+    for count, is_news in [(1, False), (third - 2, False), (1, True), (third, False), (1, False)]:
+        assert take(target, chunk[place_in : place_in + count]) == (count, is_news)
+        place_in += count
+        assert sum(map(len, target.receive_buffers())) == len(chunk) - place_in + PREFIX_BYTES
+        assert target.oldest_progress() == 1.0
+    assert owner.seen == seen
+    assert take(target, chunk[place_in:] + small(b"next")[:7]) == (len(chunk) - place_in + 7, True)
+    assert owner.done == [(b"header", payload)]
+    feed(target, small(b"next")[7:], [])
+    assert owner.done[1:] == [(b"next", b"")]
+    assert target.is_between_frames
+
+
+class Crumbs(Owner):
+    """Its messages lie in very many places."""
+
+    def message_started(self, header: memoryview, payload_bytes: int) -> Message:
+        message = super().message_started(header, payload_bytes)
+        room = memoryview(message.room)
+        message.views = [room[at : at + 64] for at in range(0, payload_bytes, 64)]
+        return message
+
+
+@given(st.lists(st.integers(0, 1 << 20), max_size=20))
+def test_a_chunk_for_more_places_than_a_system_call_takes(cuts: list[int]) -> None:
+    owner = Crumbs()
+    target = reader(owner)
+    payload = bytes(range(251)) * (BIG // 251 + 1)
+    head, *chunks = large(b"header", payload, 1, len(payload))
+    feed(target, head + chunks[0][:PREFIX_BYTES], [])
+    offered = target.receive_buffers()
+    assert len(offered) == VIEWS_MAX < len(payload) // 64
+    # All of them filled, and still no end of the chunk: more may be there at once.
+    count = VIEWS_MAX * 64
+    assert take(target, chunks[0][PREFIX_BYTES:][:count]) == (count, True)
+    feed(target, chunks[0][PREFIX_BYTES + count :] + small(b"last"), cuts)
+    assert owner.done == [(b"header", payload), (b"last", b"")]
 
 
 def test_small_frames_are_received_together() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +28,19 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.testing.links import KEY, FaultyStream, identity
+from flowengine.testing.links import KEY, FaultyStream, identity, output
+from flowengine.transport import events as e
 from flowengine.transport import messages as m
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
-from flowengine.transport.framing import message_prefix
+from flowengine.transport.framing import data_prefix, message_prefix, place_pieces
 from flowengine.transport.identity import new_key
 from flowengine.transport.inproc import stream_pair
-from flowengine.transport.limits import Limits
+from flowengine.transport.limits import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_WITHIN_MACHINE, Limits
+from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer, Reply, Request, Service, connect
 from flowengine.transport.server import listen, serve
+from flowengine.transport.serving import Serving
 from flowengine.transport.states import Side
 from flowengine.transport.streams import ByteStream
 
@@ -403,15 +408,17 @@ async def test_a_half_open_link_is_given_up(autojump_clock: trio.testing.MockClo
         assert trio.current_time() - began <= 7
 
 
-async def open_by_hand(stream: ByteStream) -> None:
+async def open_by_hand(stream: ByteStream, far: Connection | None = None) -> None:
     """Prove oneself on a bare stream, and then do with it what no peer does."""
-    far = Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY)
+    if far is None:
+        far = Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY)
     while not far.peer:
         buffers = far.data_to_send()
         if buffers:
             far.bytes_sent(await stream.send_some(buffers))
         else:
             far.bytes_received(await stream.receive_into(far.receive_buffers()), 0)
+    far.take_events()
 
 
 def listening_peer(stream: ByteStream) -> Peer:
@@ -455,6 +462,136 @@ async def test_a_message_that_is_never_finished(autojump_clock: trio.testing.Moc
         await nursery.start(near.run)
         assert "left a message unfinished" in (await near.wait_ended()).message
         nursery.cancel_scope.cancel()
+
+
+async def test_a_chunk_that_trickles_is_a_sign_of_life(autojump_clock: trio.testing.MockClock) -> None:
+    """Every byte counts, also in the middle of a chunk where nothing comes of it."""
+    near_stream, far_stream = stream_pair()
+    near = listening_peer(near_stream)
+    far = Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY)
+    array = np.arange(200_000, dtype=np.uint8)
+    service = Counted()
+    near._serving = Serving(near.connection, service, near._answered)
+    arrived: list[float] = []
+
+    async def speak() -> None:
+        await open_by_hand(far_stream, far)
+        far.request("echo", None, Payload([array]))
+        data = output(far)
+        for place in range(0, len(data), len(data) // 15):
+            await trio.sleep(1)
+            await far_stream.send_some([data[place:][: len(data) // 15]])
+            assert near.failure is None
+            await trio.testing.wait_all_tasks_blocked()
+            arrived.append(near.statistics().bytes_received)
+        assert [later - earlier for earlier, later in pairwise(arrived)][:13] == [len(data) // 15] * 13
+        while not (events := far.take_events()):
+            far.bytes_received(await far_stream.receive_into(far.receive_buffers()), 0)
+        (answer,) = events
+        assert isinstance(answer, e.Answered)
+        assert np.array_equal(answer.tensors[0], array)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near.run)
+        await speak()
+        assert near.is_open
+        nursery.cancel_scope.cancel()
+
+
+class Flood:
+    """A stream that, once it is told so, has everything at hand and takes everything: nobody ever waits."""
+
+    is_authenticated = False
+    bytes_copied = 0
+
+    def __init__(self, stream: ByteStream, *, piece: int, is_within_machine: bool = False) -> None:
+        self._stream = stream
+        self._piece = piece
+        self.is_within_machine = is_within_machine
+        self.address = stream.address
+        #: What is at hand, where that is what is received.
+        self.incoming: deque[memoryview] = deque()
+        #: What was sent, from when on it is not passed on.
+        self.outgoing: list[bytes] | None = None
+
+    async def receive_into(self, buffers: Sequence[memoryview]) -> int:
+        if not self.incoming:
+            return await self._stream.receive_into(buffers)
+        if self._piece < len(buffers[0]):
+            buffers = [buffers[0][: self._piece]]
+        return place_pieces(buffers, self.incoming)
+
+    async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:
+        return self.send_nowait(buffers) or await self._stream.send_some(buffers)
+
+    def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
+        if self.outgoing is None:
+            return self._stream.send_nowait(buffers)
+        data = b"".join(buffers)[: self._piece]
+        self.outgoing.append(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@pytest.mark.parametrize("piece", [1000, 30_000_000])
+async def test_who_has_much_at_hand_lets_others_run(piece: int) -> None:
+    near_stream, far_stream = stream_pair()
+    flood = Flood(near_stream, piece=piece)
+    near = listening_peer(flood)
+    far = Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY)
+    size = 1_000_000 if piece == 1000 else 30_000_000
+    # What two turns may take: one may be the last before somebody looks, the other the first after that.
+    most = 2 * min(33 * piece, 3 << 20)
+
+    async def watch(count: Callable[[], int]) -> None:
+        before = count()
+        while before < size:
+            await trio.lowlevel.checkpoint()
+            assert count() - before <= most, "others did not run"
+            before = count()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near.run)
+        await open_by_hand(far_stream, far)
+        while not near.is_open:
+            await trio.lowlevel.checkpoint()
+        call = far.request("nothing", None, Payload([np.zeros(size, np.uint8)]))
+        data = output(far)
+        assert call.number == 1
+        # The first bytes wake the reader, the rest is there at once.
+        flood.incoming.append(memoryview(data)[100:])
+        await far_stream.send_some([data[:100]])
+        await watch(lambda: near.connection.counters.bytes_received)
+        # And the other way.
+        flood.outgoing = []
+        nursery.start_soon(near.call, "take", None, [np.zeros(size, np.uint8)])
+        await watch(lambda: near.connection.counters.bytes_sent)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("is_within_machine", [False, True])
+async def test_chunks_are_longer_within_a_machine(is_within_machine: bool) -> None:
+    """Where the stream says so; and none is longer than a receiver takes."""
+    near_stream, far_stream = stream_pair()
+    flood = Flood(near_stream, piece=1 << 30, is_within_machine=is_within_machine)
+    near = listening_peer(flood)
+    expected = CHUNK_BYTES_WITHIN_MACHINE if is_within_machine else CHUNK_BYTES
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near.run)
+        await open_by_hand(far_stream, Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY))
+        while not near.is_open:
+            await trio.lowlevel.checkpoint()
+        flood.outgoing = []
+        nursery.start_soon(near.call, "take", None, [np.zeros(4 << 20, np.uint8)])
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    sent = b"".join(flood.outgoing)
+    chunks = [sent.count(data_prefix(1, count)) for count in (CHUNK_BYTES, CHUNK_BYTES_WITHIN_MACHINE)]
+    assert chunks[is_within_machine] == (4 << 20) // expected
+    assert not chunks[not is_within_machine]
+    assert CHUNK_BYTES < CHUNK_BYTES_WITHIN_MACHINE <= CHUNK_BYTES_MAX
 
 
 async def test_a_stranger_that_says_nothing_is_shown_out(autojump_clock: trio.testing.MockClock) -> None:

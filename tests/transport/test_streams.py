@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import trio
+import trio.testing
 
 from flowengine.core.errors import (
     FailedPreconditionError,
@@ -21,13 +23,22 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.testing.links import KEY, faulty_pair, identity
-from flowengine.testing.streams import check_byte_stream
+from flowengine.testing.streams import check_byte_stream, receive_exactly
 from flowengine.transport.inproc import stream_pair
 from flowengine.transport.peer import Reply, Service, connect
 from flowengine.transport.server import listen, serve
-from flowengine.transport.streams import ByteStream, connect_stream, host_and_port, listen_streams
+from flowengine.transport.streams import (
+    ByteStream,
+    connect_stream,
+    host_and_port,
+    is_within_machine,
+    listen_streams,
+)
 from flowengine.transport.tcp import TcpStream
 from flowengine.transport.tls import Certificates
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 async def tcp_pair() -> tuple[ByteStream, ByteStream]:
@@ -88,11 +99,65 @@ def test_what_is_on_its_way_is_bounded_within_a_machine(host: str) -> None:
     kinds: list[type[socket.socket]] = [socket.socket, socket.socket, _Elsewhere]
     with listener, ExitStack() as stack:
         plain, near, elsewhere = (stack.enter_context(connected(kind)) for kind in kinds)
-        for each in (near, elsewhere):
-            TcpStream(each, "tcp://somewhere:1")
+        streams = [TcpStream(each, "tcp://somewhere:1") for each in (near, elsewhere)]
+        assert [is_within_machine(each) for each in streams] == [True, False]
         assert room(near) != room(plain)
         assert room(near) <= 1 << 20
         assert room(elsewhere) == room(plain)
+
+
+class _Counting(socket.socket):
+    """Counts how often it was asked to send."""
+
+    attempts = 0
+
+    def send(self, data: ReadableBuffer, flags: int = 0, /) -> int:
+        self.attempts += 1
+        return super().send(data, flags)
+
+    def sendmsg(self, buffers: Iterable[ReadableBuffer], *rest: Any) -> int:
+        self.attempts += 1
+        return super().sendmsg(buffers, *rest)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+async def test_after_a_part_it_waits_instead_of_trying(parts: int) -> None:
+    """Until the other end has read; and what is sent whole is followed at once."""
+    listener = await listen_streams("tcp://127.0.0.1:0")
+    with socket.create_connection(host_and_port(listener.address)) as bare:
+        connected = _Counting(fileno=bare.detach())
+    near, far = TcpStream(connected, "tcp://far:1"), await listener.accept()
+    listener.close()
+    much: list[memoryview | bytes] = [memoryview(bytes(20 << 20))] * parts
+    with trio.testing.assert_no_checkpoints():
+        sent = await near.send_some(much)
+    assert 0 < sent < 20 << 20
+    # While nobody reads, the system may still take a little more; then it takes nothing.
+    with trio.CancelScope() as scope:
+        while True:
+            before = connected.attempts
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_when_blocked, scope)
+                with trio.testing.assert_checkpoints():
+                    sent += await near.send_some(much)
+                nursery.cancel_scope.cancel()
+            assert connected.attempts == before + 1
+    assert connected.attempts == before
+    assert len(await receive_exactly(far, sent)) == sent
+    with trio.testing.assert_checkpoints():
+        assert await near.send_some([b"x"] * parts) == parts
+    with trio.testing.assert_no_checkpoints():
+        assert await near.send_some([b"y"]) == 1
+    await near.send_some(much)
+    near.close()
+    with pytest.raises(FailedPreconditionError, match="is closed"):
+        await near.send_some([b"x"])
+    far.close()
+
+
+async def _cancel_when_blocked(scope: trio.CancelScope) -> None:
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    scope.cancel()
 
 
 @pytest.fixture(scope="session")
