@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -20,10 +20,11 @@ from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.blockwise import CLIP_MIN, LARGE
 from flowengine.kernels.channels import Blocks
+from flowengine.kernels.pieces import Fixed, Piece, Want, piece_of, tells
 from flowengine.kernels.registry import kernel
 
 #: What an executor is told of the time that a product takes: it was seen to be worth a thread.
-_PRODUCT_MICROSECONDS: Final = 1e4
+PRODUCT_MICROSECONDS: Final = 1e4
 
 
 #: Steps that take no longer than to read and to write: a core does 128 thousand elements in 15 us, before
@@ -243,6 +244,29 @@ class Contraction:
         own = frozenset(step.node.name for step in self._steps)
         return own if self._chain is None else own | self._chain.names
 
+    @property
+    def piece(self) -> Callable[..., Piece | None] | None:
+        """See `pieces`; None unless one call computes all of it."""
+        whole = self._whole
+        return None if whole is None or self._rest is not None or not tells(whole.function) else self._piece
+
+    def _piece(self, *values: Any) -> Piece | None:
+        whole = self._whole
+        found = None if whole is None else piece_of(whole.function, [values[i] for i in whole.sources])
+        if whole is None or found is None:
+            return None
+        wants: list[Want] = [None] * len(values)
+        for number, want in zip(whole.sources, found.wants, strict=True):
+            if wants[number] is None:
+                wants[number] = want
+            elif want is not None and type(want) is not type(wants[number]):
+                return None
+        calls = [
+            (program, tuple(s if isinstance(s, Fixed) or s < 0 else whole.sources[s] for s in sources))
+            for program, sources in found.calls
+        ]
+        return replace(found, calls=tuple(calls), wants=tuple(wants))
+
     def run(self, values: SequenceOf[Any]) -> Any:
         known = list(values)
         if self._whole is not None:
@@ -257,90 +281,13 @@ class Contraction:
         return self._chain.run([known[i] for i in self._sources], known[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceStep:
-    """One node of a sequence.
-
-    function   its bound kernel
-    sources    numbers of what it takes: inputs, then the outputs of the steps before it; a tuple for a list
-    outputs    how many it gives
-    """
-
-    node: Node
-    function: Callable[..., Any]
-    sources: tuple[int | tuple[int, ...], ...]
-    outputs: int
-
-
-class Sequence:
-    """Nodes that run one after another on one thread; what nobody needs any more is let go of."""
-
-    def __init__(self, inputs: int, steps: SequenceOf[SequenceStep], gives: SequenceOf[int]) -> None:
-        """
-        inputs   how many it takes
-        gives    numbers of what it gives
-        """
-        self._steps = tuple(steps)
-        self._gives = tuple(gives)
-        last: dict[int, int] = {}
-        made = inputs
-        for place, step in enumerate(steps):
-            for source in step.sources:
-                for number in source if isinstance(source, tuple) else (source,):
-                    last[number] = place
-            for number in range(made, made + step.outputs):
-                last[number] = place
-            made += step.outputs
-        drops: list[list[int]] = [[] for _ in steps]
-        for number, place in last.items():
-            if number not in gives:
-                drops[place].append(number)
-        self._drops = tuple(map(tuple, drops))
-
-    def __repr__(self) -> str:
-        return " -> ".join(step.node.op for step in self._steps)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the nodes that it stands for."""
-        return frozenset(step.node.name for step in self._steps)
-
-    def run(self, values: SequenceOf[Any]) -> list[Any]:
-        known = list(values)
-        del values
-        for step, drops in zip(self._steps, self._drops, strict=True):
-            arguments = [
-                tuple([known[i] for i in source]) if isinstance(source, tuple) else known[source]
-                for source in step.sources
-            ]
-            try:
-                made = step.function(*arguments)
-            except OpError as error:
-                raise located(error, step.node) from None
-            if step.outputs == 1:
-                known.append(made)
-            elif step.outputs:
-                known.extend(made)
-            del arguments, made
-            for number in drops:
-                known[number] = None
-        return [known[i] for i in self._gives]
-
-
-@kernel("_FusedSequence", heavy=lambda inputs: _PRODUCT_MICROSECONDS)
-def fused_sequence(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What large nodes give that run one after another: see `passes/fuse_sequences.py`."""
-    made = node.attrs["program"].run(inputs)
-    return made[0] if len(made) == 1 else tuple(made)
-
-
 @kernel("_FusedElementwise", fresh=True)
 def fused_elementwise(inputs: tuple[Any, ...], *, node: Node) -> Any:
     """What a chain of elementwise nodes gives: see `passes/fuse_elementwise.py`."""
     return node.attrs["program"].run(inputs)
 
 
-@kernel("_FusedContraction", fresh=True, heavy=lambda inputs: _PRODUCT_MICROSECONDS)
+@kernel("_FusedContraction", fresh=True, heavy=lambda inputs: PRODUCT_MICROSECONDS)
 def fused_contraction(inputs: tuple[Any, ...], *, node: Node) -> Any:
     """What a product and the elementwise nodes behind it give: see `passes/fuse_contraction.py`."""
     return node.attrs["program"].run(inputs)

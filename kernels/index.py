@@ -11,7 +11,10 @@ OPS: Final[dict[str, str]] = {
         RefSelect RefSwitch Switch
     """,
     "fused": """
-        _FusedContraction _FusedElementwise _FusedSequence
+        _FusedContraction _FusedElementwise
+    """,
+    "sequences": """
+        _FusedSequence
     """,
     "descents": """
         _DescentByProduct

@@ -19,6 +19,7 @@ from flowengine.kernels.registry import REGISTRY, Kernel, KernelRegistry
 MODULES: Final = (
     "control_flow",
     "fused",
+    "sequences",
     "descents",
     "sendrecv",
     "state",

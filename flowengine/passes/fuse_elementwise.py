@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from flowengine.core.dtypes import DType
+from flowengine.core.dtypes import DType, resource
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
@@ -40,6 +40,8 @@ _SAME_SHAPE: Final = frozenset(
     }
 )
 _BIASES: Final = frozenset({"BiasAdd", "BiasAddV1"})
+#: What takes the handle of a variable and only reads it.
+_READERS: Final = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "VarIsInitializedOp"})
 #: Types whose kernels may be called block by block without a word about each block.
 _TYPES: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 #: Blocks of more intermediate values would not stay in cache.
@@ -65,6 +67,16 @@ def fuse_elementwise(graph: Graph, context: PassContext, heavy: Collection[str])
     return graph.rewritten(made.get(node.name, node) for node in graph if node.name not in dropped)
 
 
+def _maybe_written(node: Node) -> Iterator[OutputPort]:
+    """The references and handles among its inputs through which it may write."""
+    if node.op_def is None:
+        yield from node.inputs
+    elif node.op not in _READERS:
+        for port, dtype in zip(node.inputs, node.input_types(), strict=True):
+            if dtype.is_ref or dtype.base is resource:
+                yield port
+
+
 class Groups:
     """What may be fused in a graph, and the nodes that stand for it."""
 
@@ -73,11 +85,14 @@ class Groups:
         self._kernels = kernels
         self._feeds = frozenset(context.feeds)
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+        #: References and handles that something takes which may write to the variable.
+        self._written: set[OutputPort] = set()
         #: {node: how many edges lead from it}; control edges count twice, so that they keep it.
         self._edges: dict[str, int] = {}
         #: Nodes of which something takes a further output.
         self._more = {port.node for port in (*context.fetches, *context.feeds) if port.slot}
         for node in graph:
+            self._written.update(_maybe_written(node))
             for port in node.inputs:
                 self._edges[port.node] = self._edges.get(port.node, 0) + 1
                 if port.slot:
@@ -116,13 +131,15 @@ class Groups:
         return name not in self._more
 
     def is_held(self, port: OutputPort) -> bool:
-        """Whether a value is the array that a variable holds."""
+        """Whether a value is the array that a variable holds, which nothing here writes to."""
         while port not in self._feeds:
             node = self.graph.nodes.get(port.node)
             if node is None:
                 return False
-            if node.op == "ReadVariableOp" or node.op in ("Variable", "VariableV2"):
-                return True
+            if node.op == "ReadVariableOp":
+                return node.inputs[0] not in self._written
+            if node.op in ("Variable", "VariableV2"):
+                return port not in self._written
             if node.op not in HANDS_ON:
                 return False
             port = node.inputs[0]

@@ -32,8 +32,9 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.traverse import forward_sources, topological_order
-from flowengine.kernels.fused import Sequence, SequenceStep
+from flowengine.kernels.pieces import tells
 from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.kernels.sequences import Sequence, SequenceStep
 from flowengine.ops.internal import FUSED_SEQUENCE
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import PRODUCTS
@@ -70,10 +71,10 @@ def fuse_sequences(
 ) -> Graph:
     """The graph with sequences of large nodes as one each; the same graph if there is none.
 
-    heavy   nodes that a worker thread should run: every sequence has one at least
+    heavy   nodes that a worker thread should run: every sequence has one, or several that can be joined
     costs   {node: microseconds} of those that were measured
     """
-    if context.kernels is None or not heavy:
+    if context.kernels is None:
         return graph
     found = _Gathering(graph, context, context.kernels, heavy, costs).run()
     return _rewritten(graph, found, context.kernels) if found else graph
@@ -129,10 +130,19 @@ class _Gathering:
             group.microseconds += cost
             number_of[name] = group.number
             tokens_of[name] = tokens
-        return [g.members for g in every if len(g.members) > 1 and self._any_heavy(g.members)]
+        return [g.members for g in every if len(g.members) > 1 and self._is_worth_it(g.members)]
 
-    def _any_heavy(self, members: list[Node]) -> bool:
-        return any(node.name in self._heavy for node in members)
+    def _is_worth_it(self, members: list[Node]) -> bool:
+        if any(node.name in self._heavy for node in members):
+            return True
+        # Light ones do best in regions, unless they are joined.
+        joined = sum(map(self._tells, members))
+        return joined > 1 and 2 * joined >= len(members)
+
+    def _tells(self, node: Node) -> bool:
+        """Whether it can be joined with others like it, as far as is known before it runs."""
+        kernel = self._kernel(node)
+        return kernel is not None and tells(node.attrs.get("program", kernel.bind(node, np)))
 
     def _joins(self, node: Node) -> bool:
         if node.name in self._kept or self._frames.get(node.name, None) != ():

@@ -12,7 +12,7 @@ from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.products import SMALL, MatrixProduct, multiply
+from flowengine.kernels.onednn.products import MatrixProduct, multiply
 from flowengine.kernels.onednn.program import (
     DST,
     LAYER_ALONE_MICROSECONDS,
@@ -26,6 +26,8 @@ from flowengine.kernels.onednn.program import (
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.
 _FEW_ROWS: Final = 64
+#: Multiplications up to which NumPy computes it: a primitive takes a millisecond to make.
+_TINY: Final = 4096
 #: Multiplications and additions of one core in a microsecond.
 _PRODUCTS: Final = 60_000.0
 
@@ -132,7 +134,7 @@ def as_product(
     if sizes is None:
         return None
     rows, depth, columns, output = sizes
-    if rows * depth * columns <= SMALL:
+    if rows * depth * columns <= _TINY:
         raise LibraryError("a product that is too small")
     if constant or rows > _FEW_ROWS:
         return None

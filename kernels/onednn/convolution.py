@@ -18,11 +18,12 @@ from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels import conv_planes
 from flowengine.kernels.fused import Follower
-from flowengine.kernels.onednn.absorbing import absorbed, fits, forms_of, operands_of
-from flowengine.kernels.onednn.after import attached
+from flowengine.kernels.onednn.absorbing import Taken, absorbed, fits, forms_of, operands_of
+from flowengine.kernels.onednn.after import ZERO, attached
 from flowengine.kernels.onednn.conv_products import as_product, product_alone
 from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, shared
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
+from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.objects import (
@@ -50,7 +51,9 @@ from flowengine.kernels.onednn.program import (
     dense_array,
     prepared,
 )
-from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
+from flowengine.kernels.onednn.serving import serves
+from flowengine.kernels.pieces import FLOAT32, Fixed, Like, Piece, Same, Sizes, Source, Want, is_plain
 from flowengine.kernels.windows import Windows, spatial
 
 _FORWARD: Final = 96
@@ -135,6 +138,39 @@ class Forward:
 
         return compute
 
+    def piece(
+        self,
+        x: Array,
+        w: Array,
+        operands: Sequence[Source],
+        wants: Sequence[Want],
+        lasting: Lasting | None = None,
+    ) -> Piece | None:
+        """See `pieces`; `operands` and `wants` are those of what follows.
+
+        None as long as it is not known whether a variable's filters will be packed.
+        """
+        if self._product is not None:
+            return None
+        packed: Fixed | None = None
+        if self._packed is not None and lasting is not None:
+            held = lasting.held(w, self._packed)
+            if held is not None:
+                packed = Fixed(held[1], held[0])
+            elif not lasting.is_restless:
+                return None
+        elif self._packed is not None:
+            where = self._packed.find(w)
+            packed = None if where is None else Fixed(where, (self._packed, w))
+        filters: Source = 1 if packed is None else packed
+        program = self._program if packed is None else self._packed_program
+        return Piece(
+            ((program, (0, filters, *operands, ~0)),),
+            (Like.of(x), Like.of(w) if packed is None else Same(w), *wants),
+            (Like(self.shape, FLOAT32),),
+            JointProgram,
+        )
+
     def __call__(self, x: Array, w: Array, *operands: Array, lasting: Lasting | None = None) -> Array:
         """The result; `lasting` knows the filters if a variable holds them."""
         if self._product is not None:
@@ -188,6 +224,17 @@ class InputGradient:
         filters = readable(program, layer.filters, what.memory(QUERY_WEIGHTS), attrs)
         produced = what.memory(QUERY_DIFF_SRC)
         finish(program, what, {DIFF_DST: upstream, WEIGHTS: filters}, DIFF_SRC, layer.images, produced, attrs)
+
+    def piece(self, sizes: Array, w: Array, gradient: Array) -> Piece | None:
+        """See `pieces`; `sizes` are those of the input."""
+        if self._product is not None or self._blocks is not None or self._planes is not None:
+            return None
+        return Piece(
+            ((self._program, (2, 1, ~0)),),
+            (Sizes.of(sizes), Like.of(w), Like.of(gradient)),
+            (Like(self.shape, FLOAT32),),
+            JointProgram,
+        )
 
     def __call__(self, w: Array, gradient: Array) -> Array:
         if self._product is not None:
@@ -243,6 +290,17 @@ class FilterGradient:
         produced = what.memory(QUERY_DIFF_WEIGHTS)
         finish(program, what, {SRC: source, DIFF_DST: upstream}, DIFF_WEIGHTS, layer.filters, produced, attrs)
 
+    def piece(self, x: Array, sizes: Array, gradient: Array) -> Piece | None:
+        """See `pieces`; `sizes` are those of the filters."""
+        if self._product is not None:
+            return None
+        return Piece(
+            ((self._program, (0, 2, ~0)),),
+            (Like.of(x), Sizes.of(sizes), Like.of(gradient)),
+            (Like(self.shape, FLOAT32),),
+            JointProgram,
+        )
+
     def __call__(self, x: Array, gradient: Array) -> Array:
         if self._product is not None:
             return self._product.filter_gradient(x, gradient)
@@ -283,42 +341,89 @@ class Convolution:
         taken = absorbed(followers, self._sliding.first)
         if not taken:
             return None
-        sliding = self._sliding
+        return len(taken), Followed(self._sliding, taken, Lasting() if 1 in variables else None)
+
+    def piece(self, x: Array, filters: Array) -> Piece | None:
+        """See `pieces`."""
+        if not (is_plain(x) and is_plain(filters)):
+            return None
+        layer = forward(self._sliding, x.shape, filters.shape, (), never_changes(filters))
+        return None if layer is None else layer.piece(x, filters, (), ())
+
+
+class Followed:
+    """A convolution and what follows it as one kernel; None is what it gives where they are not one."""
+
+    def __init__(self, sliding: Sliding, taken: Sequence[Taken], lasting: Lasting | None) -> None:
+        self._sliding = sliding
+        self._taken = taken
+        self._lasting = lasting
         #: (shape, filters and others that never change, what computes the rest) of the call before.
-        known: tuple[Any, ...] = ()
+        self._known: tuple[Any, ...] = ()
         #: (all shapes, whether the filters never change, the layer) of the last call where others may change.
-        seen: tuple[Any, ...] = (None, None, None)
-        lasting = Lasting() if 1 in variables else None
+        self._seen: tuple[Any, ...] = (None, None, None)
 
-        def compute(x: Array, filters: Array, *others: Any) -> Any:
-            nonlocal known, seen
-            if library() is None:  # any more, in a process that is a fork
-                return None
-            before = known
-            if before and before[0] == x.shape and before[1] is filters and _same(before[2], others):
-                return before[3](dense_array(x))
-            constant = never_changes(filters)
-            shapes = (x.shape, filters.shape, *[other.shape for other in others])
-            same = seen
-            if same[0] == shapes and same[1] is constant:
-                filters, operands = dense_array(filters), operands_of(taken, others)
-                return same[2](dense_array(x), filters, *operands, lasting=lasting)
-            width = filters.shape[-2] * filters.shape[-1] if sliding.depthwise else filters.shape[-1]
-            asked = forms_of(taken, others, width)
-            if asked is None:
-                return None
-            forms, operands = asked
-            layer = forward(sliding, x.shape, filters.shape, forms, constant)
-            if layer is None or not fits(forms, operands, layer.shape):
-                return None
-            filters = dense_array(filters)
-            if constant and all(map(never_changes, others)):
-                known = (x.shape, filters, others, layer.settled(filters, operands))
-            else:
-                seen = (shapes, constant, layer)
-            return layer(dense_array(x), filters, *operands, lasting=lasting)
+    def _layer(
+        self, x: Array, filters: Array, others: Sequence[Any], constant: bool
+    ) -> tuple[Forward, Sequence[Array]] | None:
+        """What computes it, and its operands."""
+        shapes = (x.shape, filters.shape, *[other.shape for other in others])
+        same = self._seen
+        if same[0] == shapes and same[1] is constant:
+            return same[2], operands_of(self._taken, others)
+        width = filters.shape[-2] * filters.shape[-1] if self._sliding.depthwise else filters.shape[-1]
+        asked = forms_of(self._taken, others, width)
+        if asked is None:
+            return None
+        forms, operands = asked
+        layer = forward(self._sliding, x.shape, filters.shape, forms, constant)
+        if layer is None or not fits(forms, operands, layer.shape):
+            return None
+        self._seen = (shapes, constant, layer)
+        return layer, operands
 
-        return len(taken), compute
+    def __call__(self, x: Array, filters: Array, *others: Any) -> Any:
+        if library() is None:  # any more, in a process that is a fork
+            return None
+        before = self._known
+        if before and before[0] == x.shape and before[1] is filters and _same(before[2], others):
+            return before[3](dense_array(x))
+        constant = never_changes(filters)
+        found = self._layer(x, filters, others, constant)
+        if found is None:
+            return None
+        layer, operands = found
+        filters = dense_array(filters)
+        if constant and all(map(never_changes, others)):
+            self._known = (x.shape, filters, others, layer.settled(filters, operands))
+        return layer(dense_array(x), filters, *operands, lasting=self._lasting)
+
+    def piece(self, x: Array, filters: Array, *others: Any) -> Piece | None:
+        """See `pieces`: where operands are the inputs themselves, or made of what never changes."""
+        if library() is None or not all(map(is_plain, (x, filters, *others))):
+            return None
+        found = self._layer(x, filters, others, never_changes(filters))
+        if found is None:
+            return None
+        layer, operands = found
+        sources: list[Source] = []
+        wants: list[Want] = []
+        if all(map(never_changes, others)):
+            sources += [Fixed(address(operand), operand) for operand in operands]
+            wants += [Same(other) for other in others]
+        else:
+            # What is added as it is comes in the order of the inputs; two may be one array, this time.
+            left = iter(enumerate(others, 2))
+            for operand in operands:
+                if operand is ZERO:
+                    sources.append(Fixed(address(ZERO), ZERO))
+                    continue
+                place = next((place for place, other in left if other is operand), None)
+                if place is None:
+                    return None
+                sources.append(place)
+            wants += [Like.of(other) for other in others]
+        return layer.piece(x, filters, sources, wants, self._lasting)
 
 
 def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
@@ -340,40 +445,70 @@ def _input_cost(input_sizes: Array, filters: Array, gradient: Array) -> float:
     return float(gradient.size * filters.size / width / _PRODUCTS)
 
 
-@serves("Conv2D", types=FLOAT32, heavy=_forward_cost)
+@serves("Conv2D", types=OF_FLOAT32, heavy=_forward_cost)
 def conv2d(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return Convolution(Sliding.of(node), otherwise)
 
 
-@serves("Conv2DBackpropInput", types=FLOAT32, heavy=_input_cost)
+@serves("Conv2DBackpropInput", types=OF_FLOAT32, heavy=_input_cost)
 def conv2d_backprop_input(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return input_gradient_kernel(Sliding.of(node), otherwise)
 
 
-def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of an op that takes (sizes of the input, filters, gradient)."""
+class _InputGradientKernel:
+    def __init__(self, sliding: Sliding, otherwise: Callable[..., Any]) -> None:
+        self._sliding = sliding
+        self._otherwise = otherwise
 
-    def compute(input_sizes: Array, filters: Array, gradient: Array) -> Any:
-        layer = input_gradient(sliding, tuple(input_sizes.tolist()), filters.shape)
-        if layer is None or gradient.shape != layer.expected:
-            return otherwise(input_sizes, filters, gradient)
+    def _layer(self, input_sizes: Array, filters: Array, gradient: Array) -> InputGradient | None:
+        layer = input_gradient(self._sliding, tuple(input_sizes.tolist()), filters.shape)
+        return None if layer is None or gradient.shape != layer.expected else layer
+
+    def __call__(self, input_sizes: Array, filters: Array, gradient: Array) -> Any:
+        layer = self._layer(input_sizes, filters, gradient)
+        if layer is None:
+            return self._otherwise(input_sizes, filters, gradient)
         return layer(dense_array(filters), dense_array(gradient))
 
-    return compute
+    def piece(self, input_sizes: Array, filters: Array, gradient: Array) -> Piece | None:
+        layer = self._layer(input_sizes, filters, gradient)
+        if layer is None or not (is_plain(filters) and is_plain(gradient)):
+            return None
+        return layer.piece(input_sizes, filters, gradient)
 
 
-@serves("Conv2DBackpropFilter", types=FLOAT32, heavy=_filter_cost)
+def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an op that takes (sizes of the input, filters, gradient)."""
+    return _InputGradientKernel(sliding, otherwise)
+
+
+@serves("Conv2DBackpropFilter", types=OF_FLOAT32, heavy=_filter_cost)
 def conv2d_backprop_filter(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return filter_gradient_kernel(Sliding.of(node), otherwise)
 
 
-def filter_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of an op that takes (input, sizes of the filters, gradient)."""
+class _FilterGradientKernel:
+    def __init__(self, sliding: Sliding, otherwise: Callable[..., Any]) -> None:
+        self._sliding = sliding
+        self._otherwise = otherwise
 
-    def compute(x: Array, filter_sizes: Array, gradient: Array) -> Any:
-        layer = filter_gradient(sliding, x.shape, tuple(filter_sizes.tolist()))
-        if layer is None or gradient.shape != layer.expected:
-            return otherwise(x, filter_sizes, gradient)
+    def _layer(self, x: Array, filter_sizes: Array, gradient: Array) -> FilterGradient | None:
+        layer = filter_gradient(self._sliding, x.shape, tuple(filter_sizes.tolist()))
+        return None if layer is None or gradient.shape != layer.expected else layer
+
+    def __call__(self, x: Array, filter_sizes: Array, gradient: Array) -> Any:
+        layer = self._layer(x, filter_sizes, gradient)
+        if layer is None:
+            return self._otherwise(x, filter_sizes, gradient)
         return layer(dense_array(x), dense_array(gradient))
 
-    return compute
+    def piece(self, x: Array, filter_sizes: Array, gradient: Array) -> Piece | None:
+        layer = self._layer(x, filter_sizes, gradient)
+        if layer is None or not (is_plain(x) and is_plain(gradient)):
+            return None
+        return layer.piece(x, filter_sizes, gradient)
+
+
+def filter_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an op that takes (input, sizes of the filters, gradient)."""
+    return _FilterGradientKernel(sliding, otherwise)

@@ -6,6 +6,7 @@ is that of the NumPy kernel, to the last bit; sums for a bias are taken in anoth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,13 +15,15 @@ import numpy as np
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import address, library
-from flowengine.kernels.onednn.objects import Description, attributes, dense
+from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
 from flowengine.kernels.onednn.program import (
     DST,
     SCALE_OF,
     SRC,
     SRC_1,
+    Program,
     one_step,
     operand_after,
     prepared,
@@ -29,6 +32,7 @@ from flowengine.kernels.onednn.program import (
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 from flowengine.kernels.onednn.thin_products import BLOCK, gives_large, large_result
 from flowengine.kernels.parallel import slices, spread
+from flowengine.kernels.pieces import Fixed, Like, Piece, Source
 from flowengine.kernels.windows import is_channels_first
 
 _ADD: Final = 0x1FFF0
@@ -77,9 +81,31 @@ class Gate:
             },
         )
 
+    def call(self, gradients: Source, features: Source, out: Source) -> tuple[Program, tuple[Source, ...]]:
+        """The call of a piece, see `pieces`."""
+        return self._program, (features, _staying(_ZERO), _staying(_MINUS_ONE), gradients, out)
+
     def __call__(self, gradients: Array, features: Array, out: Array) -> None:
         given = (features, _ZERO, _MINUS_ONE, gradients, out)
         self._program(*map(address, given))
+
+
+class Gathering:
+    """A view of this shape with these strides, in elements, made C-contiguous."""
+
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], *, alone: bool) -> None:
+        found = required()
+        self._program = program = Program(found, alone)
+        view, whole = strided(found, shape, strides), dense(found, shape)
+        program.reorder(program.outside(view), program.outside(whole), attributes(found))
+
+    def call(self, view: Source, out: Source) -> tuple[Program, tuple[Source, ...]]:
+        """The call of a piece, see `pieces`."""
+        return self._program, (view, out)
+
+
+def _staying(array: Array) -> Fixed:
+    return Fixed(address(array), array)
 
 
 class Sum:
@@ -111,6 +137,7 @@ class Sum:
 
 
 gate: Final = prepared(Gate, _work)
+gathering: Final = prepared(Gathering, lambda shape, strides: _work(math.prod(shape)))
 sum_in_place: Final = prepared(Sum, _work)
 
 
@@ -123,23 +150,47 @@ def _is_dense(array: Any, shape: tuple[int, ...]) -> bool:
     )
 
 
-@serves("ReluGrad", types=FLOAT32)
-def relu_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    def compute(gradients: Array, features: Array) -> Any:
+class _ReluGradient:
+    def __init__(self, otherwise: Callable[..., Any]) -> None:
+        self._otherwise = otherwise
+
+    def _layer(self, gradients: Array, features: Array, least: int) -> Gate | None:
         shape = features.shape
-        if features.size < _LARGE or gradients.shape != shape or not _is_dense(features, shape):
-            return otherwise(gradients, features)
-        layer = gate(features.size)
+        if features.size < least or gradients.shape != shape or not _is_dense(features, shape):
+            return None
+        return gate(features.size)
+
+    def __call__(self, gradients: Array, features: Array) -> Any:
+        layer = self._layer(gradients, features, _LARGE)
         if layer is None:
-            return otherwise(gradients, features)
-        out: Array = empty(shape, _float32)
+            return self._otherwise(gradients, features)
+        out: Array = empty(features.shape, _float32)
         if not gradients.flags.c_contiguous:
             np.copyto(out, gradients)  # a part of the gradient of a concatenation
             gradients = out
         layer(gradients, features, out)
         return out
 
-    return compute
+    def piece(self, gradients: Array, features: Array) -> Piece | None:
+        # Joined with others it pays for few, too.
+        layer = self._layer(gradients, features, 1)
+        if layer is None or type(gradients) is not np.ndarray:
+            return None
+        wants, results = (Like.of(gradients), Like.of(features)), (Like.of(features),)
+        if gradients.flags.c_contiguous:
+            return Piece((layer.call(0, 1, ~0),), wants, results, JointProgram)
+        strides = gradients.strides
+        if any(stride <= 0 or stride % _float32.itemsize for stride in strides):
+            return None
+        gathered = gathering(gradients.shape, tuple(stride // _float32.itemsize for stride in strides))
+        if gathered is None:
+            return None
+        return Piece((gathered.call(0, ~0), layer.call(~0, 1, ~0)), wants, results, JointProgram)
+
+
+@serves("ReluGrad", types=FLOAT32)
+def relu_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    return _ReluGradient(otherwise)
 
 
 @serves("BiasAddGrad", types=FLOAT32)

@@ -116,6 +116,16 @@ class Lasting:
         self._wait = self._left = _PATIENCE
         self._sample = b""
 
+    @property
+    def is_restless(self) -> bool:
+        """Whether the filters have been seen to change."""
+        return self._wait > 2 * _PATIENCE
+
+    def held(self, filters: Array, packed: Packed) -> tuple[Any, int] | None:
+        """(what owns the memory of filters that are kept in order, its address)."""
+        held = self._held
+        return held[2:] if held is not None and held[0] is filters and held[1] is packed else None
+
     def find(self, filters: Array, packed: Packed) -> int | None:
         """The address of C-contiguous filters in order; None while they are not kept."""
         held = self._held

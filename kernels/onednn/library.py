@@ -169,8 +169,10 @@ class Library:
         self.query, self.size_of, self._equal = query, size, equal
         self.engine = self.new("engine_create", _CPU, 0)
         self.stream = self.new("stream_create", self.engine, _IN_ORDER)
-        self._get_threads = getattr(self._functions, "omp_get_max_threads", None)
-        self._set_threads = getattr(self._functions, "omp_set_num_threads", None)
+        # Calls that take less than to let go of the interpreter and to have it again.
+        brief = ctypes.PyDLL(path)
+        self._get_threads = getattr(brief, "omp_get_max_threads", None)
+        self._set_threads = getattr(brief, "omp_set_num_threads", None)
         if self._set_threads is not None:
             self._set_threads.argtypes, self._set_threads.restype = (_INT,), None
         self._pause = getattr(self._functions, "omp_pause_resource_all", None)
@@ -178,7 +180,8 @@ class Library:
             self._pause.argtypes, self._pause.restype = (_INT,), _INT
         #: Bare functions, for the calls that a step makes.
         self.execute = self._functions.dnnl_primitive_execute
-        self.set_handle = self._functions.dnnl_memory_set_data_handle
+        self.set_handle = brief.dnnl_memory_set_data_handle
+        self.set_handle.argtypes, self.set_handle.restype = _FUNCTIONS["memory_set_data_handle"], _INT
 
     def _check(self) -> tuple[tuple[int, int, int], str]:
         tell = getattr(self._functions, "dnnl_version", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WORKSPACE,
@@ -40,7 +41,9 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
-from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
+from flowengine.kernels.onednn.serving import serves
+from flowengine.kernels.pieces import FLOAT32, Like, Piece, Same, is_plain
 
 _TRAINING: Final = 64
 _INFERENCE: Final = 96
@@ -176,6 +179,16 @@ class BatchNormGradient:
         given.update(dict.fromkeys((SCALE, MEAN, VARIANCE, DIFF_SCALE, DIFF_SHIFT), vector))
         self._program = one_step(what, alone, given)
 
+    def piece(self, nothing: Sequence[Array], *inputs: Array) -> Piece:
+        """See `pieces`; behind the gradients `nothing` is given."""
+        vector = Like(self.channels, FLOAT32)
+        return Piece(
+            ((self._program, (0, 1, ~0, 2, 3, 4, ~1, ~2)),),
+            (*map(Like.of, inputs[:5]), *[None for _ in inputs[5:]]),
+            (Like(self.shape, FLOAT32), vector, vector, *map(Same, nothing)),
+            JointProgram,
+        )
+
     def __call__(
         self, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array
     ) -> tuple[Array, Array, Array]:
@@ -201,7 +214,7 @@ def _vectors(shape: tuple[int, ...], *vectors: Array) -> bool:
     return all(v.shape == shape and v.dtype == np.float32 and v.flags.c_contiguous for v in vectors)
 
 
-@serves("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", types=FLOAT32)
+@serves("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", types=OF_FLOAT32)
 def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
     reserved = (np.zeros((), np.float32),) if node.op == "FusedBatchNormV3" else ()
@@ -227,19 +240,35 @@ def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
     return in_training if node.attrs["is_training"] else by_given
 
 
-@serves("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", types=FLOAT32)
+class _BatchNormGradientKernel:
+    def __init__(self, node: Node, otherwise: Callable[..., Any]) -> None:
+        self._data_format, self._epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
+        self._training = bool(node.attrs["is_training"])
+        self._otherwise = otherwise
+        self._nothing = (np.zeros((), np.float32), np.zeros((), np.float32))
+
+    def _layer(self, gradient: Array, x: Array, *vectors: Array) -> BatchNormGradient | None:
+        layer = batch_norm_gradient(x.shape, self._data_format, self._training, self._epsilon)
+        if layer is None or gradient.shape != x.shape or not _vectors(layer.channels, *vectors):
+            return None
+        return layer
+
+    def __call__(
+        self, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, *more: Array
+    ) -> Any:
+        layer = self._layer(gradient, x, scale, mean, variance)
+        if layer is None:
+            return self._otherwise(gradient, x, scale, mean, variance, *more)
+        return (*layer(dense_array(gradient), dense_array(x), scale, mean, variance), *self._nothing)
+
+    def piece(self, *inputs: Array) -> Piece | None:
+        layer = self._layer(*inputs[:5]) if all(map(is_plain, inputs[:5])) else None
+        return None if layer is None else layer.piece(self._nothing, *inputs)
+
+
+@serves("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", types=OF_FLOAT32)
 def fused_batch_norm_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
-    training = bool(node.attrs["is_training"])
-    nothing = (np.zeros((), np.float32), np.zeros((), np.float32))
-
-    def compute(gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, *more: Array) -> Any:
-        layer = batch_norm_gradient(x.shape, data_format, training, epsilon)
-        if layer is None or gradient.shape != x.shape or not _vectors(layer.channels, scale, mean, variance):
-            return otherwise(gradient, x, scale, mean, variance, *more)
-        return (*layer(dense_array(gradient), dense_array(x), scale, mean, variance), *nothing)
-
-    return compute
+    return _BatchNormGradientKernel(node, otherwise)
 
 
 class ResponseNorm:
@@ -358,7 +387,7 @@ def _response_attrs(node: Node) -> tuple[int, float, float, float]:
     return int(attrs["depth_radius"]), float(attrs["bias"]), float(attrs["alpha"]), float(attrs["beta"])
 
 
-@serves("LRN", types=FLOAT32)
+@serves("LRN", types=OF_FLOAT32)
 def lrn(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     parameters = _response_attrs(node)
 
@@ -369,7 +398,7 @@ def lrn(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-@serves("LRNGrad", types=FLOAT32)
+@serves("LRNGrad", types=OF_FLOAT32)
 def lrn_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     parameters = _response_attrs(node)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.blockwise import blockwise, is_large
 from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.elementwise import gate
+from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WORKSPACE,
@@ -43,7 +44,9 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
-from flowengine.kernels.onednn.serving import FLOAT32, serves
+from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
+from flowengine.kernels.onednn.serving import serves
+from flowengine.kernels.pieces import FLOAT32, Like, Piece, Sizes, is_plain
 from flowengine.kernels.windows import spatial, windows
 
 _INFERENCE: Final = 96
@@ -163,6 +166,10 @@ class Forward:
         what = layer.forward(_INFERENCE, algorithm)
         self._program = one_step(what, alone, {SRC: layer.images, DST: layer.results})
 
+    def piece(self, x: Array) -> Piece:
+        """See `pieces`."""
+        return Piece(((self._program, (0, ~0)),), (Like.of(x),), (Like(self.shape, FLOAT32),), JointProgram)
+
     def __call__(self, x: Array) -> Array:
         out: Array = empty(self.shape, np.float32)
         self._program(address(x), address(out))
@@ -199,11 +206,11 @@ class MaxGradientAtPlaces:
         self.places = (layer.library.size_of(places.value),)
         what = layer.backward(_MAX, ahead)
         given = {DIFF_DST: layer.results, WORKSPACE: places, DIFF_SRC: layer.images}
-        self._program = one_step(what, alone, given)
+        self.program = one_step(what, alone, given)
 
     def __call__(self, gradient: Array, places: Array) -> Array:
         out: Array = empty(self.shape, np.float32)
-        self._program(address(gradient), address(places), address(out))
+        self.program(address(gradient), address(places), address(out))
         return out
 
 
@@ -238,6 +245,11 @@ class MeanGradient:
         what = layer.backward(_MEAN, layer.forward(_TRAINING, _MEAN))
         self._program = one_step(what, alone, {DIFF_DST: layer.results, DIFF_SRC: layer.images})
 
+    def piece(self, sizes: Array, gradient: Array) -> Piece:
+        """See `pieces`; `sizes` are those of the input."""
+        wants = (Sizes.of(sizes), Like.of(gradient))
+        return Piece(((self._program, (1, ~0)),), wants, (Like(self.shape, FLOAT32),), JointProgram)
+
     def __call__(self, gradient: Array) -> Array:
         out: Array = empty(self.shape, np.float32)
         self._program(address(gradient), address(out))
@@ -256,24 +268,29 @@ max_gradient: Final = prepared(MaxGradient, _work, LAYER_ALONE_MICROSECONDS)
 mean_gradient: Final = prepared(MeanGradient, _work, LAYER_ALONE_MICROSECONDS)
 
 
+class _ForwardKernel:
+    def __init__(self, pooling: Pooling, algorithm: int, otherwise: Callable[..., Any]) -> None:
+        self._pooling, self._algorithm = pooling, algorithm
+        self._otherwise = otherwise
+
+    def __call__(self, x: Array) -> Any:
+        layer = forward(self._pooling, x.shape, self._algorithm)
+        return layer(dense_array(x)) if layer is not None else self._otherwise(x)
+
+    def piece(self, x: Array) -> Piece | None:
+        layer = forward(self._pooling, x.shape, self._algorithm) if is_plain(x) else None
+        return None if layer is None else layer.piece(x)
+
+
 def _forward_kernel(algorithm: int) -> Callable[[Node, Callable[..., Any]], Callable[..., Any]]:
-    def make(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-        pooling = Pooling.of(node)
-
-        def compute(x: Array) -> Any:
-            layer = forward(pooling, x.shape, algorithm)
-            return layer(dense_array(x)) if layer is not None else otherwise(x)
-
-        return compute
-
-    return make
+    return lambda node, otherwise: _ForwardKernel(Pooling.of(node), algorithm, otherwise)
 
 
-serves("MaxPool", types=FLOAT32)(_forward_kernel(_MAX))
-serves("AvgPool", types=FLOAT32)(_forward_kernel(_MEAN))
+serves("MaxPool", types=OF_FLOAT32)(_forward_kernel(_MAX))
+serves("AvgPool", types=OF_FLOAT32)(_forward_kernel(_MEAN))
 
 
-@serves("MaxPoolV2", types=FLOAT32)
+@serves("MaxPoolV2", types=OF_FLOAT32)
 def max_pool_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def compute(x: Array, ksize: Array, strides: Array) -> Any:
         layer = None
@@ -301,7 +318,7 @@ def _is_plain(x: Array, y: Array) -> bool:
     return not found
 
 
-@serves("MaxPoolGrad", types=FLOAT32)
+@serves("MaxPoolGrad", types=OF_FLOAT32)
 def max_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     pooling = Pooling.of(node)
 
@@ -316,7 +333,7 @@ def max_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., An
     return compute
 
 
-@serves("_MaxPoolWithPlaces", types=FLOAT32)
+@serves("_MaxPoolWithPlaces", types=OF_FLOAT32)
 def max_pool_with_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     pooling = Pooling.of(node)
 
@@ -334,15 +351,27 @@ class GradientAtPlaces:
         self._pooling = pooling
         self._otherwise = otherwise
 
-    def _computed(self, x: Array, gradient: Array, places: Array) -> Array | None:
+    def _layer(self, x: Array, gradient: Array, places: Array) -> MaxGradientAtPlaces | None:
         layer = max_gradient_at_places(self._pooling, x.shape) if places.size else None
         if layer is None or places.shape != layer.places or gradient.shape != layer.expected:
             return None
-        return layer(dense_array(gradient), places)
+        return layer
+
+    def _computed(self, x: Array, gradient: Array, places: Array) -> Array | None:
+        layer = self._layer(x, gradient, places)
+        return None if layer is None else layer(dense_array(gradient), places)
 
     def __call__(self, x: Array, y: Array, gradient: Array, places: Array) -> Any:
         made = self._computed(x, gradient, places)
         return self._otherwise(x, y, gradient, places) if made is None else made
+
+    def piece(self, x: Array, y: Array, gradient: Array, places: Array) -> Piece | None:
+        """See `pieces`."""
+        layer = self._layer(x, gradient, places)
+        if layer is None or not all(map(is_plain, (x, gradient, places))):
+            return None
+        wants = (Like.of(x), None, Like.of(gradient), Like.of(places))
+        return Piece(((layer.program, (2, 3, ~0)),), wants, (Like(layer.shape, FLOAT32),), JointProgram)
 
     def absorb(
         self, followers: Sequence[Follower], variables: Collection[int] = ()
@@ -350,23 +379,39 @@ class GradientAtPlaces:
         """See `fused.Absorbing`: the gradient of a Relu is computed in place."""
         if not followers or followers[0][0].op != "ReluGrad" or followers[0][1] != 0:
             return None
+        return 1, _Gated(self)
 
-        def compute(x: Array, y: Array, gradient: Array, places: Array, features: Array) -> Any:
-            layer = gate(features.size) if features.flags.c_contiguous and features.shape == x.shape else None
-            made = None if layer is None else self._computed(x, gradient, places)
-            if layer is not None and made is not None:
-                layer(made, features, made)
-            return made
+    def gated(self, x: Array, gradient: Array, places: Array, features: Array) -> Array | None:
+        """The gradient behind a Relu that gave these features; None where two kernels have to compute it."""
+        layer = gate(features.size) if features.flags.c_contiguous and features.shape == x.shape else None
+        made = None if layer is None else self._computed(x, gradient, places)
+        if layer is not None and made is not None:
+            layer(made, features, made)
+        return made
 
-        return 1, compute
+
+class _Gated:
+    def __init__(self, kernel: GradientAtPlaces) -> None:
+        self._kernel = kernel
+
+    def __call__(self, x: Array, y: Array, gradient: Array, places: Array, features: Array) -> Any:
+        return self._kernel.gated(x, gradient, places, features)
+
+    def piece(self, x: Array, y: Array, gradient: Array, places: Array, features: Array) -> Piece | None:
+        layer = gate(features.size) if is_plain(features) and features.shape == x.shape else None
+        found = None if layer is None else self._kernel.piece(x, y, gradient, places)
+        if layer is None or found is None:
+            return None
+        gating = layer.call(~0, 4, ~0)
+        return replace(found, calls=(*found.calls, gating), wants=(*found.wants, Like.of(features)))
 
 
-@serves("_MaxPoolGradAtPlaces", types=FLOAT32)
+@serves("_MaxPoolGradAtPlaces", types=OF_FLOAT32)
 def max_pool_grad_at_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return GradientAtPlaces(Pooling.of(node), otherwise)
 
 
-@serves("MaxPoolGradV2", types=FLOAT32)
+@serves("MaxPoolGradV2", types=OF_FLOAT32)
 def max_pool_grad_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def compute(x: Array, y: Array, gradient: Array, ksize: Array, strides: Array) -> Any:
         layer = None
@@ -381,14 +426,24 @@ def max_pool_grad_v2(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
     return compute
 
 
-@serves("AvgPoolGrad", types=FLOAT32)
+class _MeanGradientKernel:
+    def __init__(self, pooling: Pooling, otherwise: Callable[..., Any]) -> None:
+        self._pooling = pooling
+        self._otherwise = otherwise
+
+    def _layer(self, sizes: Array, gradient: Array) -> MeanGradient | None:
+        layer = mean_gradient(self._pooling, tuple(sizes.tolist())) if sizes.ndim == 1 else None
+        return None if layer is None or gradient.shape != layer.expected else layer
+
+    def __call__(self, sizes: Array, gradient: Array) -> Any:
+        layer = self._layer(sizes, gradient)
+        return self._otherwise(sizes, gradient) if layer is None else layer(dense_array(gradient))
+
+    def piece(self, sizes: Array, gradient: Array) -> Piece | None:
+        layer = self._layer(sizes, gradient) if is_plain(gradient) else None
+        return None if layer is None else layer.piece(sizes, gradient)
+
+
+@serves("AvgPoolGrad", types=OF_FLOAT32)
 def avg_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    pooling = Pooling.of(node)
-
-    def compute(sizes: Array, gradient: Array) -> Any:
-        layer = mean_gradient(pooling, tuple(sizes.tolist())) if sizes.ndim == 1 else None
-        if layer is None or gradient.shape != layer.expected:
-            return otherwise(sizes, gradient)
-        return layer(dense_array(gradient))
-
-    return compute
+    return _MeanGradientKernel(Pooling.of(node), otherwise)

@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -53,7 +53,7 @@ def operand_after(place: int) -> int:
 
 _ALIGNMENT: Final = 64
 #: Scratch memory that a thread keeps from call to call; what needs more gets it for the call.
-_KEPT_BYTES: Final = 64 << 20
+KEPT_BYTES: Final = 64 << 20
 #: Work up to which a call stays on its thread. To wake a second one takes 10 to 30 us on an idle machine; on
 #: a busy one it may come milliseconds late, and OpenMP, having dealt out the work, waits for it: a training
 #: step of a perceptron, three products of 0.1 ms among BLAS's own, takes 0.5 ms, with 50 here 0.75.
@@ -84,6 +84,11 @@ class _Scratch(threading.local):
 _scratch: Final = _Scratch()
 
 
+def padded(size: int) -> int:
+    """Bytes of scratch memory that so many take."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
 def aligned(size: int) -> tuple[Any, int]:
     """(what owns `size` bytes of memory, their aligned address)."""
     memory = np.empty(size + _ALIGNMENT, np.uint8)
@@ -102,16 +107,15 @@ class _Frame:
             Handle(library.new("memory_create", form.value, library.engine, None), free)
             for form, _ in program.memories
         ]
-        self.outside = [
-            handle.value
-            for handle, (_, offset) in zip(self.memories, program.memories, strict=True)
-            if offset is None
-        ]
-        self.inside = [
-            (handle.value, offset)
-            for handle, (_, offset) in zip(self.memories, program.memories, strict=True)
-            if offset is not None
-        ]
+        #: For each address that is given, the memories that lie there.
+        self.outside: list[list[int]] = [[] for _ in range(program.given)]
+        #: (memory, its offset in the scratch memory)
+        self.inside: list[tuple[int, int]] = []
+        for handle, (_, place) in zip(self.memories, program.memories, strict=True):
+            if place < 0:
+                self.outside[~place].append(handle.value)
+            else:
+                self.inside.append((handle.value, place))
         self.base = 0
         self.addresses = (0,) * len(self.outside)
         self.arguments = [
@@ -129,33 +133,53 @@ class Program:
     def __init__(self, library: Library, alone: bool = False) -> None:
         self.library = library
         self._alone = alone
-        #: (descriptor, offset in the scratch memory or None for what the caller gives)
-        self.memories: list[tuple[Handle, int | None]] = []
+        #: (descriptor, offset in the scratch memory; ~n for what lies at the caller's n-th address)
+        self.memories: list[tuple[Handle, int]] = []
+        #: How many addresses a call takes.
+        self.given = 0
         self.arguments: list[list[tuple[int, int]]] = []
         self.scratch_bytes = 0
-        #: (primitive, count of its arguments, whether it alone stays on one thread)
+        #: (primitive, count of its arguments, whether it stays on one thread)
         self._steps: list[tuple[Handle, int, bool]] = []
         self._frames: deque[_Frame] = deque()
 
     def outside(self, form: Handle) -> int:
         """A memory whose address is given at each call."""
-        self.memories.append((form, None))
+        self.memories.append((form, ~self.given))
+        self.given += 1
         return len(self.memories) - 1
 
     def inside(self, form: Handle) -> int:
         """A memory that lives for a call."""
         self.memories.append((form, self.scratch_bytes))
-        size = self.library.size_of(form.value)
-        self.scratch_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self.scratch_bytes += padded(self.library.size_of(form.value))
         return len(self.memories) - 1
 
     def within(self, memory: int, form: Handle, skipped: int) -> int:
         """A part of a memory that lives for a call, which begins so many bytes into it."""
         offset = self.memories[memory][1]
-        if offset is None:
+        if offset < 0:
             raise InternalError("the caller gives the address of a part")
         self.memories.append((form, offset + skipped))
         return len(self.memories) - 1
+
+    def include(self, other: Program, places: Sequence[int], scratch: int) -> None:
+        """Do what another program does, after what this one does so far.
+
+        places   for each address that the other is called with: an offset in this one's scratch memory, or
+                 ~n for the n-th address that this one is called with
+        scratch  where the other's scratch memory begins in this one's
+        """
+        if len(places) != other.given:
+            raise InternalError(f"a program that takes {other.given} addresses was given {len(places)}")
+        first = len(self.memories)
+        for form, place in other.memories:
+            self.memories.append((form, places[~place] if place < 0 else scratch + place))
+        self.given = max([self.given, *(~place + 1 for place in places if place < 0)])
+        self.scratch_bytes = max(self.scratch_bytes, scratch + other.scratch_bytes)
+        for listed, (primitive, count, apart) in zip(other.arguments, other._steps, strict=True):
+            self.arguments.append([(number, first + memory) for number, memory in listed])
+            self._steps.append((primitive, count, apart or other._alone))
 
     def step(self, description: Description, arguments: Mapping[int, int], alone: bool | None = None) -> None:
         """Run a primitive on memories: {number of the argument: memory}.
@@ -167,8 +191,7 @@ class Program:
         if self.library.size_of(scratchpad.value):
             listed.append((_SCRATCHPAD, self.inside(scratchpad)))
         self.arguments.append(listed)
-        apart = bool(alone) and not self._alone
-        self._steps.append((description.primitive(), len(listed), apart))
+        self._steps.append((description.primitive(), len(listed), bool(alone)))
 
     def reorder(self, source: int, target: int, attributes: Handle) -> None:
         """Copy a memory into another order; a small one on the calling thread alone."""
@@ -198,41 +221,42 @@ class Program:
         set_handle = library.set_handle
         if addresses != frame.addresses:
             # Filters mostly lie where they lay, and results often.
-            for memory, where, before in zip(frame.outside, addresses, frame.addresses, strict=True):
+            for memories, where, before in zip(frame.outside, addresses, frame.addresses, strict=True):
                 if where != before:
-                    set_handle(memory, where)
+                    for memory in memories:
+                        set_handle(memory, where)
             frame.addresses = addresses
         own = None
         if frame.inside:
             base = _scratch.base
             if _scratch.size < self.scratch_bytes:
                 own, base = aligned(self.scratch_bytes)
-                if self.scratch_bytes <= _KEPT_BYTES:
+                if self.scratch_bytes <= KEPT_BYTES:
                     _scratch.kept, _scratch.base, _scratch.size = own, base, self.scratch_bytes
             if frame.base != base:
                 for memory, offset in frame.inside:
                     set_handle(memory, base + offset)
                 frame.base = base
-        if self._alone:
-            threads = library.alone()
-        else:
-            threads = 0
-            _scratch.has_team = True
+        always = self._alone
+        is_alone = False
+        threads = 0
         try:
             execute, stream = library.execute, library.stream
             for (primitive, count, apart), arguments in zip(self._steps, frame.arguments, strict=True):
-                if apart:
-                    together = library.alone()
-                    try:
-                        status = execute(primitive.value, stream, count, arguments)
-                    finally:
-                        library.together(together)
-                else:
-                    status = execute(primitive.value, stream, count, arguments)
+                if (apart or always) is not is_alone:
+                    is_alone = not is_alone
+                    if is_alone:
+                        threads = library.alone()
+                    else:
+                        library.together(threads)
+                if not is_alone:
+                    _scratch.has_team = True
+                status = execute(primitive.value, stream, count, arguments)
                 if status:
                     raise InternalError(f"oneDNN could not compute: status {status}")
         finally:
-            library.together(threads)
+            if is_alone:
+                library.together(threads)
         self._frames.append(frame)
         del own
 

@@ -14,24 +14,30 @@ import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.traverse import topological_order
-from flowengine.kernels import fused
+from flowengine.kernels import sequences
 from flowengine.kernels.load import registry
+from flowengine.kernels.onednn.library import search
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_sequences import fuse_sequences
 from flowengine.passes.partition import partition
+
+needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
 SIDE = 6
 
 
 def after(graph: Graph, fetches: Collection[str], costs: dict[str, float] | None = None) -> Graph:
     """The graph with sequences of its products, all of which are heavy."""
-    request = PassContext(
+    heavy = frozenset(node.name for node in graph if node.op == "MatMul")
+    return fuse_sequences(graph, asked(fetches), heavy, costs or {})
+
+
+def asked(fetches: Collection[str], provider: str = "numpy") -> PassContext:
+    return PassContext(
         feeds=(OutputPort("x", 0),),
         fetches=tuple(OutputPort(n, 0) for n in fetches),
-        kernels=registry("numpy"),
+        kernels=registry(provider),
     )
-    heavy = frozenset(node.name for node in graph if node.op == "MatMul")
-    return fuse_sequences(graph, request, heavy, costs or {})
 
 
 def programs(graph: Graph) -> list[str]:
@@ -143,7 +149,7 @@ def test_values_are_let_go_of_when_nobody_needs_them() -> None:
     y = graph.ops.MatMul(graph.ops.MatMul(x, x), graph.ops.MatMul(x, x, name="other"))
     graph.ops.Neg(graph.ops.MatMul(y, x), name="y")
     (node,) = [node for node in after(graph, ["y"]) if node.op == "_FusedSequence"]
-    dropped = [number for drops in node.attrs["program"]._drops for number in drops]
+    dropped = [number for unit in node.attrs["program"]._units for number in unit.drops]
     assert sorted(dropped) == [0, 1, 2, 3]
 
 
@@ -179,13 +185,13 @@ def test_random_graphs_keep_every_bit(data: st.DataObject) -> None:
 
 def test_a_hot_plan_runs_its_layers_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    run_all = fused.Sequence.run
+    run_all = sequences.Sequence.run
 
-    def counted(sequence: fused.Sequence, values: Any) -> Any:
+    def counted(sequence: sequences.Sequence, values: Any) -> Any:
         ran.append(repr(sequence))
         return run_all(sequence, values)
 
-    monkeypatch.setattr(fused.Sequence, "run", counted)
+    monkeypatch.setattr(sequences.Sequence, "run", counted)
     graph = fe.Graph()
     size = 420  # some milliseconds: worth a thread
     monkeypatch.setattr("flowengine.passes.fuse_sequences._MICROSECONDS_MAX", 1e9)
@@ -221,3 +227,78 @@ def test_what_comes_back_from_another_device_is_waited_for_by_no_sequence_that_i
     near = next(part.graph for part in parts if part.device == here)
     assert {"_Send", "_Recv"} <= {node.op for node in near}
     assert programs(after(near, ["y"])) == []
+
+
+def layers(*ops: str) -> Graph:
+    """Layers after one another, none of them heavy."""
+    graph = fe.Graph()
+    y = graph.placeholder("float32", None, name="x")
+    windows = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    for op in ops:
+        if op == "Conv2D":
+            filters = graph.constant(np.ones((3, 3, 4, 4), np.float32))
+            y = graph.ops.Conv2D(y, filters, strides=[1, 1, 1, 1], padding="SAME")
+        elif op == "ConcatV2":
+            y = graph.ops.ConcatV2([y, y], graph.constant(0))
+        else:
+            y = getattr(graph.ops, op)(y, **(windows if "Pool" in op else {}))
+    graph.ops.Neg(y, name="y")
+    return graph
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("ops", "is_one"),
+    [
+        (("Conv2D", "Conv2D"), True),
+        (("Conv2D", "MaxPool", "AvgPool"), True),
+        (("Conv2D", "ConcatV2", "MaxPool"), True),
+        (("Conv2D", "ConcatV2", "Relu", "MaxPool"), True),
+        (("Conv2D", "ConcatV2", "Relu", "ConcatV2", "MaxPool"), False),
+        (("Conv2D", "Relu"), False),
+        (("Conv2D",), False),
+        (("ConcatV2", "Relu", "Relu"), False),
+    ],
+)
+def test_light_layers_are_one_if_they_can_be_joined(ops: tuple[str, ...], is_one: bool) -> None:
+    """Two that tell what they come to, and no more than as many that do not."""
+    graph = layers(*ops)
+    changed = fuse_sequences(graph, asked(["y"], "onednn"), (), {})
+    assert programs(changed) == ([" -> ".join(ops)] if is_one else [])
+    assert (changed is graph) == (not is_one)
+    # Nothing of NumPy's is joined.
+    assert fuse_sequences(graph, asked(["y"]), (), {}) is graph
+
+
+@needs_library
+def test_light_layers_take_no_longer_than_a_step_may_wait() -> None:
+    graph = layers(*["Conv2D"] * 6)
+    costs = {node.name: 1500.0 for node in graph if node.op == "Conv2D"}
+    changed = fuse_sequences(graph, asked(["y"], "onednn"), (), costs)
+    assert programs(changed) == ["Conv2D -> Conv2D"] * 3
+
+
+@needs_library
+def test_light_layers_give_what_they_gave() -> None:
+    graph = layers("Conv2D", "ConcatV2", "MaxPool", "Conv2D", "AvgPool")
+    changed = fuse_sequences(graph, asked(["y"], "onednn"), (), {})
+    (node,) = [node for node in changed if node.op == "_FusedSequence"]
+    kernels = registry("onednn")
+    by_node = {n.name: kernels.find(n).bind(n, np) for n in graph if n.op not in ("Const", "Placeholder")}
+    for number in range(6):
+        x = np.random.default_rng(number).standard_normal((1, 7, 7, 4)).astype(np.float32)
+        given = [x if port.node == "x" else changed[port.node].attrs["value"].value() for port in node.inputs]
+        values: dict[str, Any] = {"x": x}
+        for name in topological_order(graph.nodes):
+            if graph[name].op == "Const":
+                values[name] = graph[name].attrs["value"].value()
+            elif name != "x":
+                taken = [values[port.node] for port in graph[name].inputs]
+                lists = graph[name].op == "ConcatV2"
+                values[name] = by_node[name](*([tuple(taken[:2]), taken[2]] if lists else taken))
+        (got,) = node.attrs["program"].run(given)
+        np.testing.assert_array_equal(-got, values["y"])
+    # The concatenation waits for what is before it, and what is behind waits for that.
+    assert node.attrs["program"].joined == {
+        member.name for member in graph if member.op in ("MaxPool", "AvgPool")
+    } | {[member.name for member in graph if member.op == "Conv2D"][1]}

@@ -15,6 +15,7 @@ from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import search
+from flowengine.kernels.pieces import Like, Same
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_elementwise import Groups
 from flowengine.resources.variable import Variable
@@ -132,6 +133,58 @@ def test_what_a_variable_holds() -> None:
     assert held(again) == ["reference", "read", "value"]
 
 
+def held_of(graph: fe.Graph, *tensors: Any) -> list[bool]:
+    groups = Groups(graph, PassContext(fetches=tuple(t.port for t in tensors)), registry())
+    return [groups.is_held(tensor.port) for tensor in tensors]
+
+
+@pytest.mark.parametrize("op", ["Assign", "AssignAdd", "ApplyGradientDescent", "ScatterUpdate"])
+def test_what_a_variable_holds_does_not_stay_where_the_graph_writes_to_it(op: str) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    written, other = (ops.VariableV2(shape=[2], dtype="float32", name=name) for name in ("written", "other"))
+    tensors = (written, ops.Identity(written), other, ops.Identity(other))
+    assert held_of(graph, *tensors) == [True] * 4
+    value = graph.constant(np.ones(2, np.float32))
+    if op == "ApplyGradientDescent":
+        ops.ApplyGradientDescent(written, graph.constant(np.float32(0.1)), value)
+    elif op == "ScatterUpdate":
+        ops.ScatterUpdate(written, graph.constant(np.array([0, 1], np.int32)), value)
+    else:
+        getattr(ops, op)(written, value)
+    assert held_of(graph, *tensors) == [False, False, True, True]
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+@pytest.mark.parametrize("op", ["AssignVariableOp", "AssignAddVariableOp", "ResourceApplyGradientDescent"])
+def test_what_a_handle_leads_to_does_not_stay_where_the_graph_writes_to_it(op: str, is_direct: bool) -> None:
+    """Or hands the handle on to something that might."""
+    graph = fe.Graph()
+    ops = graph.ops
+    written, other = (ops.VarHandleOp(shape=[2], dtype="float32", name=name) for name in ("written", "other"))
+    tensors = tuple(ops.ReadVariableOp(handle, dtype="float32") for handle in (written, other))
+    assert held_of(graph, *tensors) == [True, True]
+    value = graph.constant(np.ones(2, np.float32))
+    target = written if is_direct else ops.Identity(written)
+    if op == "ResourceApplyGradientDescent":
+        ops.ResourceApplyGradientDescent(target, graph.constant(np.float32(0.1)), value)
+    else:
+        getattr(ops, op)(target, value)
+    assert held_of(graph, *tensors) == [False, True]
+
+
+def test_reading_is_not_writing() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    handle = ops.VarHandleOp(shape=[2], dtype="float32", name="handle")
+    value = ops.ReadVariableOp(handle, dtype="float32")
+    ops.ReadVariableOp(handle, dtype="float32")
+    ops.ResourceGather(handle, graph.constant(np.array([0], np.int32)), dtype="float32")
+    ops.VariableShape(handle)
+    ops.VarIsInitializedOp(handle)
+    assert held_of(graph, value) == [True]
+
+
 def test_constants_are_given_once_and_the_input_each_time() -> None:
     """Inputs at the same and at other addresses, of another shape in between, and other constants."""
     compute = convolution(False)
@@ -188,3 +241,42 @@ def test_operands_of_other_shapes_are_read_anew() -> None:
         assert (made is None) == (shape == (9, 24))
         if made is not None:
             np.testing.assert_array_equal(made, plain * factor)
+
+
+def test_filters_that_are_asked_for_are_not_looked_at() -> None:
+    """What a piece is told of filters leaves the count of calls, and what is kept, as they are."""
+    layer = Layer()
+    for _ in range(ENOUGH):
+        filters: Any = layer.variable.read()
+        layer._held.piece(layer.x, filters, layer.bias)  # type: ignore[attr-defined]
+        del filters
+    assert not layer.variable.is_lent()
+    for _ in range(ENOUGH):
+        layer.check()
+    assert layer.variable.is_lent()
+
+
+def test_filters_tell_of_themselves_when_it_is_known_whether_they_stay() -> None:
+    layer = Layer()
+
+    def told() -> Any:
+        return layer._held.piece(layer.x, layer.variable.read(), layer.bias)  # type: ignore[attr-defined]
+
+    assert told() is None
+    layer.check()
+    assert told() is None
+    for _ in range(ENOUGH):
+        layer.check()
+    staying = told()
+    assert staying is not None
+    assert isinstance(staying.wants[1], Same)
+    assert staying.wants[1].value is layer.variable.held()
+    del staying
+    layer.add(..., 1.0)
+    # Others: they may stay as well, or be seen to change.
+    for _ in range(ENOUGH):
+        layer.check()
+        layer.add(..., 1.0)
+    changing = told()
+    assert changing is not None
+    assert changing.wants[1] == Like(SHAPE, np.dtype(np.float32))

@@ -1,0 +1,133 @@
+"""Pieces: what a kernel's call comes to where it only runs programs of a library.
+
+A kernel that a library serves looks at its inputs, finds what it prepared for their shapes, takes memory for
+its result and calls the library. For the same inputs, or others of the same shapes, that leads to the same
+calls; of a layer that takes 10 us the rest takes twice that. A kernel may tell what its calls come to, so
+that several kernels after one another can be joined (`sequences`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """An argument that has to be this very object: something was made of its elements."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """An argument that has to be an array of this shape and type, C-contiguous or with these strides."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, array: Array) -> Like:
+        return cls(array.shape, array.dtype, None if array.flags.c_contiguous else array.strides)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """An argument that has to be a vector of these numbers."""
+
+    values: list[int]
+
+    @classmethod
+    def of(cls, vector: Array) -> Sizes:
+        return cls(vector.tolist())
+
+
+#: What has to be true of an argument; None where its value does not matter.
+Want: TypeAlias = Same | Like | Sizes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Memory that stays where it is as long as `owner` does."""
+
+    address: int
+    owner: Any = field(repr=False)
+
+
+#: Where an address comes from: the argument of this number, ~n for the n-th result, or memory that stays.
+Source: TypeAlias = int | Fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one call of a kernel comes to.
+
+    calls    programs, in order, and where each of the addresses that they are called with comes from
+    wants    what has to be true of each argument for that
+    results  what is made; `Same` of what is always the same object
+    join     makes one of several, see `Joining`
+    """
+
+    calls: tuple[tuple[Any, tuple[Source, ...]], ...]
+    wants: tuple[Want, ...]
+    results: tuple[Like | Same, ...]
+    join: Joining
+
+
+class Joint(Protocol):
+    """Several pieces as one call."""
+
+    def run(self, known: list[Any]) -> bool:
+        """Take the values of numbers from `known` and put there what is made; False if that was not possible.
+
+        Nothing is changed then.
+        """
+
+
+#: A piece, the numbers of its arguments and those of its results.
+Placed: TypeAlias = tuple[Piece, Sequence[int], Sequence[int]]
+#: (pieces that run one after another, the numbers of results that somebody else wants) -> them as one.
+Joining: TypeAlias = Callable[[Sequence[Placed], Collection[int]], Joint]
+
+FLOAT32: Final = np.dtype(np.float32)
+
+
+def is_plain(array: Any) -> bool:
+    """Whether an array can be given to a library as it lies: neither a view with gaps nor of another kind."""
+    return type(array) is np.ndarray and array.flags.c_contiguous
+
+
+def tells(function: Any) -> bool:
+    """Whether a bound kernel, or the program of a fused node, may tell what its calls come to."""
+    return getattr(function, "piece", None) is not None
+
+
+def piece_of(function: Any, arguments: Sequence[Any]) -> Piece | None:
+    """What a bound kernel would do with these arguments; None if it does not tell, or does more than that."""
+    tell = getattr(function, "piece", None)
+    found: Piece | None = None if tell is None else tell(*arguments)
+    return found
+
+
+__all__ = [
+    "FLOAT32",
+    "Fixed",
+    "Joining",
+    "Joint",
+    "Like",
+    "Piece",
+    "Placed",
+    "Same",
+    "Sizes",
+    "Source",
+    "Want",
+    "is_plain",
+    "piece_of",
+    "tells",
+]
