@@ -93,7 +93,8 @@ class Kept:
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """An array with arbitrary content."""
         size = rounded(math.prod(shape) * np.dtype(dtype).itemsize)
-        size += LINE if size < LARGE else LINE + _PAGE
+        is_large = size >= LARGE
+        size += LINE + _PAGE if is_large else LINE
         found = self._blocks.get(size)
         if found is None:
             found = self._blocks.setdefault(size, _Size())
@@ -103,7 +104,7 @@ class Kept:
         except IndexError:
             block = np.empty(size, np.uint8)
             start = _to_line(block)
-            if size > LARGE:
+            if is_large:
                 start += next(self._turns) * _STAGGER % _PAGE
         result: Array = np.asarray(Lease(self, block, start, shape, dtype))
         return result

@@ -10,7 +10,7 @@
 | compile_hot_plans | FLOWENGINE_COMPILE_HOT_PLANS | true |
 | fuse_elementwise | FLOWENGINE_FUSE_ELEMENTWISE | true |
 | fuse_contractions | FLOWENGINE_FUSE_CONTRACTIONS | true |
-| fold_batch_norms | FLOWENGINE_FOLD_BATCH_NORMS | false |
+| fold_batch_norms | FLOWENGINE_FOLD_BATCH_NORMS | true |
 | kernel_provider | FLOWENGINE_KERNEL_PROVIDER | "auto" |
 | sync_checkpoints | FLOWENGINE_SYNC_CHECKPOINTS | true |
 | device_count | FLOWENGINE_DEVICE_COUNT | one CPU |
@@ -56,8 +56,8 @@ class Config:
     compile_hot_plans             turn what runs often into generated Python; False interprets every step
     fuse_elementwise              in hot plans, go over large tensors once for a chain of elementwise nodes
     fuse_contractions             in hot plans, let what follows a product or convolution work in its memory
-    fold_batch_norms              multiply constant filters by the batch normalisation behind them; values
-                                  differ in their last bits
+    fold_batch_norms              multiply constant filters by the batch normalisation behind them; False
+                                  keeps the bits of the nodes one by one
     kernel_provider               "auto": oneDNN before NumPy where it is there; "numpy": NumPy alone;
                                   "onednn": fail where it is not there
     sync_checkpoints              a checkpoint counts once it has reached the disk; False leaves that to the
@@ -143,7 +143,7 @@ class Config:
             compile_hot_plans=_flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
             fuse_elementwise=_flag(self.fuse_elementwise, "FUSE_ELEMENTWISE"),
             fuse_contractions=_flag(self.fuse_contractions, "FUSE_CONTRACTIONS"),
-            fold_batch_norms=_flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=False),
+            fold_batch_norms=_flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=True),
             kernel_provider=provider,
             sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
             device_count=device_config.numbers(
@@ -180,7 +180,7 @@ class Settings:
     compile_hot_plans: bool
     fuse_elementwise: bool = True
     fuse_contractions: bool = True
-    fold_batch_norms: bool = False
+    fold_batch_norms: bool = True
     kernel_provider: str = "auto"
     sync_checkpoints: bool = True
     device_count: Mapping[str, int] = field(default_factory=dict)

@@ -31,7 +31,7 @@ class TensorAttr:
     `source` is whatever the reader of the graph wants back to write it unchanged (a TensorProto).
     """
 
-    __slots__ = ("_decode", "_value", "dtype", "shape", "source")
+    __slots__ = ("__weakref__", "_decode", "_value", "dtype", "shape", "source")
 
     def __init__(
         self, dtype: DType, shape: TensorShape, decode: Callable[[], Value], source: object = None

@@ -1,4 +1,4 @@
-"""Fold batch normalisation into the constant filters before it; for frozen graphs, and only when asked for.
+"""Fold batch normalisation into the constant filters before it, in frozen graphs.
 
     FusedBatchNorm(Conv2D(x, F), scale, offset, mean, variance)  ->  BiasAdd(Conv2D(x, F k), offset - mean k)
 
@@ -6,11 +6,13 @@ with k = scale / sqrt(variance + epsilon), one number an output channel, worked 
 product of a convolution with a constant vector along the channels is folded in the same way. All that is
 folded must be constant, and the convolution's result taken by nothing else. What is computed is the same, but
 not in the same order: values differ by some units in the last place of the largest number that is summed, a
-millionth of it or less. Linear time; filters are copied once.
+millionth of it or less. What would not be finite is left as it is. Linear time; filters are copied once, for
+all plans of a graph.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -68,7 +70,8 @@ class _Folding:
         if vectors is None:
             return
         scale, offset, mean, variance = vectors
-        factor = scale / np.sqrt(variance + node.attrs["epsilon"])
+        with np.errstate(all="ignore"):
+            factor = scale / np.sqrt(variance + node.attrs["epsilon"])
         self._fold(node, node.inputs[0], node.inputs[1:5], factor, offset - mean * factor)
 
     def _takes_statistics(self, node: Node) -> bool:
@@ -86,7 +89,8 @@ class _Folding:
         if vectors is None:
             return
         mean, variance, beta, gamma = vectors
-        factor = 1 / np.sqrt(variance + node.attrs["variance_epsilon"])
+        with np.errstate(all="ignore"):
+            factor = 1 / np.sqrt(variance + node.attrs["variance_epsilon"])
         if node.attrs["scale_after_normalization"]:
             factor = factor * gamma
         self._fold(node, node.inputs[0], node.inputs[1:5], factor, beta - mean * factor)
@@ -150,10 +154,10 @@ class _Folding:
             return
         if node.op not in _NORMS and layout != b"NHWC":
             return
-        scaled = filters.reshape(-1, width) * factor
-        kernel = self._made_const(
-            f"{convolution.name}/folded_filters", scaled.reshape(filters.shape), convolution
-        )
+        scaled = _scaled(self._graph[convolution.inputs[1].node].attrs["value"], filters, width, factor)
+        if scaled is None or (bias is not None and not np.isfinite(bias.astype(np.float32)).all()):
+            return
+        kernel = self._made_const(f"{convolution.name}/folded_filters", scaled, convolution)
         behind = (convolution.inputs[0], OutputPort(kernel.name, 0))
         # What the constants waited for, the result waits for.
         controls = dict.fromkeys((*convolution.control_inputs, *node.control_inputs))
@@ -164,7 +168,8 @@ class _Folding:
             self._made[convolution.name] = [kernel]
             self._made[node.name] = [product]
             return
-        offsets = self._made_const(f"{node.name}/folded_bias", bias, convolution)
+        offset = TensorAttr.of(unchangeable(bias.astype(np.float32)), dtypes.float32)
+        offsets = self._made_const(f"{node.name}/folded_bias", offset, convolution)
         self._made[convolution.name] = [kernel, replace(convolution, inputs=behind)]
         self._made[node.name] = [
             offsets,
@@ -181,16 +186,39 @@ class _Folding:
             ),
         ]
 
-    def _made_const(self, name: str, value: Array, like: Node) -> Node:
+    def _made_const(self, name: str, value: TensorAttr, like: Node) -> Node:
         while name in self._names:
             name += "_"
         self._names.add(name)
-        constant = unchangeable(value.astype(np.float32))
         return Node(
             name=name,
             op="Const",
-            attrs={"dtype": dtypes.float32, "value": TensorAttr.of(constant, dtypes.float32)},
+            attrs={"dtype": dtypes.float32, "value": value},
             device=like.device,
             op_def=op_registry()["Const"],
             output_types=(dtypes.float32,),
         )
+
+
+#: {filters: {factors as bytes: the filters multiplied}}: every plan of a graph makes the same ones.
+_made_before: Final[weakref.WeakKeyDictionary[TensorAttr, dict[bytes, TensorAttr]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _scaled(plain: TensorAttr, filters: Array, width: int, factor: Array) -> TensorAttr | None:
+    """The filters times the factors of their channels; None where that is too large for a number.
+
+    plain     the filters as they are
+    filters   their values in double precision
+    """
+    known = _made_before.setdefault(plain, {})
+    key = factor.tobytes()
+    made = known.get(key)
+    if made is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = (filters.reshape(-1, width) * factor).reshape(filters.shape).astype(np.float32)
+        if not np.isfinite(values).all():
+            return None
+        made = known[key] = TensorAttr.of(unchangeable(values), dtypes.float32)
+    return made

@@ -166,7 +166,8 @@ class Forward:
         program = self._program if packed is None else self._packed_program
         return Piece(
             ((program, (0, filters, *operands, ~0)),),
-            (Like.of(x), Like.of(w) if packed is None else Same(w), *wants),
+            # What computes constant filters may compute others by another product.
+            (Like.of(x), Like.of(w) if packed is None and not never_changes(w) else Same(w), *wants),
             (Like(self.shape, FLOAT32),),
             JointProgram,
         )

@@ -15,7 +15,8 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.fold_batch_norm import fold_batch_norms
 from flowengine.passes.pipeline import prepare
 
-FOLDED = fe.Config(fold_batch_norms=True)
+FOLDED = fe.Config()
+APART = fe.Config(fold_batch_norms=False)
 #: What the pass promises, of the largest value.
 TOLERANCE = 1e-5
 
@@ -72,7 +73,7 @@ class Net:
     def values(self, fetches: Any = "y:0") -> tuple[Any, Any]:
         """(without, with) the pass."""
         found = []
-        for config in (fe.Config(), FOLDED):
+        for config in (APART, FOLDED):
             with fe.blocking.Session(self.graph, config=config) as session:
                 found.append(session.run(fetches, {"x:0": self.value}))
         return found[0], found[1]
@@ -91,8 +92,8 @@ def test_before_and_after() -> None:
     check(net)
 
 
-def test_it_is_off_unless_asked_for() -> None:
-    with fe.blocking.Session(Net().graph) as session:
+def test_it_is_on_unless_it_is_switched_off() -> None:
+    with fe.blocking.Session(Net().graph, config=APART) as session:
         assert "FusedBatchNorm" in session.explain("y:0", ["x:0"])
     with fe.blocking.Session(Net().graph, config=FOLDED) as session:
         assert "BiasAdd" in session.explain("y:0", ["x:0"])
@@ -140,3 +141,28 @@ def test_a_graph_without_any_is_returned_itself() -> None:
     graph = fe.Graph()
     graph.constant(1.0)
     assert fold_batch_norms(graph, PassContext()) is graph
+
+
+def test_what_would_not_be_finite_stays() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [1, 2, 2, 1], name="x")
+    filters = graph.constant(np.full((1, 1, 1, 1), 1e30, np.float32))
+    made = graph.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME")
+    one, large = graph.constant(np.ones(1, np.float32)), graph.constant(np.full(1, 1e20, np.float32))
+    graph.ops.FusedBatchNorm(made, large, one, one, one, is_training=False, name="y")
+    context = PassContext(fetches=(OutputPort("y", 0),), feeds=(OutputPort("x", 0),), fold_batch_norms=True)
+    assert prepare(graph, context)["y"].op == "FusedBatchNorm"
+
+
+def test_plans_of_a_graph_share_the_filters() -> None:
+    net = Net()
+    net.graph.ops.Neg(net.graph.tensor("y:0"), name="z")
+
+    def filters(fetch: str) -> Any:
+        context = PassContext(
+            fetches=(OutputPort(fetch, 0),), feeds=(OutputPort("x", 0),), fold_batch_norms=True
+        )
+        graph = prepare(net.graph, context)
+        return graph[graph["conv"].inputs[1].node].attrs["value"]
+
+    assert filters("y") is filters("z")
