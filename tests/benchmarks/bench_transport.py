@@ -8,7 +8,7 @@ ratios are what counts.
 
 On paper: a round trip is two wakes on each side, 10 us each with trio's bookkeeping, and we add one wake (of
 the task that waits for its answer) and two msgpack headers: 1.5 times bare sockets, bound 2. 100 MB are bound
-by copying in and out of the kernel, 2-4 GB/s; a chunk of 512 KiB costs us 20 us on each side besides: 0.9 of
+by copying in and out of the kernel, 2-6 GB/s; a chunk costs us some 20 us on each side besides: 0.9 of
 bare sockets, bound 0.8. A small message during 1 GB waits for what is queued before it: 3 MB or 2 ms, bound
 10 ms.
 """
