@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,12 @@ _PAUSE_SECONDS: Final = 0.05
 #: Of what is started again.
 _PAUSE_SECONDS_MAX: Final = 5.0
 _SHORT_LIFE_SECONDS: Final = 0.5
+
+#: What Linux says of the ports that it gives to outgoing connections: the first and the last.
+_OUTGOING_PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+#: The first port that is tried for a task, and how many are.
+_FIRST_PORT: Final = 10_000
+_TRIES: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -159,16 +166,38 @@ def target_of(spec: ClusterSpec, task: str) -> str:
     return f"flow://{spec.address(task)}?{urlencode(query, safe='/')}"
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody uses now."""
-    sockets = [socket.socket() for _ in range(count)]
+def free_ports(count: int, outgoing: Path = _OUTGOING_PORTS) -> list[int]:
+    """Ports of the loopback interface that nobody uses now.
+
+    None that the system gives to outgoing connections, where it says which those are: such a port may be
+    taken again before a task listens there.
+
+    outgoing   the file that says so
+    """
+    sockets: list[socket.socket] = []
+    candidates = _candidates(outgoing)
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
+        while len(sockets) < count:
+            each = socket.socket()
+            sockets.append(each)
+            try:
+                each.bind(("127.0.0.1", next(candidates, 0)))
+            except OSError:  # in use
+                sockets.pop().close()
         return [int(each.getsockname()[1]) for each in sockets]
     finally:
         for each in sockets:
             each.close()
+
+
+def _candidates(outgoing: Path) -> Iterator[int]:
+    """Ports between those of well-known services and those of outgoing connections, in some order."""
+    try:
+        first = int(outgoing.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return
+    ports = range(_FIRST_PORT, first)
+    yield from random.Random().sample(ports, min(len(ports), _TRIES))
 
 
 @asynccontextmanager
