@@ -37,7 +37,7 @@ from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.kernels.sequences import Sequence, SequenceStep
 from flowengine.ops.internal import FUSED_SEQUENCE
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_contraction import PRODUCTS
+from flowengine.passes.fuse_contraction import CONVOLUTIONS, PRODUCTS
 from flowengine.passes.fuse_elementwise import outside
 from flowengine.passes.purity import Purity
 
@@ -51,6 +51,8 @@ _BETWEEN: Final = frozenset(
         *("_FusedContraction", "_FusedElementwise"),
     }
 )
+#: Without one of them, or something heavy, there is nothing to gather.
+_LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 _RECVS: Final = frozenset({"_Recv", "_HostRecv"})
 _CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
@@ -74,7 +76,7 @@ def fuse_sequences(
     heavy   nodes that a worker thread should run: every sequence has one, or several that can be joined
     costs   {node: microseconds} of those that were measured
     """
-    if context.kernels is None:
+    if context.kernels is None or not (heavy or any(node.op in _LAYERS for node in graph)):
         return graph
     found = _Gathering(graph, context, context.kernels, heavy, costs).run()
     return _rewritten(graph, found, context.kernels) if found else graph
