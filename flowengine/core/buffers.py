@@ -34,7 +34,7 @@ LARGE: Final = 1 << 20
 #: at once lie at one place of their pages they get in each other's way in the first cache: up to a tenth of
 #: a network's time. So they begin at different lines of a page.
 _PAGE: Final = 4096
-_STAGGER: Final = 9 * LINE
+STAGGER: Final = 9 * LINE
 #: Idle bytes that are kept at most.
 IDLE_MAX: Final = 1 << 30
 #: Idle bytes of a size that nobody has asked for during so many seconds are let go of.
@@ -105,7 +105,7 @@ class Kept:
             block = np.empty(size, np.uint8)
             start = _to_line(block)
             if is_large:
-                start += next(self._turns) * _STAGGER % _PAGE
+                start += next(self._turns) * STAGGER % _PAGE
         result: Array = np.asarray(Lease(self, block, start, shape, dtype))
         return result
 

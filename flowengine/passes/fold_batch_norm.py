@@ -72,7 +72,8 @@ class _Folding:
         scale, offset, mean, variance = vectors
         with np.errstate(all="ignore"):
             factor = scale / np.sqrt(variance + node.attrs["epsilon"])
-        self._fold(node, node.inputs[0], node.inputs[1:5], factor, offset - mean * factor)
+            bias = offset - mean * factor
+        self._fold(node, node.inputs[0], node.inputs[1:5], factor, bias)
 
     def _takes_statistics(self, node: Node) -> bool:
         """Whether anything but the normalised features is used."""
@@ -91,9 +92,10 @@ class _Folding:
         mean, variance, beta, gamma = vectors
         with np.errstate(all="ignore"):
             factor = 1 / np.sqrt(variance + node.attrs["variance_epsilon"])
-        if node.attrs["scale_after_normalization"]:
-            factor = factor * gamma
-        self._fold(node, node.inputs[0], node.inputs[1:5], factor, beta - mean * factor)
+            if node.attrs["scale_after_normalization"]:
+                factor = factor * gamma
+            bias = beta - mean * factor
+        self._fold(node, node.inputs[0], node.inputs[1:5], factor, bias)
 
     def _fold_product(self, node: Node) -> None:
         for features, vector in (node.inputs, node.inputs[::-1]):
@@ -115,13 +117,15 @@ class _Folding:
 
     def _constant(self, port: OutputPort) -> Array | None:
         """The float32 constant of a port, in double precision."""
+        attr = self._constant_attr(port)
+        return None if attr is None else to_array(attr.value()).astype(np.float64)
+
+    def _constant_attr(self, port: OutputPort) -> TensorAttr | None:
         node = self._graph.nodes.get(port.node)
         if node is None or node.op != "Const" or port in self._fed:
             return None
         attr: Any = node.attrs["value"]
-        if not isinstance(attr, TensorAttr) or attr.dtype is not dtypes.float32:
-            return None
-        return to_array(attr.value()).astype(np.float64)
+        return attr if isinstance(attr, TensorAttr) and attr.dtype is dtypes.float32 else None
 
     def _fold(
         self,
@@ -143,8 +147,9 @@ class _Folding:
             or OutputPort(node.name, 0) in self._fed
         ):
             return
-        filters = self._constant(convolution.inputs[1])
-        if filters is None or filters.ndim != 4:
+        plain = self._constant_attr(convolution.inputs[1])
+        filters = None if plain is None else to_array(plain.value())
+        if plain is None or filters is None or filters.ndim != 4:
             return
         width = filters.shape[3] if convolution.op == "Conv2D" else filters.shape[2] * filters.shape[3]
         layout = convolution.attrs.get("data_format", b"NHWC")
@@ -154,8 +159,9 @@ class _Folding:
             return
         if node.op not in _NORMS and layout != b"NHWC":
             return
-        scaled = _scaled(self._graph[convolution.inputs[1].node].attrs["value"], filters, width, factor)
-        if scaled is None or (bias is not None and not np.isfinite(bias.astype(np.float32)).all()):
+        scaled = _scaled(plain, filters, width, factor)
+        offset = None if bias is None else _single(bias)
+        if scaled is None or (bias is not None and offset is None):
             return
         kernel = self._made_const(f"{convolution.name}/folded_filters", scaled, convolution)
         behind = (convolution.inputs[0], OutputPort(kernel.name, 0))
@@ -163,12 +169,11 @@ class _Folding:
         controls = dict.fromkeys((*convolution.control_inputs, *node.control_inputs))
         for port in (*constants, convolution.inputs[1]):
             controls.update(dict.fromkeys(self._graph[port.node].control_inputs))
-        if bias is None:
+        if offset is None:
             product = replace(convolution, name=node.name, inputs=behind, control_inputs=tuple(controls))
             self._made[convolution.name] = [kernel]
             self._made[node.name] = [product]
             return
-        offset = TensorAttr.of(unchangeable(bias.astype(np.float32)), dtypes.float32)
         offsets = self._made_const(f"{node.name}/folded_bias", offset, convolution)
         self._made[convolution.name] = [kernel, replace(convolution, inputs=behind)]
         self._made[node.name] = [
@@ -210,15 +215,22 @@ def _scaled(plain: TensorAttr, filters: Array, width: int, factor: Array) -> Ten
     """The filters times the factors of their channels; None where that is too large for a number.
 
     plain     the filters as they are
-    filters   their values in double precision
+    filters   their values
     """
     known = _made_before.setdefault(plain, {})
     key = factor.tobytes()
     made = known.get(key)
     if made is None:
         with np.errstate(over="ignore", invalid="ignore"):
-            values = (filters.reshape(-1, width) * factor).reshape(filters.shape).astype(np.float32)
-        if not np.isfinite(values).all():
-            return None
-        made = known[key] = TensorAttr.of(unchangeable(values), dtypes.float32)
+            products = filters.reshape(-1, width).astype(np.float64) * factor
+        made = _single(products.reshape(filters.shape))
+        if made is not None:
+            known[key] = made
     return made
+
+
+def _single(values: Array) -> TensorAttr | None:
+    """Values in double precision as a float32 constant; None where one of them is not finite then."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = values.astype(np.float32)
+    return TensorAttr.of(unchangeable(rounded), dtypes.float32) if np.isfinite(rounded).all() else None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.buffers import empty
+from flowengine.core.buffers import STAGGER, empty
 from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.program import KEPT_BYTES, Program, padded, required
@@ -16,8 +16,6 @@ from flowengine.kernels.pieces import Fixed, Like, Piece, Placed, Same, Sizes, S
 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES
-#: See `core.buffers`.
-_STAGGER: Final = 9 * 64
 
 
 class JointProgram:
@@ -149,7 +147,7 @@ def _arranged(
 
 def _room(like: Like) -> int:
     """Bytes that a result takes; two that follow each other do not lie at one place of their pages."""
-    return padded(_bytes(like)) + _STAGGER
+    return padded(_bytes(like)) + STAGGER
 
 
 def _bytes(like: Like) -> int:

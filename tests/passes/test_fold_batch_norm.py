@@ -166,3 +166,19 @@ def test_plans_of_a_graph_share_the_filters() -> None:
         return graph[graph["conv"].inputs[1].node].attrs["value"]
 
     assert filters("y") is filters("z")
+
+
+@pytest.mark.parametrize("variance", [-1e-3, -1.0])
+def test_factors_that_are_not_finite_are_told_to_nobody(variance: float) -> None:
+    """Infinite where variance takes epsilon away, NaN where it is less: no warning, and nothing folded."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [1, 2, 2, 1], name="x")
+    one, zero = graph.constant(np.ones(1, np.float32)), graph.constant(np.zeros(1, np.float32))
+    filters = graph.constant(np.ones((1, 1, 1, 1), np.float32))
+    made = graph.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME")
+    spread = graph.constant(np.full(1, variance, np.float32))
+    graph.ops.FusedBatchNorm(
+        made, one, zero, zero, spread, is_training=False, epsilon=float(np.float32(1e-3)), name="y"
+    )
+    context = PassContext(fetches=(OutputPort("y", 0),), feeds=(OutputPort("x", 0),), fold_batch_norms=True)
+    assert prepare(graph, context)["y"].op == "FusedBatchNorm"
