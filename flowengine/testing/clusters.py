@@ -44,9 +44,14 @@ def scatter(graph: fe.Graph, devices: Sequence[str], seed: int) -> fe.Graph:
 class TaskPlayer:
     """Plays recorded cases over the tasks of a running cluster, one after another."""
 
-    def __init__(self, cluster: LocalCluster, console: Console, *, seed: int = 0) -> None:
+    def __init__(self, cluster: LocalCluster, console: Console, folder: str, *, seed: int = 0) -> None:
+        """
+        folder   the working directory of the tasks, where graphs look for files with relative names; it is
+                 emptied after each case that needs some
+        """
         self._cluster = cluster
         self._console = console
+        self._folder = folder
         self._seed = seed
         self._tasks = list(cluster.spec)
         self._devices = [
@@ -65,7 +70,7 @@ class TaskPlayer:
         """Play one case, on tasks that hold nothing of another one."""
         for task in self._tasks:
             await self._console.reset(task, [], everywhere=False)
-        with prepared_case(address) as case:
+        with prepared_case(address, self._folder) as case:
             outcomes = [
                 Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs
             ]
@@ -89,13 +94,13 @@ async def play_all(
     results = []
     options = ["--log-level", "error"]
     async with AsyncExitStack() as stack:
-        # Some graphs write files with relative names.
+        # Some graphs read and write files with relative names.
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="replay-"))
         cluster = await stack.enter_async_context(
             local_cluster({"worker": tasks}, options=options, cwd=scratch)
         )
         console = await stack.enter_async_context(open_console(cluster.spec))
-        player = TaskPlayer(cluster, console, seed=seed)
+        player = TaskPlayer(cluster, console, scratch, seed=seed)
         for address in addresses:
             results.append(await player.play(address))
             if progress is not None:

@@ -189,19 +189,25 @@ def _missing_op(message: str) -> str | None:
 
 
 @contextlib.contextmanager
-def prepared_case(address: str) -> Iterator[RecordedCase]:
-    """A case with the files that it needs where it expects them. Changes the working directory meanwhile."""
+def prepared_case(address: str, folder: str = "") -> Iterator[RecordedCase]:
+    """A case with the files that it needs where it expects them. Changes the working directory meanwhile.
+
+    folder   where they are put, and whatever it holds is removed afterwards: the working directory of other
+             processes that run the graph; a new folder, if it is empty
+    """
     case = open_case(address)
     with contextlib.ExitStack() as stack:
         if case.recorded_root:
-            case = open_case(address, stack.enter_context(_folder_as_long_as(case.recorded_root)))
+            root = stack.enter_context(_folder_as_long_as(case.recorded_root, folder))
+            case = open_case(address, root)
             case.prepare_files()
             if case.meta.get("chdir"):
                 stack.enter_context(contextlib.chdir(case.io_root))
         elif os.path.isdir(address):
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="replay-"))
-            _copy_writable(address, os.path.join(scratch, "case"))
-            stack.enter_context(contextlib.chdir(os.path.join(scratch, "case")))
+            scratch = folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="replay-"))
+            stack.callback(_empty, scratch)
+            _copy_writable(address, scratch)
+            stack.enter_context(contextlib.chdir(scratch))
         yield case
 
 
@@ -226,25 +232,43 @@ async def _play_within(
 
 
 @contextlib.contextmanager
-def _folder_as_long_as(recorded: str) -> Iterator[str]:
-    """A new folder whose path has as many bytes as the recorded one."""
+def _folder_as_long_as(recorded: str, behind: str = "") -> Iterator[str]:
+    """A new folder whose path has as many bytes as the recorded one, or a link to the folder `behind`."""
     base = tempfile.gettempdir()
     room = len(recorded.encode()) - len(base.encode()) - 1
     if room < 8:
         raise RuntimeError(f"the temporary folder {base!r} is too long a path for cases that need files")
     folder = os.path.join(base, secrets.token_hex(room)[:room])
-    os.mkdir(folder, 0o700)
+    if not behind:
+        os.mkdir(folder, 0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    os.symlink(behind, folder)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        os.unlink(folder)
+        _empty(behind)
+
+
+def _empty(folder: str) -> None:
+    """Remove whatever a folder holds."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
 
 
 def _copy_writable(source: str, target: str) -> None:
     """Copy a folder; the copy may be written to even where the original may not."""
     for folder, _, names in os.walk(source):
         copy = Path(target, os.path.relpath(folder, source))
-        copy.mkdir(parents=True)
+        copy.mkdir(parents=True, exist_ok=True)
         for name in names:
             shutil.copyfile(Path(folder, name), copy / name)
 
