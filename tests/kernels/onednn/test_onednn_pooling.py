@@ -1,0 +1,95 @@
+"""Where maxima are is handed on where the libraries agree on it, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flowengine.kernels import nn_pool
+from flowengine.kernels.onednn.library import search
+from flowengine.kernels.onednn.pooling import Pooling, max_gradient_at_places, max_with_places
+
+pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
+
+LOWEST = np.finfo(np.float32).min
+
+values = st.sampled_from(
+    [np.nan, -np.inf, LOWEST, np.nextafter(LOWEST, np.float32(0)), -1.0, 0.0, 2.0, np.inf]
+)
+
+
+def windows_of(x: Any, pooling: Pooling) -> list[Any]:
+    """Each window of each image and channel, its elements in order; those outside are left out."""
+    _, high, wide, _ = pooling.ksize
+    _, down, across, _ = pooling.strides
+    found = []
+    if pooling.padding == b"SAME":
+        rows, columns = -(-x.shape[1] // down), -(-x.shape[2] // across)
+        top = max((rows - 1) * down + high - x.shape[1], 0) // 2
+        left = max((columns - 1) * across + wide - x.shape[2], 0) // 2
+    else:
+        rows, columns = (x.shape[1] - high) // down + 1, (x.shape[2] - wide) // across + 1
+        top = left = 0
+    for i in range(rows):
+        for j in range(columns):
+            first, begin = i * down - top, j * across - left
+            part = x[:, max(first, 0) : first + high, max(begin, 0) : begin + wide]
+            found.append(part.reshape(len(x), -1, x.shape[3]))
+    return found
+
+
+@st.composite
+def poolings(draw: Any) -> tuple[Pooling, Any]:
+    side = st.integers(1, 3)
+    pooling = Pooling(
+        (1, draw(side), draw(side), 1),
+        (1, draw(side), draw(side), 1),
+        draw(st.sampled_from([b"SAME", b"VALID"])),
+        b"NHWC",
+    )
+    x = np.round(np.random.default_rng(draw(st.integers(0, 99))).standard_normal((2, 5, 6, 16)) * 2)
+    for _ in range(draw(st.integers(0, 3))):
+        image, row, column = (draw(st.integers(0, n - 1)) for n in x.shape[:3])
+        # One pixel, or everything from there on.
+        x[image, row, slice(column, None if draw(st.booleans()) else column + 1)] = draw(values)
+    return pooling, x.astype(np.float32)
+
+
+@settings(max_examples=150, deadline=None)
+@given(poolings())
+def test_places_are_given_where_both_libraries_find_the_same(case: tuple[Pooling, Any]) -> None:
+    pooling, x = case
+    layer = max_with_places(pooling, x.shape)
+    assert layer is not None
+    out, places = layer(x)
+    found = windows_of(x, pooling)
+    first_is_number = all(not np.isnan(window[:, 0]).any() for window in found)
+    has_number = all((window > LOWEST).any(1).all() for window in found)
+    if places.size:
+        assert first_is_number
+        assert has_number
+        gradient = np.round(np.random.default_rng(1).standard_normal(out.shape) * 4).astype(np.float32)
+        back = max_gradient_at_places(pooling, x.shape)
+        assert back is not None
+        attrs = {"ksize": pooling.ksize, "strides": pooling.strides}
+        wanted = nn_pool.max_pool_grad(
+            x, out, gradient, padding=pooling.padding, data_format=b"NHWC", **attrs
+        )
+        np.testing.assert_array_equal(back(gradient, places), wanted)
+    else:
+        assert not has_number or np.isnan(x).any()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("where", [None, (0, 0, 0, 0), (3, 510, 510, 5), (2, 4, 6, 1)])
+def test_large_images_are_looked_through_to_the_last(stride: int, where: tuple[int, ...] | None) -> None:
+    x = np.full((4, 512, 512, 8), -3.0, np.float32)
+    if where is not None:
+        x[where] = np.nan
+    layer = max_with_places(Pooling((1, 2, 2, 1), (1, stride, stride, 1), b"VALID", b"NHWC"), x.shape)
+    assert layer is not None
+    assert bool(layer(x)[1].size) == (where is None)
