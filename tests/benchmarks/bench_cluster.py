@@ -34,6 +34,7 @@ import flowengine as fe
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.pages import huge_pages
 from flowengine.transport.identity import new_key
+from tests.benchmarks.engines import unheld_environment
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
@@ -119,7 +120,7 @@ def cluster(
         "worker": [f"127.0.0.1:{port}" for port in ports[ps:]],
     }
     # As `flowengine cluster up` starts tasks, for both engines.
-    environment = {**huge_pages(), **os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**huge_pages(), **unheld_environment(), "PYTHONPATH": str(ROOT)}
     environment["FLOWENGINE_CLUSTER_KEY"] = new_key().hex()
     tasks = {
         (job, number): Task(command, {"jobs": jobs, "job": job, "task": number}, environment)

@@ -23,6 +23,15 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
+#: An installation may hold NumPy's BLAS to the kernels of an older processor, so that bits agree between its
+#: machines. TensorFlow's products know no such setting, so neither engine is held to it here.
+_HELD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def unheld_environment() -> dict[str, str]:
+    """This process's environment, less what holds one engine back and not the other."""
+    return {name: value for name, value in os.environ.items() if name not in _HELD_BACK}
+
 
 @contextmanager
 def _held_to(cores: int | None) -> Iterator[None]:
@@ -43,7 +52,7 @@ class Engine:
 
     def __init__(self, python: str, script: str, cores: int | None = None) -> None:
         environment = {
-            **os.environ,
+            **unheld_environment(),
             "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
         }
         if not script.endswith("_flowengine.py"):
