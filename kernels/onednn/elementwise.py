@@ -15,6 +15,7 @@ import numpy as np
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels.onednn.column_sums import BiasGradient
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
@@ -31,7 +32,6 @@ from flowengine.kernels.onednn.program import (
 )
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 from flowengine.kernels.onednn.thin_products import BLOCK, gives_large, large_result
-from flowengine.kernels.parallel import slices, spread
 from flowengine.kernels.pieces import Fixed, Like, Piece, Source
 from flowengine.kernels.windows import is_channels_first
 
@@ -44,9 +44,6 @@ _ZERO: Final = np.zeros(1, np.float32)
 
 #: Elements from which a call pays.
 _LARGE: Final = 1 << 15
-#: Elements from which they are summed in parts of half as many. From 460,000 on NumPy's BLAS spreads a sum
-#: over threads that then wait busily: one cost the rest of a step 20 ms of 430.
-_SUMMED: Final = 1 << 18
 #: Elements that one core does in a microsecond, in cache.
 _ELEMENTS: Final = 5_000.0
 
@@ -195,33 +192,7 @@ def relu_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 @serves("BiasAddGrad", types=FLOAT32)
 def bias_add_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    last = not is_channels_first(node.attrs["data_format"])
-
-    def compute(gradients: Array) -> Any:
-        if gradients.size < _SUMMED or not gradients.flags.c_contiguous or library() is None:
-            return otherwise(gradients)
-        if gradients.ndim != 2 and not (last and gradients.ndim > 2):
-            return otherwise(gradients)
-        return _column_sums(gradients.reshape(-1, gradients.shape[-1]))
-
-    return compute
-
-
-def _column_sums(rows: Array) -> Array:
-    """The sum of the rows (N, C), C-contiguous: of parts that do not depend on how many cores take them."""
-    count, width = rows.shape
-    parts = slices(count, max(1, _SUMMED // 2 // width))
-    # As a product with ones, several rows are added at a time.
-    ones = np.ones(parts[0].stop, _float32)
-    sums = np.empty((len(parts), width), _float32)
-
-    def piece(number: int) -> None:
-        part = rows[parts[number]]
-        np.dot(ones[: len(part)], part, out=sums[number])
-
-    spread(piece, len(parts))
-    total: Array = np.add.reduce(sums, 0)
-    return total
+    return BiasGradient(not is_channels_first(node.attrs["data_format"]), otherwise)
 
 
 def _number(value: Any) -> Array | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.kernels.onednn import elementwise
+from flowengine.kernels.onednn import column_sums
 from flowengine.kernels.onednn.library import search
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -329,6 +329,6 @@ def test_no_bit_of_a_sum_depends_on_who_computes_its_parts(monkeypatch: pytest.M
             order.append(number)
             piece(number)
 
-    monkeypatch.setattr(elementwise, "spread", backwards)
+    monkeypatch.setattr(column_sums, "spread", backwards)
     np.testing.assert_array_equal(both("BiasAddGrad", [gradient])[0][0], here)
     assert len(order) > 1
