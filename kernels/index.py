@@ -253,7 +253,7 @@ OPS: Final[dict[str, str]] = {
     "nn_norm": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
-        LRNGrad
+        LRNGrad _BatchNormRelu
     """,
     "nn_dilation": """
         Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput

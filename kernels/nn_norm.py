@@ -15,10 +15,13 @@ from flowengine.core.dtypes import float32, float64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.channels import Blocks
+from flowengine.kernels.nn_activations import relu
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import float_kernel, shape_text
 from flowengine.kernels.windows import from_channels_last, is_channels_first, to_channels_last
 
+#: The versions that give nothing else for the gradient's sake than statistics.
+_WITHOUT_RESERVED: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2"})
 #: Channels up to which neighbours are summed by a matrix product.
 _BAND_MAX: Final = 256
 
@@ -131,7 +134,16 @@ def fused_batch_norm(
         _check(x, first, estimated_mean=mean, estimated_variance=variance)
         y = _normalized(rows, mean, variance, scale, offset, attrs["epsilon"])
         outputs = (_restored(y, x, first), mean.copy(), variance.copy(), mean.copy(), variance.copy())
-    return (*outputs, np.zeros((), np.float32)) if node.op == "FusedBatchNormV3" else outputs
+    return outputs if node.op in _WITHOUT_RESERVED else (*outputs, np.zeros((), np.float32))
+
+
+@kernel("_BatchNormRelu", fresh=True)
+def batch_norm_relu(
+    x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, node: Node
+) -> Any:
+    """`FusedBatchNormV3`, the first of its results through Relu: see `passes/rectify_norms.py`."""
+    y, *others = fused_batch_norm(x, scale, offset, mean, variance, node=node)
+    return (relu(np, y), *others)
 
 
 def _batch_norm_grad(

@@ -64,20 +64,41 @@ class Fixed:
 Source: TypeAlias = int | Fixed
 
 
+#: A program and where each of the addresses that it is called with comes from.
+Call: TypeAlias = tuple[Any, tuple[Source, ...]]
+
+
+class Review(Protocol):
+    """A look at numbers that tells whether what was made is right.
+
+    sources   whose numbers: arguments, and ~n for the n-th result
+    """
+
+    @property
+    def sources(self) -> tuple[int, ...]: ...
+
+    def joined(self, every: Sequence[Any]) -> Callable[[Sequence[Sequence[Array]]], bool]:
+        """One look for several reviews of this type, itself among them; it is given the arrays of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """What one call of a kernel comes to.
 
-    calls    programs, in order, and where each of the addresses that they are called with comes from
+    calls    in order
     wants    what has to be true of each argument for that
     results  what is made; `Same` of what is always the same object
     join     makes one of several, see `Joining`
+    asides   (n, what makes the n-th result of others), left out where nobody takes it
+    review   what is to be looked at before the results are believed
     """
 
-    calls: tuple[tuple[Any, tuple[Source, ...]], ...]
+    calls: tuple[Call, ...]
     wants: tuple[Want, ...]
     results: tuple[Like | Same, ...]
     join: Joining
+    asides: tuple[tuple[int, Call], ...] = ()
+    review: Review | None = None
 
 
 class Joint(Protocol):
@@ -117,12 +138,14 @@ def piece_of(function: Any, arguments: Sequence[Any]) -> Piece | None:
 
 __all__ = [
     "FLOAT32",
+    "Call",
     "Fixed",
     "Joining",
     "Joint",
     "Like",
     "Piece",
     "Placed",
+    "Review",
     "Same",
     "Sizes",
     "Source",

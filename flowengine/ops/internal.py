@@ -64,6 +64,21 @@ MAX_POOL_GRAD_AT_PLACES = OpDef.build(
     attrs=_POOLING,
 )
 
+#: `FusedBatchNormV3` by the statistics of the batch, and the Relu of what it gives instead of that.
+BATCH_NORM_RELU = OpDef.build(
+    "_BatchNormRelu",
+    inputs=["x: T", "scale: U", "offset: U", "mean: U", "variance: U"],
+    outputs=[
+        "y: T",
+        "batch_mean: U",
+        "batch_variance: U",
+        "reserve_space_1: U",
+        "reserve_space_2: U",
+        "reserve_space_3: U",
+    ],
+    attrs=["T: type", "U: type", "epsilon: float", "data_format: string", "is_training: bool"],
+)
+
 #: A product of matrices and the step of gradient descent along it; `program` has no written form.
 DESCENT_BY_PRODUCT = OpDef.build(
     "_DescentByProduct",

@@ -13,6 +13,7 @@ from flowengine.passes.fuse_elementwise import fuse_elementwise
 from flowengine.passes.fuse_sequences import fuse_sequences
 from flowengine.passes.fuse_updates import fuse_updates
 from flowengine.passes.keep_maxima import keep_maxima
+from flowengine.passes.rectify_norms import rectify_norms
 
 #: The ops that these passes make.
 _FUSED_OPS: Final = frozenset(
@@ -45,6 +46,7 @@ def fuse_large(
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     if context.fuse_contractions:
         graph = keep_maxima(graph, context, large)
+        graph = rectify_norms(graph, context)
         graph = fuse_updates(graph, context, large)
         # First: a chain that follows a product is computed in the product's memory.
         graph = fuse_contractions(graph, context, large | _convolutions(graph, costs))

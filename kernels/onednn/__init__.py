@@ -27,6 +27,6 @@ OPS: Final[dict[str, str]] = {
     ),
     "normalization": (
         "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 "
-        "FusedBatchNormGradV3 LRN LRNGrad"
+        "FusedBatchNormGradV3 _BatchNormRelu LRN LRNGrad"
     ),
 }

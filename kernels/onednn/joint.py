@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
-from typing import Any, Final
+from sys import getrefcount
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from flowengine.core.buffers import STAGGER, empty
+from flowengine.core.arrays import Array
+from flowengine.core.buffers import ALIGNED, STAGGER, empty
 from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.program import KEPT_BYTES, Program, padded, required
-from flowengine.kernels.pieces import Fixed, Like, Piece, Placed, Same, Sizes, Source, Want
+from flowengine.kernels.pieces import Call, Fixed, Like, Piece, Placed, Review, Same, Sizes, Source, Want
 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES
+
+_Look: TypeAlias = Callable[[Sequence[Sequence[Array]]], bool]
 
 
 class JointProgram:
@@ -26,7 +31,16 @@ class JointProgram:
         wanted   numbers of results that are taken outside as well
         """
         every = [each for piece, _, numbers in pieces for each in zip(numbers, piece.results, strict=True)]
-        made = {number: result for number, result in every if isinstance(result, Like)}
+        taken = {number for _, arguments, _ in pieces for number in arguments}.union(wanted)
+        idle = {
+            numbers[place]
+            for piece, _, numbers in pieces
+            for place, _ in piece.asides
+            if numbers[place] not in taken
+        }
+        made = {n: result for n, result in every if isinstance(result, Like) and n not in idle}
+        self._reviews = _reviews(pieces)
+        reviewed = {number for _, each in self._reviews for numbers in each for number in numbers}
         self._always = [(number, result.value) for number, result in every if isinstance(result, Same)]
         wants = [
             (number, want)
@@ -37,22 +51,28 @@ class JointProgram:
         self._same = _of_kind(wants, Same)
         self._like = _of_kind(wants, Like)
         self._sizes = _of_kind(wants, Sizes)
-        places, self._outs, used = _arranged(pieces, made, wanted)
+        #: Arrays that were given, and their addresses: of one run in each entry. Those that nobody refers to
+        #: any more are given again, so that the library's memory objects stay where they are.
+        self._given: deque[tuple[list[Array | None], list[int]]] = deque()
+        places, self._outs, used = _arranged(pieces, made, reviewed.union(wanted))
         #: Numbers of arguments, then addresses of what stays where it is, in the order of the program's own.
         self._ins: list[int] = []
         fixed: list[Fixed] = []
-        for piece, arguments, _ in pieces:
-            for source in _sources(piece):
+        calls = [(_calls(piece, numbers, idle), arguments, numbers) for piece, arguments, numbers in pieces]
+        for each, arguments, _ in calls:
+            for source in (source for _, sources in each for source in sources):
                 if isinstance(source, Fixed):
                     fixed.append(source)
                 elif source >= 0 and (number := arguments[source]) not in made and number not in self._ins:
                     self._ins.append(number)
+        self._kept = [n for n, (_, like) in enumerate(self._outs) if _bytes(like) < ALIGNED]
+        self._new = [n for n, (_, like) in enumerate(self._outs) if _bytes(like) >= ALIGNED]
         self._fixed = dict.fromkeys(each.address for each in fixed)
         self._owners = fixed
-        numbers = count()
-        at = {number: ~next(numbers) for number in self._ins}
-        at_fixed = {where: ~next(numbers) for where in self._fixed}
-        at.update((number, ~next(numbers)) for number, _ in self._outs)
+        order = count()
+        at = {number: ~next(order) for number in self._ins}
+        at_fixed = {where: ~next(order) for where in self._fixed}
+        at.update((number, ~next(order)) for number, _ in self._outs)
         at.update(places)
 
         def place(source: Source, arguments: Sequence[int], results: Sequence[int]) -> int:
@@ -61,8 +81,8 @@ class JointProgram:
             return at[arguments[source] if source >= 0 else results[~source]]
 
         self._program = Program(required())
-        for piece, arguments, results in pieces:
-            for program, sources in piece.calls:
+        for made_by, arguments, results in calls:
+            for program, sources in made_by:
                 self._program.include(program, [place(each, arguments, results) for each in sources], used)
 
     def run(self, known: list[Any]) -> bool:
@@ -84,16 +104,56 @@ class JointProgram:
         for number, sizes in self._sizes:
             if known[number].tolist() != sizes.values:
                 return False
-        outs = [empty(like.shape, like.dtype) for _, like in self._outs]
+        given = outs, places = self._memory()
         try:
-            self._program(*[address(known[n]) for n in self._ins], *self._fixed, *map(address, outs))
+            self._program(*[address(known[n]) for n in self._ins], *self._fixed, *places)
         except InternalError:
             return False  # the kernels themselves say which of them it is
+        if self._reviews:
+            found: dict[int, Any] = {number: out for (number, _), out in zip(self._outs, outs, strict=True)}
+            for are_right, looked_at in self._reviews:
+                arrays = [[found[n] if n in found else known[n] for n in each] for each in looked_at]
+                if not are_right(arrays):
+                    return False
         for (number, _), out in zip(self._outs, outs, strict=True):
             known[number] = out
         for number, value in self._always:
             known[number] = value
+        for n in self._new:
+            outs[n] = None
+        self._given.append(given)
         return True
+
+    def _memory(self) -> tuple[list[Array | None], list[int]]:
+        """(arrays for what is made, their addresses)."""
+        try:
+            given = self._given.pop()
+        except IndexError:
+            given = [None] * len(self._outs), [0] * len(self._outs)
+        outs, places = given
+        for n in self._kept:
+            if outs[n] is None or getrefcount(outs[n]) > _ALONE:
+                _, like = self._outs[n]
+                outs[n] = made = np.empty(like.shape, like.dtype)
+                places[n] = address(made)
+        for n in self._new:
+            _, like = self._outs[n]
+            outs[n] = made = empty(like.shape, like.dtype)
+            places[n] = address(made)
+        return given
+
+
+def _measure_alone() -> int:
+    """The smallest count that an expression of `_memory`'s form gives for an array that nobody else has."""
+    outs: list[Array | None] = [np.empty(1)]
+
+    def count() -> int:
+        return getrefcount(outs[0])
+
+    return min(count() for _ in range(64))
+
+
+_ALONE: Final = _measure_alone()
 
 
 def _of_kind(wants: Sequence[tuple[int, Want]], kind: type[Any]) -> list[tuple[int, Any]]:
@@ -101,9 +161,23 @@ def _of_kind(wants: Sequence[tuple[int, Want]], kind: type[Any]) -> list[tuple[i
     return list({number: want for number, want in wants if isinstance(want, kind)}.items())
 
 
-def _sources(piece: Piece) -> Iterator[Source]:
-    for _, sources in piece.calls:
-        yield from sources
+def _calls(piece: Piece, numbers: Sequence[int], idle: Collection[int] = ()) -> list[Call]:
+    """What a piece calls that gives results of these numbers, where nobody takes the idle ones."""
+    return [*piece.calls, *(call for place, call in piece.asides if numbers[place] not in idle)]
+
+
+def _reviews(pieces: Sequence[Placed]) -> list[tuple[_Look, list[list[int]]]]:
+    """(one look, the numbers of what it is given of each piece) for each type of review."""
+    found: dict[type[Any], list[tuple[Review, list[int]]]] = {}
+    for piece, arguments, results in pieces:
+        review = piece.review
+        if review is not None:
+            numbers = [arguments[s] if s >= 0 else results[~s] for s in review.sources]
+            found.setdefault(type(review), []).append((review, numbers))
+    return [
+        (each[0][0].joined([review for review, _ in each]), [numbers for _, numbers in each])
+        for each in found.values()
+    ]
 
 
 def _arranged(
@@ -122,7 +196,7 @@ def _arranged(
             if number in made:
                 last[number] = place
     inner = sorted((n for n in made if n not in wanted), key=lambda n: -_bytes(made[n]))
-    own = max(program.scratch_bytes for piece, _, _ in pieces for program, _ in piece.calls)
+    own = max(program.scratch_bytes for piece, _, results in pieces for program, _ in _calls(piece, results))
     while True:
         offsets: dict[int, int] = {}
         used = 0

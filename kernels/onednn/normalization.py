@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -11,8 +12,10 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels import nn_norm
+from flowengine.kernels.nn_activations import relu
 from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.onednn.library import LibraryError, address
+from flowengine.kernels.onednn.library import Library, LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WORKSPACE,
     Description,
@@ -51,6 +54,8 @@ _ADD: Final = 0x1FFF0
 _MULTIPLY: Final = 0x1FFF1
 _SUBTRACT: Final = 0x1FFF5
 _BACKWARD: Final = 128
+_RELU: Final = 0x20
+_LINEAR: Final = 0x26
 _GLOBAL_STATISTICS: Final = 1
 #: Elements of a row up to which several are taken as one: the library begins each anew.
 _LONG_ROW: Final = 1024
@@ -62,6 +67,8 @@ _ELEMENTS: Final = 5_000.0
 #: A mean of so many times the deviation, squared: the last bit of the mean then shows in what is centred by
 #: it, and the NumPy kernel rounds that bit as TensorFlow does.
 _FAR: Final = np.float32(1e4)
+#: A sum of squares of factors with which nothing overflows.
+_SANE: Final = 1e30
 #: Elements of a response norm that one core does in a microsecond, and the channels that it computes at
 #: once: with others it is slow.
 _RESPONSES: Final = 1_500.0
@@ -91,26 +98,98 @@ def _batch_norm(images: Handle, prop: int, training: bool, epsilon: float, attrs
 class BatchNorm:
     """Batch normalisation of an input of this shape by its own statistics."""
 
-    def __init__(self, x: tuple[int, ...], data_format: bytes, epsilon: float, *, alone: bool) -> None:
+    def __init__(
+        self, x: tuple[int, ...], data_format: bytes, epsilon: float, rectified: bool, *, alone: bool
+    ) -> None:
+        """
+        rectified   whether the Relu of it is wanted
+        """
         library = required()
         count, sizes, channels, first = _four_axes(x, data_format)
-        images, attrs = image(library, count, sizes, channels, first), attributes(library)
+        images = image(library, count, sizes, channels, first)
+        # It makes 0 of NaN, see `_Statistics`.
+        attrs = attributes(library, [("eltwise", _RELU, 0.0, 0.0)] if rectified else [])
         what = _batch_norm(images, _TRAINING, True, epsilon, attrs)
         vector = dense(library, (channels,))
         self.shape, self.channels = x, (channels,)
-        self.epsilon = np.float32(epsilon)
         samples = count * math.prod(sizes)
-        self.correction = np.float32(samples / max(samples - 1, 1))
+        self._correction = np.float32(samples / max(samples - 1, 1))
         vectors = dict.fromkeys((SCALE, SHIFT, MEAN, VARIANCE), vector)
         self._program = one_step(what, alone, {SRC: images, DST: images, **vectors})
+        self._scaled = _scaled(library, vector, float(self._correction))
+        self._copied = _scaled(library, vector, 1.0)
+        self._review = _Statistics(channels, epsilon, rectified)
+        self._are_right = self._review.joined([self._review])
 
-    def __call__(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
-        """y; the statistics are written to mean and variance."""
-        out: Array = empty(self.shape, np.float32)
-        self._program(
-            address(x), address(out), address(scale), address(offset), address(mean), address(variance)
+    def piece(self, reserved: Sequence[Array], *inputs: Array) -> Piece:
+        """See `pieces`; `reserved` is what is given behind the statistics."""
+        vector = Like(self.channels, FLOAT32)
+        return Piece(
+            ((self._program, (0, ~0, 1, 2, ~3, ~4)),),
+            (*map(Like.of, inputs[:3]), *map(Like.of, inputs[3:])),
+            (Like(self.shape, FLOAT32), vector, vector, vector, vector, *map(Same, reserved)),
+            JointProgram,
+            ((1, (self._copied, (~3, ~1))), (2, (self._scaled, (~4, ~2)))),
+            self._review,
         )
-        return out
+
+    def __call__(self, x: Array, scale: Array, offset: Array) -> tuple[Array, ...] | None:
+        """y, the mean, the unbiased variance, the mean, the variance; None where NumPy has to look at it."""
+        out: Array = empty(self.shape, np.float32)
+        mean: Array = np.empty(self.channels, np.float32)
+        variance: Array = np.empty(self.channels, np.float32)
+        given = (x, out, scale, offset, mean, variance)
+        self._program(*map(address, given))
+        if not self._are_right([(scale, offset, mean, variance)]):
+            return None
+        return out, mean.copy(), variance * self._correction, mean, variance
+
+
+def _scaled(library: Library, vector: Handle, factor: float) -> Program:
+    """A vector times a number."""
+    attrs = attributes(library)
+    what = Description(
+        *(library, "eltwise_forward", library.engine, _INFERENCE, _LINEAR),
+        *(vector.value, vector.value, factor, 0.0, attrs.value),
+    )
+    return one_step(what, True, {SRC: vector, DST: vector})
+
+
+class _Statistics:
+    """See `pieces.Review`: whether the library's result is NumPy's, by scale, offset, mean and variance.
+
+    No mean is far from 0. Where there is a Relu, which makes 0 of NaN, nothing is NaN: an input that is not
+    finite makes the mean so, and what a finite one is centred to is less than the root of their count
+    deviations, which factors of a sane size leave finite.
+    """
+
+    sources: Final = (1, 2, ~3, ~4)
+
+    def __init__(self, channels: int, epsilon: float, rectified: bool) -> None:
+        self._channels, self._epsilon = channels, epsilon
+        self._rectified = rectified
+
+    def joined(self, every: Sequence[_Statistics]) -> Callable[[Sequence[Sequence[Array]]], bool]:
+        """See `pieces.Review`."""
+        epsilons: Array = np.array([e._epsilon for e in every], np.float32)
+        added: Array = np.repeat(epsilons, [e._channels for e in every])
+
+        def are_near(given: Sequence[Sequence[Array]]) -> bool:
+            _, _, mean, variance = map(_as_one, zip(*given, strict=True))
+            return not (mean * mean > _FAR * (variance + added)).any()
+
+        def are_right(given: Sequence[Sequence[Array]]) -> bool:
+            scale, offset, mean, variance = map(_as_one, zip(*given, strict=True))
+            # False for NaN, and for a mean that is infinite.
+            if not (mean * mean < _FAR * (variance + added)).all():
+                return False
+            return bool(scale.dot(scale) < _SANE and offset.dot(offset) < _SANE)
+
+        return are_right if any(e._rectified for e in every) else are_near
+
+
+def _as_one(vectors: Sequence[Array]) -> Array:
+    return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
 
 class GivenNorm:
@@ -214,21 +293,70 @@ def _vectors(shape: tuple[int, ...], *vectors: Array) -> bool:
     return all(v.shape == shape and v.dtype == np.float32 and v.flags.c_contiguous for v in vectors)
 
 
+class _BatchNormKernel:
+    """Batch normalisation in training."""
+
+    _rectified = False
+
+    def __init__(self, node: Node, otherwise: Callable[..., Any]) -> None:
+        self._data_format, self._epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
+        self._otherwise = otherwise
+        self._reserved = _reserved(node)
+        #: Whether the last statistics were nothing for the library.
+        self.is_odd = False
+
+    def _layer(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> BatchNorm | None:
+        layer = batch_norm(x.shape, self._data_format, self._epsilon, self._rectified)
+        if layer is None or not _vectors(layer.channels, scale, offset) or mean.size or variance.size:
+            return None
+        return layer
+
+    def _computed(self, x: Array, *others: Array) -> tuple[Any, ...] | None:
+        layer = self._layer(x, *others)
+        made = None if layer is None else layer(dense_array(x), *others[:2])
+        self.is_odd = made is None
+        return None if made is None else (*made, *self._reserved)
+
+    def __call__(self, x: Array, *others: Array) -> Any:
+        made = self._computed(x, *others)
+        return self._otherwise(x, *others) if made is None else made
+
+    def piece(self, *inputs: Array) -> Piece | None:
+        """See `pieces`."""
+        layer = self._layer(*inputs) if not self.is_odd and all(map(is_plain, inputs)) else None
+        return None if layer is None else layer.piece(self._reserved, *inputs)
+
+
+class _BatchNormReluKernel(_BatchNormKernel):
+    """The same and the Relu of it, one after the other where the library's Relu could be another."""
+
+    _rectified = True
+
+    def __init__(self, node: Node) -> None:
+        plain = _BatchNormKernel(node, functools.partial(nn_norm.fused_batch_norm, node=node))
+        super().__init__(node, plain)
+        self._plain = plain
+
+    def __call__(self, *inputs: Array) -> Any:
+        made = None if self.is_odd else self._computed(*inputs)
+        if made is not None:
+            return made
+        y, *others = self._plain(*inputs)
+        self.is_odd = self._plain.is_odd
+        return (relu(np, y), *others)
+
+
+def _reserved(node: Node) -> tuple[Array, ...]:
+    """What is given behind the statistics."""
+    return (np.zeros((), np.float32),) if len(node.output_types) > 5 else ()
+
+
 @serves("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", types=OF_FLOAT32)
 def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    if node.attrs["is_training"]:
+        return _BatchNormKernel(node, otherwise)
     data_format, epsilon = node.attrs["data_format"], float(node.attrs["epsilon"])
-    reserved = (np.zeros((), np.float32),) if node.op == "FusedBatchNormV3" else ()
-
-    def in_training(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
-        layer = batch_norm(x.shape, data_format, epsilon)
-        if layer is None or not _vectors(layer.channels, scale, offset) or mean.size or variance.size:
-            return otherwise(x, scale, offset, mean, variance)
-        own: Array = np.empty(layer.channels, np.float32)
-        biased: Array = np.empty(layer.channels, np.float32)
-        y = layer(dense_array(x), scale, offset, own, biased)
-        if (own * own > _FAR * (biased + layer.epsilon)).any():
-            return otherwise(x, scale, offset, mean, variance)
-        return (y, own, biased * layer.correction, own.copy(), biased, *reserved)
+    reserved = _reserved(node)
 
     def by_given(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
         layer = given_norm(x.shape, data_format, epsilon)
@@ -237,7 +365,12 @@ def fused_batch_norm(node: Node, otherwise: Callable[..., Any]) -> Callable[...,
         y = layer(dense_array(x), scale, offset, mean, variance)
         return (y, mean.copy(), variance.copy(), mean.copy(), variance.copy(), *reserved)
 
-    return in_training if node.attrs["is_training"] else by_given
+    return by_given
+
+
+@serves("_BatchNormRelu", types=OF_FLOAT32)
+def batch_norm_relu(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    return _BatchNormReluKernel(node)
 
 
 class _BatchNormGradientKernel:

@@ -272,6 +272,14 @@ def _normalization_gradient(graph: fe.Graph, x: Any, layout: str) -> Any:
     return graph.ops.ReluGrad(made[0], before, name="node")
 
 
+def _batch_normalized(graph: fe.Graph, x: Any, layout: str) -> Any:
+    vectors = [graph.placeholder("float32", None, name=f"v/{n}/16") for n in range(2)]
+    nothing = graph.constant(np.zeros(0, np.float32))
+    given = (x, *vectors, nothing, nothing)
+    made = graph.ops.FusedBatchNormV3(*given, is_training=True, data_format=layout, name="node")
+    return made[0]
+
+
 def _gate(graph: fe.Graph, x: Any, layout: str) -> Any:
     return graph.ops.ReluGrad(x, graph.placeholder("float32", None, name="x/features"), name="node")
 
@@ -288,6 +296,8 @@ KINDS: dict[str, _Making] = {
     "DepthwiseConv2dNativeBackpropFilter": _depthwise("BackpropFilter"),
     "MaxPoolGrad": _max_gradient,
     "ReluGrad": _gate,
+    "FusedBatchNormV3": _batch_normalized,
+    "rectified": lambda graph, x, layout: graph.ops.Relu(_batch_normalized(graph, x, layout)),
     "FusedBatchNormGrad": _normalization_gradient,
     "AvgPoolGrad": _mean_gradient,
     "MaxPool": _pool("MaxPool"),
@@ -628,6 +638,68 @@ def test_every_output_is_given(op: str) -> None:
     assert rig.joined == 3
 
 
+@pytest.mark.parametrize("given", [(), (1,), (3, 4), (1, 2, 3, 4)], ids=str)
+@pytest.mark.parametrize("rectified", [False, True])
+def test_statistics_of_a_batch_are_given_to_who_takes_them(given: tuple[int, ...], rectified: bool) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", None, name="x")
+    y = _batch_normalized(graph, graph.ops.AvgPool(x, ksize=[1, 3, 3, 1], **ONE), "NHWC")
+    made = graph.ops.AvgPool(graph.ops.Relu(y) if rectified else y, ksize=[1, 3, 3, 1], **ONE)
+    rig = Rig(graph, [made, *(y.op.outputs[n] for n in given)])
+    for run in range(6):
+        values = drawn(rig, run, (2, 9, 9, 16))
+        assert rig.ran_joined(**values) == (run > 1)
+    assert rig.joined == 3
+
+
+@pytest.mark.parametrize("odd", ["x", "v/0/16", "v/1/16"])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 3e38])
+def test_what_a_library_finds_of_odd_numbers_is_not_believed(odd: str, number: float) -> None:
+    rig = _between(fe.Graph(), "NHWC", "rectified")
+    values = drawn(rig, 0, (2, 9, 9, 16))
+    rig.join(**values)
+    assert rig.ran_joined(**values)
+    strange = values[odd].copy()
+    strange[..., 3] = number
+    assert not rig.ran_joined(**{**values, odd: strange})
+    assert rig.ran_joined(**values)
+
+
+def test_means_far_from_zero_are_found_by_the_kernel_from_then_on() -> None:
+    rig = _between(fe.Graph(), "NHWC", "FusedBatchNormV3")
+    values = drawn(rig, 0, (2, 9, 9, 16))
+    rig.join(**values)
+    assert rig.joined == 3
+    far = {**values, "x": values["x"] + np.float32(1e4)}
+    assert not rig.ran_joined(**far)
+    rig.join(**far)
+    assert rig.joined == 0
+
+
+def test_memory_is_given_again_when_nobody_refers_to_it() -> None:
+    graph = fe.Graph()
+    x, y = (graph.placeholder("float32", None, name=name) for name in "xy")
+    two = {"ksize": [1, 3, 3, 1], **ONE}
+    rig = Rig(graph, [graph.ops.AvgPool(x, **two), graph.ops.MaxPool(y, **two)])
+    values = {"x": numbers(0, 2, 9, 9, 16), "y": numbers(1, 2, 9, 9, 16)}
+    rig.join(**values)
+    assert rig.joined == 2
+    listed = rig.listed(values)
+    first = rig.sequence.run(listed)
+    copies = [array.copy() for array in first]
+    held = first[1][:1]
+    places = [address(array) for array in first]
+    del first
+    other = rig.sequence.run([-array for array in listed])
+    assert address(other[0]) == places[0]
+    assert address(other[1]) != places[1]
+    np.testing.assert_array_equal(held, copies[1][:1])
+    del held
+    third = rig.sequence.run(listed)
+    assert all(address(array) not in map(address, other) for array in third)
+    same(third, copies)
+
+
 def test_what_a_program_is_called_with_lives_as_long_as_it() -> None:
     """Memory of its own: factors of a normalisation, filters in order."""
     graph = fe.Graph()
@@ -812,8 +884,8 @@ def test_what_is_no_number_passes_as_it_does_alone(kind: str, layout: str) -> No
                     odd = random.choice([np.nan, np.inf, -np.inf, -0.0, 3e38, -3e38, 1e-45], shape)
                     values[name] = np.where(random.random(shape) < 0.02 * run, odd, values[name]).astype("f4")
         joined += rig.ran_joined(**values)
-    # Where maxima are is not kept where there is none.
-    assert joined > 9 or kind == "MaxPoolGrad"
+    # Where maxima are is not kept where there is none; statistics that are no numbers are NumPy's.
+    assert joined > 9 or kind in ("MaxPoolGrad", "FusedBatchNormV3", "rectified")
 
 
 # (5) Threads.
