@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,7 +22,7 @@ from flowengine.kernels.array_args import (
     scalar,
     shape_of,
 )
-from flowengine.kernels.parallel import slices, spread
+from flowengine.kernels.parallel import cores, slices, spread
 from flowengine.kernels.registry import kernel
 
 #: Elements of the first input from which the others are looked at.
@@ -48,7 +47,10 @@ def concat_v2(xp: Any, values: tuple[Array, ...], axis: Value) -> Array:
 
 #: Elements from which a result is put together by every core, some rows at a time.
 _LARGE: Final = 1 << 18
+#: Bytes of the rows that a core takes at least, and into how many parts each core's share is divided, so that
+#: none waits long for another. More parts only cost calls: in half megabytes 12 MB took a third longer.
 _ROWS_BYTES: Final = 1 << 19
+_PARTS_OF_CORE: Final = 2
 
 
 def _joined_in_parts(values: tuple[Array, ...], axis: int) -> Array | None:
@@ -73,13 +75,13 @@ def _joined_in_parts(values: tuple[Array, ...], axis: int) -> Array | None:
     shape = (*lead, sum(v.shape[axis] for v in values), *rest)
     result = empty(shape, dtype)
     table = result.reshape(rows, -1)
-    edges = [0, *itertools.accumulate(t.shape[1] for t in tables)]
-    parts = slices(rows, max(1, _ROWS_BYTES // (table.shape[1] * dtype.itemsize)))
+    count = cores()
+    least = _ROWS_BYTES // (table.shape[1] * dtype.itemsize)
+    parts = slices(rows, rows if count == 1 else max(1, least, -(-rows // (_PARTS_OF_CORE * count))))
 
     def join(number: int) -> None:
         part = parts[number]
-        for start, stop, taken in zip(edges, edges[1:], tables, strict=False):
-            table[part, start:stop] = taken[part]
+        np.concatenate([taken[part] for taken in tables], 1, out=table[part])
 
     spread(join, len(parts))
     return result
