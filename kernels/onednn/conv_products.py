@@ -12,7 +12,7 @@ from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.products import MatrixProduct, multiply
+from flowengine.kernels.onednn.products import MatrixProduct, multiply, multiply_whole
 from flowengine.kernels.onednn.program import (
     DST,
     LAYER_ALONE_MICROSECONDS,
@@ -104,7 +104,7 @@ class Product:
         if self._followed is not None:
             self._followed(a, b, out, *operands)
         else:
-            multiply(a, b, out)
+            multiply_whole(a, b, out)
         return out.reshape(self.output)
 
     def input_gradient(self, w: Array, gradient: Array) -> Array:

@@ -120,6 +120,9 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "binary_primitive_desc_create": (Out, Pointer, _INT, Pointer, Pointer, Pointer, Pointer),
     "softmax_forward_primitive_desc_create": (*(Out, Pointer, _INT, _INT, Pointer, Pointer, _INT, Pointer),),
     "concat_primitive_desc_create": (Out, Pointer, Pointer, _INT, _INT, Out, Pointer),
+    "inner_product_forward_primitive_desc_create": (
+        *(Out, Pointer, _INT, Pointer, Pointer, Pointer, Pointer, Pointer),
+    ),
     "matmul_primitive_desc_create": (Out, Pointer, Pointer, Pointer, Pointer, Pointer, Pointer),
 }
 

@@ -86,6 +86,15 @@ class MatrixProduct:
 matrix_product: Final = prepared(MatrixProduct, work)
 
 
+def multiply_whole(a: Array, b: Array, out: Array) -> None:
+    """out = a b for C-contiguous float32 matrices, by the product that may have something behind it."""
+    layer = matrix_product(len(a), a.shape[1], b.shape[1], False, False)
+    if layer is None:
+        np.matmul(a, b, out=out)
+    else:
+        layer(a, b, out)
+
+
 def multiply(a: Array, b: Array, out: Array, transpose_a: bool = False, transpose_b: bool = False) -> Array:
     """out = a b for float32 matrices, each read transposed on demand; out is C-contiguous."""
     a, left = _side(a, transpose_a)

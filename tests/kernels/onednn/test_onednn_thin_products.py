@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flowengine.kernels.onednn import thin_products
 from flowengine.kernels.onednn.library import search
@@ -45,19 +47,39 @@ def test_a_large_result_to_the_last_bit(rows: int, inner: int, order: str) -> No
 
 
 @needs_products
-@pytest.mark.parametrize("rows", [1, 8, 16])
-@pytest.mark.parametrize("left", [False, True])
-def test_a_large_factor(monkeypatch: pytest.MonkeyPatch, rows: int, left: bool) -> None:
-    monkeypatch.setattr(thin_products, "_LARGE_FACTOR", 1 << 20)
-    inner, columns = 32 * 37, 2048
+@settings(max_examples=40)
+@given(
+    rows=st.integers(1, 64),
+    inner=st.integers(256, 2500),
+    columns=st.integers(512, 2100),
+    left=st.booleans(),
+)
+def test_a_large_factor(rows: int, inner: int, columns: int, left: bool) -> None:
+    columns = max(columns, -(-(1 << 18) // inner))
     assert takes_large(rows, inner, columns)
     a, b = numbers(1, rows, inner), numbers(2, inner, columns)
-    out = np.full((rows, columns), np.nan, np.float32)
+    # What lies around the result stays as it is.
+    room = np.full(rows * columns + 128, 7, np.float32)
+    out = room[64:-64].reshape(rows, columns)
+    out[...] = np.nan
     multiply(np.array(a.T) if left else a, b, out, left)
-    np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-3)
+    assert (room[:64] == 7).all()
+    assert (room[-64:] == 7).all()
     again = np.empty_like(out)
-    assert large_factor(a, b, again)
+    assert large_factor(a, b, again)  # the library has it, so that this is what was tested
     np.testing.assert_array_equal(out, again)
+
+
+@needs_products
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_reaches_its_column(bad: float) -> None:
+    a, b = numbers(1, 3, 600), numbers(2, 600, 3000)
+    b[17, 5] = bad
+    out = np.empty((3, 3000), np.float32)
+    assert large_factor(a, b, out)
+    assert not np.isfinite(out[:, 5]).any()
+    assert np.isfinite(np.delete(out, 5, 1)).all()
 
 
 @needs_products
@@ -72,8 +94,10 @@ def test_no_bit_depends_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(spread, alone)
 
 
-def test_sums_that_do_not_divide_are_left_to_the_library() -> None:
-    assert takes_large(8, 1 << 14, 2048)
-    assert not takes_large(8, (1 << 14) + 1, 2048)
-    assert not takes_large(64, 1 << 14, 2048)
+def test_what_is_not_large_is_left_to_the_library() -> None:
+    assert takes_large(64, 512, 512)
+    assert not takes_large(65, 512, 512)
+    assert not takes_large(8, 512, 511)
+    assert not takes_large(8, 255, 1 << 14)
+    assert not takes_large(8, 1 << 14, 500)
     assert not gives_large(1 << 14, 64, 2048)
