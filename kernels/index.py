@@ -275,6 +275,9 @@ OPS: Final[dict[str, str]] = {
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp
     """,
+    "gathered_updates": """
+        _GatheredUpdates
+    """,
     "random": """
         Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
     """,

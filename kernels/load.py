@@ -88,6 +88,7 @@ MODULES: Final = (
     "nn_norm",
     "nn_dilation",
     "training",
+    "gathered_updates",
     "random",
     "random_stateless",
     "random_gamma",

@@ -10,7 +10,9 @@ variable is never written by two kernels at once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,12 +25,36 @@ from flowengine.kernels.ufuncs import shape_text
 
 #: Elements changed at a time: with five arrays of float32 they stay in a core's second cache, and the
 #: intermediate ones below the size from which the allocator asks the operating system for each anew.
-_BLOCK: Final = 1 << 15
+BLOCK: Final = 1 << 15
 
 Rule = Callable[..., None]
 
 
-def _numbers(names: Sequence[str], values: Sequence[Any], dtype: Any) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class DenseUpdate:
+    """An op that changes a variable by a gradient of its shape.
+
+    rule      what changes arrays; each function in it is exact, whatever the size and place of an array
+    slots     names of the variable and of what is kept with it
+    numbers   names of its other inputs, in order, but the gradient
+    gradient  the place of the gradient among them
+    attrs     names of the attributes that the rule is told
+    """
+
+    rule: Rule
+    slots: tuple[str, ...]
+    numbers: tuple[str, ...]
+    gradient: int
+    attrs: tuple[str, ...]
+
+    def inputs(self, numbers: Sequence[Any], gradient: Any) -> list[Any]:
+        """The op's inputs behind the variables."""
+        values = list(numbers)
+        values.insert(self.gradient, gradient)
+        return values
+
+
+def numbers_by_name(names: Sequence[str], values: Sequence[Any], dtype: Any) -> dict[str, Any]:
     """The scalar inputs by name, in the type of the computation."""
     result = {}
     kind = dtype.type
@@ -88,13 +114,13 @@ def apply_dense(
             raise InvalidArgumentError(
                 f"var and {name} do not have the same shape{shape_text(arrays[0])} {shape_text(array)}"
             )
-    if grad.size <= _BLOCK:
+    if grad.size <= BLOCK:
         _apply(rule, arrays, grad, keywords)
         return
     flat = [a.reshape(-1) for a in arrays]
     gradient = grad.reshape(-1)
-    for start in range(0, gradient.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, gradient.size, BLOCK):
+        part = slice(start, start + BLOCK)
         _apply(rule, [a[part] for a in flat], gradient[part], keywords)
 
 
@@ -208,7 +234,7 @@ def _kernel(
     def apply(*arguments: Any, **attrs: Any) -> Any:
         variables, values = arguments[:count], arguments[count:]
         dtype = _wide(variables[0].dtype.as_numpy_dtype)
-        keywords = _numbers(numbers, [values[p] for p in places], dtype)
+        keywords = numbers_by_name(numbers, [values[p] for p in places], dtype)
         if checked:
             _check_ftrl(keywords)
         keywords.update(attrs)
@@ -334,6 +360,30 @@ _OPTIMIZERS: Final = (
     ("AddSign", optimizers.add_sign, "var m", "lr alpha sign_decay beta grad", "", ""),
     ("PowerSign", optimizers.power_sign, "var m", "lr logbase sign_decay beta grad", "", ""),
 )
+
+#: Those whose functions are all exact: no power, exponential or logarithm.
+_EXACT: Final = frozenset(
+    {
+        *("GradientDescent", "Momentum", "Adagrad", "AdagradV2", "Adadelta", "Adam", "AdaMax"),
+        *("RMSProp", "CenteredRMSProp"),
+    }
+)
+
+
+@functools.cache
+def dense_updates() -> dict[str, DenseUpdate]:
+    """{op: what it does}, of the dense ops by reference whose rules are exact."""
+    found = {}
+    for name, rule, slots, dense, _, attrs in _OPTIMIZERS:
+        if name in _EXACT:
+            inputs = dense.split()
+            gradient = inputs.index("delta" if "delta" in inputs else "grad")
+            del inputs[gradient]
+            found[f"Apply{name}"] = DenseUpdate(
+                rule, tuple(slots.split()), tuple(inputs), gradient, tuple(attrs.split())
+            )
+    return found
+
 
 #: Optimizers that have no form by reference.
 _RESOURCE_ONLY: Final = frozenset({"KerasMomentum", "AdamWithAmsgrad"})

@@ -87,3 +87,12 @@ DESCENT_BY_PRODUCT = OpDef.build(
     attrs=["T: type"],
     is_stateful=True,
 )
+
+#: Steps of one optimizer on several variables by the same numbers; `program` has no written form.
+GATHERED_UPDATES = OpDef.build(
+    "_GatheredUpdates",
+    inputs=["variables: V * Ref(T)", "numbers: M * T", "gradients: N * T"],
+    outputs=["outputs: N * Ref(T)"],
+    attrs=["T: type", "V: int >= 1", "M: int >= 0", "N: int >= 1"],
+    is_stateful=True,
+)

@@ -12,12 +12,13 @@ from flowengine.passes.fuse_contraction import CONVOLUTIONS, fuse_contractions
 from flowengine.passes.fuse_elementwise import fuse_elementwise
 from flowengine.passes.fuse_sequences import fuse_sequences
 from flowengine.passes.fuse_updates import fuse_updates
+from flowengine.passes.gather_updates import gather_updates
 from flowengine.passes.keep_maxima import keep_maxima
 from flowengine.passes.rectify_norms import rectify_norms
 
 #: The ops that these passes make.
 _FUSED_OPS: Final = frozenset(
-    {"_FusedContraction", "_FusedElementwise", "_FusedSequence", "_DescentByProduct"}
+    {"_FusedContraction", "_FusedElementwise", "_FusedSequence", "_DescentByProduct", "_GatheredUpdates"}
 )
 #: What takes less is not over tensors so large that a pass over memory matters.
 _LARGE_MICROSECONDS: Final = 15.0
@@ -48,6 +49,7 @@ def fuse_large(
         graph = keep_maxima(graph, context, large)
         graph = rectify_norms(graph, context)
         graph = fuse_updates(graph, context, large)
+        graph = gather_updates(graph, context)
         # First: a chain that follows a product is computed in the product's memory.
         graph = fuse_contractions(graph, context, large | _convolutions(graph, costs))
     if context.fuse_elementwise:

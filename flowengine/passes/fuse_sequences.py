@@ -22,14 +22,7 @@ from typing import Final
 import numpy as np
 
 from flowengine.core.errors import OpError
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    EXIT_OPS,
-    MERGE_OPS,
-    NEXT_ITERATION_OPS,
-    SWITCH_OPS,
-    assign_frames,
-)
+from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.traverse import forward_sources, topological_order
 from flowengine.kernels.pieces import tells
@@ -40,6 +33,7 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import CONVOLUTIONS, PRODUCTS
 from flowengine.passes.fuse_elementwise import outside
 from flowengine.passes.purity import Purity
+from flowengine.passes.waiting import may_wait
 
 #: What a sequence may take: a step that is cancelled waits for its end.
 _MICROSECONDS_MAX: Final = 4000.0
@@ -53,8 +47,6 @@ _BETWEEN: Final = frozenset(
 )
 #: Without one of them, or something heavy, there is nothing to gather.
 _LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
-_RECVS: Final = frozenset({"_Recv", "_HostRecv"})
-_CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
 _Tokens = frozenset[str]
 
@@ -116,7 +108,7 @@ class _Gathering:
             tokens = sets.pop() if len(sets) == 1 else none.union(*sets)
             if not self._joins(node):
                 number_of[name] = above if above % 2 else above + 1
-                tokens_of[name] = tokens | {name} if self._waits(node) else tokens
+                tokens_of[name] = tokens | {name} if may_wait(node, self._kernels) else tokens
                 continue
             cost = self._costs.get(name, 0.0)
             key = (node.device or "", tokens)
@@ -162,18 +154,6 @@ class _Gathering:
             return self._kernels.find(node)
         except OpError:
             return None
-
-    def _waits(self, node: Node) -> bool:
-        """Whether what it gives may be late for ever, or dead: control flow, queues, functions, Recvs.
-
-        What a Recv waits for may be made of what a member of the sequence before it gives.
-        """
-        if node.op in _RECVS:
-            return True
-        if node.op in _CONTROL or node.op_def is None or not node.output_types:
-            return node.op in _CONTROL or node.op_def is None
-        offers = self._kernels.candidates(node.op)
-        return not offers or any(kernel.is_async for kernel in offers)
 
 
 def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:

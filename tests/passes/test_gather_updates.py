@@ -1,0 +1,270 @@
+"""Steps of an optimizer on small variables are one, where nothing orders them, with the bits of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.core.dtypes import float32
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.gathered_updates import GatheredUpdates
+from flowengine.kernels.load import registry
+from flowengine.kernels.training import dense_updates
+from flowengine.passes.context import PassContext
+from flowengine.passes.fuse_large import fuse_large
+from flowengine.passes.gather_updates import gather_updates
+from flowengine.resources.variable import Variable
+
+SHAPES = ((3,), (2, 5), (), (7,), (1, 1, 4, 2))
+ATTRS: dict[str, dict[str, Any]] = {
+    "ApplyMomentum": {"use_nesterov": True},
+    "ApplyAdam": {"use_nesterov": True},
+}
+
+
+class Training:
+    """Variables, what keeps their slots, and a step on each."""
+
+    def __init__(self, op: str = "ApplyRMSProp", shapes: Sequence[Any] = SHAPES, **attrs: Any) -> None:
+        self.graph = g = fe.Graph()
+        self.update = update = dense_updates()[op]
+        self.numbers = [g.constant(np.float32(0.1 + 0.2 * n)) for n in range(len(update.numbers))]
+        self.variables: list[Any] = []
+        self.steps: list[Any] = []
+        self.begin: list[Any] = []
+        random = np.random.default_rng(0)
+        self.feeds: list[Any] = []
+        for place, shape in enumerate(shapes):
+            kept = []
+            for slot in update.slots:
+                made = g.ops.VariableV2(shape=shape, dtype="float32", name=f"{slot}{place}")
+                value = np.asarray(random.random(shape or ()), np.float32)
+                self.begin.append(g.ops.Assign(made, g.constant(value), validate_shape=False))
+                kept.append(made)
+            gradient = g.placeholder("float32", shape, name=f"g{place}")
+            self.feeds.append(gradient)
+            self.step(place, kept, gradient, op, attrs)
+            self.variables += kept
+
+    def step(self, place: int, kept: Sequence[Any], gradient: Any, op: str, attrs: dict[str, Any]) -> None:
+        values = self.update.inputs(self.numbers, gradient)
+        made = getattr(self.graph.ops, op)(
+            *kept, *values, **{**ATTRS.get(op, {}), **attrs}, name=f"step{place}"
+        )
+        self.steps.append(made)
+
+
+def after(graph: Graph, fetches: tuple[str, ...] = (), targets: tuple[str, ...] = ("train",)) -> list[str]:
+    """The updates that are left, by name."""
+    context = PassContext(
+        fetches=tuple(OutputPort(name, 0) for name in fetches), targets=targets, kernels=registry()
+    )
+    made = gather_updates(graph, context)
+    return [
+        repr(node.attrs["program"]) if node.op == "_GatheredUpdates" else node.name
+        for node in made
+        if "Apply" in node.op or "Gathered" in node.op
+    ]
+
+
+EVERY = [f"step{n}" for n in range(len(SHAPES))]
+
+
+@pytest.mark.parametrize("op", dense_updates())
+def test_updates_by_the_same_numbers_are_one(op: str) -> None:
+    assert after(Training(op).graph) == [f"{len(SHAPES)} {op}"]
+
+
+def test_a_few_stay_as_they_are() -> None:
+    assert after(Training(shapes=SHAPES[:3]).graph) == EVERY[:3]
+
+
+def test_large_ones_and_those_of_no_known_shape_stay() -> None:
+    assert after(Training(shapes=(*SHAPES, (1 << 14,), None)).graph) == ["5 ApplyRMSProp", "step5", "step6"]
+
+
+def test_what_is_seen_outside_stays() -> None:
+    assert after(Training().graph, fetches=("step1",)) == ["step1", "4 ApplyRMSProp"]
+    assert after(Training().graph, targets=("step0",)) == ["step0", "4 ApplyRMSProp"]
+
+
+def test_other_numbers_are_another_group() -> None:
+    training = Training()
+    training.numbers[0] = training.graph.constant(np.float32(0.7))
+    variables = training.variables[3:6]
+    for place in (5, 6):
+        training.step(place, variables, training.feeds[1], "ApplyRMSProp", {})
+    assert after(training.graph) == ["5 ApplyRMSProp", "step5", "step6"]
+
+
+def test_a_second_step_on_a_variable_is_none_of_them() -> None:
+    training = Training()
+    training.step(5, training.variables[:3], training.feeds[0], "ApplyRMSProp", {})
+    assert after(training.graph) == ["5 ApplyRMSProp", "step5"]
+
+
+def test_one_that_waits_for_another_is_none_of_them() -> None:
+    graph = Training().graph
+    first = graph["step0"]
+    waiting = Node(
+        name="step3",
+        op=graph["step3"].op,
+        inputs=graph["step3"].inputs,
+        control_inputs=(first.name,),
+        attrs=graph["step3"].attrs,
+        device=graph["step3"].device,
+        op_def=graph["step3"].op_def,
+        output_types=graph["step3"].output_types,
+    )
+    changed = graph.rewritten(waiting if node.name == "step3" else node for node in graph)
+    assert sorted(after(changed)) == ["4 ApplyRMSProp", "step3"]
+
+
+def test_only_where_products_may_be_fused() -> None:
+    apart = PassContext(targets=("train",), kernels=registry(), fuse_contractions=False)
+    graph = Training().graph
+    assert fuse_large(graph, apart, frozenset(), {}).graph is graph
+
+
+def gathered(training: Training) -> Any:
+    made = gather_updates(training.graph, PassContext(targets=("train",), kernels=registry()))
+    (program,) = (node.attrs["program"] for node in made if node.op == "_GatheredUpdates")
+    assert isinstance(program, GatheredUpdates)
+    return program
+
+
+class State:
+    """Variables with values, as the program takes them: all first ones, then all of the next slot."""
+
+    def __init__(self, training: Training, seed: int = 0) -> None:
+        random = np.random.default_rng(seed)
+        self.slots = len(training.update.slots)
+        self.variables = []
+        for _ in range(self.slots):
+            for place, shape in enumerate(SHAPES):
+                variable = Variable(f"v{place}", float32, TensorShape(shape))
+                variable.assign(np.asarray(random.random(shape), np.float32))
+                self.variables.append(variable)
+        self.numbers = [np.float32(0.1 + 0.2 * n) for n in range(len(training.update.numbers))]
+
+    def values(self) -> list[Any]:
+        return [np.array(variable.read()) for variable in self.variables]
+
+
+def gradients(seed: int) -> list[Any]:
+    random = np.random.default_rng(seed)
+    return [np.asarray(random.standard_normal(shape), np.float32) for shape in SHAPES]
+
+
+def one_by_one(training: Training, state: State, given: Sequence[Any]) -> None:
+    for place, gradient in enumerate(given):
+        node = training.graph[f"step{place}"]
+        function = registry().find(node).bind(node, np)
+        function(*state.variables[place :: len(SHAPES)], *training.update.inputs(state.numbers, gradient))
+
+
+def same(got: Sequence[Any], wanted: Sequence[Any]) -> None:
+    for mine, right in zip(got, wanted, strict=True):
+        assert mine.tobytes() == right.tobytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(list(dense_updates())), st.lists(st.integers(0, 99), min_size=1, max_size=6), st.data()
+)
+def test_each_number_is_what_its_own_step_makes_of_it(op: str, seeds: list[int], data: st.DataObject) -> None:
+    """Whoever reads a variable between steps, for how long, or sets it."""
+    training = Training(op)
+    program = gathered(training)
+    together, apart = State(training), State(training)
+    held: list[tuple[Any, Any]] = []
+    for seed in seeds:
+        given = gradients(seed)
+        if data.draw(st.booleans()):
+            given[1][0, 0] = data.draw(st.sampled_from([np.nan, np.inf, -0.0, 1e-45]))
+        with np.errstate(all="ignore"):
+            outputs = program.run(together.variables, together.numbers, given)
+            one_by_one(training, apart, given)
+        assert outputs == tuple(together.variables[: len(SHAPES)])
+        same(together.values(), apart.values())
+        for value, copy in held:
+            same([value], [copy])
+        what = data.draw(st.sampled_from(["nothing", "nothing", "read", "view", "let go", "assign"]))
+        place = data.draw(st.integers(0, len(together.variables) - 1))
+        if what in ("read", "view"):
+            value = together.variables[place].read()
+            value = value.reshape(-1)[:1] if what == "view" else value
+            held.append((value, np.array(value)))
+        elif what == "let go":
+            held.clear()
+        elif what == "assign":
+            for state in (together, apart):
+                variable = state.variables[place]
+                variable.assign(np.full(variable.value_shape, 0.5, np.float32), validate_shape=False)
+
+
+def test_one_variable_under_two_names_is_changed_by_each() -> None:
+    training = Training()
+    program = gathered(training)
+    together, apart = State(training), State(training)
+    for state in (together, apart):
+        for slot in range(state.slots):
+            state.variables[slot * len(SHAPES) + 3] = state.variables[slot * len(SHAPES)]
+    given = gradients(1)
+    given[3] = np.resize(given[3], given[0].shape)
+    program.run(together.variables, together.numbers, given)
+    one_by_one(training, apart, given)
+    same(together.values(), apart.values())
+
+
+def test_an_error_is_of_the_step_that_it_is_in() -> None:
+    training = Training()
+    program = gathered(training)
+    state = State(training)
+    given = gradients(0)
+    given[3] = np.zeros(8, np.float32)
+    with pytest.raises(InvalidArgumentError, match="same shape") as caught:
+        program.run(state.variables, state.numbers, given)
+    assert caught.value.node_name == "step3"
+    state.variables[4].destroy()
+    with pytest.raises(FailedPreconditionError, match="uninitialized") as missing:
+        program.run(state.variables, state.numbers, gradients(0))
+    assert missing.value.node_name == "step4"
+    with pytest.raises(InvalidArgumentError, match="rho is not a scalar") as wrong:
+        program.run(state.variables, [np.float32(0), np.zeros(2, np.float32), *state.numbers[2:]], given)
+    assert wrong.value.node_name == "step0"
+
+
+async def test_a_hot_step_changes_what_a_cold_one_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = GatheredUpdates._together
+    used: list[bool] = []
+
+    def spy(self: GatheredUpdates, *given: Any) -> bool:
+        used.append(together(self, *given))
+        return used[-1]
+
+    monkeypatch.setattr(GatheredUpdates, "_together", spy)
+    training = Training()
+    graph = training.graph
+    seen = {}
+    with graph.control_dependencies([step.op for step in training.steps]):
+        graph.ops.NoOp(name="train")
+    graph.group(*(each.op for each in training.begin), name="begin")
+    for hot in (False, True):
+        async with fe.Session(graph, config=fe.Config(compile_hot_plans=hot)) as session:
+            await session.run([], targets=["begin"])
+            for run in range(9):
+                feed = dict(zip(training.feeds, gradients(run), strict=True))
+                await session.run([], feed, targets=["train"])
+            seen[hot] = await session.run(training.variables)
+    same(seen[True], seen[False])
+    assert used
+    assert all(used)
