@@ -21,6 +21,7 @@ from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.absorbing import Taken, absorbed, fits, forms_of, operands_of
 from flowengine.kernels.onednn.after import ZERO, attached
 from flowengine.kernels.onednn.conv_products import as_product, product_alone
+from flowengine.kernels.onednn.filter_products import filter_product
 from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, shared
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.joint import JointProgram
@@ -269,6 +270,11 @@ class FilterGradient:
             return
         layer = Layer(sliding, x, w)
         library = layer.library
+        self.shape, self.expected = w, layer.output
+        of_matrices = filter_product(sliding, x, w, alone)
+        if of_matrices is not None:
+            self._program = of_matrices
+            return
         hint = layer.forward(_FORWARD_TRAINING)
         what = Description(
             library,
@@ -283,7 +289,6 @@ class FilterGradient:
             hint.value,
             layer.attributes.value,
         )
-        self.shape, self.expected = w, layer.output
         attrs = layer.attributes
         self._program = program = Program(library, alone)
         source = readable(program, layer.images, what.memory(QUERY_SRC), attrs)
