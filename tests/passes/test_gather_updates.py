@@ -211,6 +211,47 @@ def test_each_number_is_what_its_own_step_makes_of_it(op: str, seeds: list[int],
                 variable.assign(np.full(variable.value_shape, 0.5, np.float32), validate_shape=False)
 
 
+def test_variables_lie_together_until_somebody_reads_one() -> None:
+    training = Training()
+    program = gathered(training)
+    state = State(training)
+
+    def step() -> list[int]:
+        """Where the variables are after another step."""
+        program.run(state.variables, state.numbers, gradients(0))
+        return [variable.read().ctypes.data for variable in state.variables if variable.value_shape]
+
+    for _ in range(3):
+        step()
+    places = step()
+    assert places == step()
+    held = state.variables[0].read()[1:]
+    before = held.copy()
+    moved = step()
+    # Only the one that was read is a copy, which the step changes where it lies.
+    assert [now == then for now, then in zip(moved, places, strict=True)] == [False] + [True] * (
+        len(moved) - 1
+    )
+    np.testing.assert_array_equal(held, before)
+    del held
+    for _ in range(8):
+        step()
+    places = step()
+    assert places != moved
+    assert places == step()
+
+
+def test_variables_outlive_what_has_changed_them() -> None:
+    training = Training()
+    program = gathered(training)
+    state = State(training)
+    for _ in range(4):
+        program.run(state.variables, state.numbers, gradients(0))
+    values = state.values()
+    del program
+    same(state.values(), values)
+
+
 def test_one_variable_under_two_names_is_changed_by_each() -> None:
     training = Training()
     program = gathered(training)
