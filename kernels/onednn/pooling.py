@@ -45,6 +45,7 @@ from flowengine.kernels.onednn.program import (
 )
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
+from flowengine.kernels.onednn.totals import total
 from flowengine.kernels.parallel import spread
 from flowengine.kernels.pieces import FLOAT32, Like, Piece, Sizes, is_plain
 from flowengine.kernels.windows import spatial, windows
@@ -386,10 +387,13 @@ class GradientAtPlaces:
     def absorb(
         self, followers: Sequence[Follower], variables: Collection[int] = ()
     ) -> tuple[int, Callable[..., Any]] | None:
-        """See `fused.Absorbing`: the gradient of a Relu is computed in place."""
-        if not followers or followers[0][0].op != "ReluGrad" or followers[0][1] != 0:
+        """See `fused.Absorbing`: the gradient of a Relu, and a sum with others, are computed in place."""
+        if not followers:
             return None
-        return 1, _Gated(self)
+        node, place = followers[0]
+        if node.op == "ReluGrad" and place == 0:
+            return 1, _Gated(self)
+        return (1, _Added(self, place)) if node.op == "AddN" else None
 
     def gated(self, x: Array, gradient: Array, places: Array, features: Array) -> Array | None:
         """The gradient behind a Relu that gave these features; None where two kernels have to compute it."""
@@ -397,6 +401,20 @@ class GradientAtPlaces:
         made = None if layer is None else self._computed(x, gradient, places)
         if layer is not None and made is not None:
             layer(made, features, made)
+        return made
+
+    def added(
+        self, x: Array, gradient: Array, places: Array, others: Sequence[Array], place: int
+    ) -> Array | None:
+        """The sum of the gradient, in this place, and others; None where two kernels have to compute it."""
+        if any(other.shape != x.shape for other in others):
+            return None
+        layer = total(len(others) + 1, x.size)
+        made = None if layer is None else self._computed(x, gradient, places)
+        if layer is not None and made is not None:
+            tensors = [*map(dense_array, others)]
+            tensors.insert(place, made)
+            layer(tensors, made)
         return made
 
 
@@ -414,6 +432,32 @@ class _Gated:
             return None
         gating = layer.call(~0, 4, ~0)
         return replace(found, calls=(*found.calls, gating), wants=(*found.wants, Like.of(features)))
+
+
+class _Added:
+    """The gradient and others of its shape, added up: its input is taken by several."""
+
+    def __init__(self, kernel: GradientAtPlaces, place: int) -> None:
+        """
+        place   of the gradient among all of them
+        """
+        self._kernel = kernel
+        self._place = place
+
+    def __call__(self, x: Array, y: Array, gradient: Array, places: Array, *others: Array) -> Any:
+        return self._kernel.added(x, gradient, places, others, self._place)
+
+    def piece(self, x: Array, y: Array, gradient: Array, places: Array, *others: Array) -> Piece | None:
+        layer = None
+        if all(is_plain(other) and other.shape == x.shape for other in others):
+            layer = total(len(others) + 1, x.size)
+        found = None if layer is None else self._kernel.piece(x, y, gradient, places)
+        if layer is None or found is None:
+            return None
+        tensors = [*range(4, 4 + len(others))]
+        tensors.insert(self._place, ~0)
+        wants = (*found.wants, *map(Like.of, others))
+        return replace(found, calls=(*found.calls, layer.call(tensors, ~0)), wants=wants)
 
 
 @serves("_MaxPoolGradAtPlaces", types=OF_FLOAT32)

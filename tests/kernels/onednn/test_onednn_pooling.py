@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flowengine as fe
 from flowengine.kernels import nn_pool
+from flowengine.kernels.math_binary import add_n
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.onednn.pooling import Pooling, max_gradient_at_places, max_with_places
+from flowengine.kernels.onednn.pooling import (
+    GradientAtPlaces,
+    Pooling,
+    max_gradient_at_places,
+    max_with_places,
+)
+from tests.kernels.onednn.test_onednn_joint import Rig, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -93,3 +101,54 @@ def test_large_images_are_looked_through_to_the_last(stride: int, where: tuple[i
     layer = max_with_places(Pooling((1, 2, 2, 1), (1, stride, stride, 1), b"VALID", b"NHWC"), x.shape)
     assert layer is not None
     assert bool(layer(x)[1].size) == (where is None)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_gradient_and_others_are_added_in_their_order(count: int, strided: bool) -> None:
+    pooling = Pooling((1, 3, 3, 1), (1, 1, 1, 1), b"SAME", b"NHWC")
+    x = numbers(0, 2, 9, 9, 24)
+    forward = max_with_places(pooling, x.shape)
+    assert forward is not None
+    y, at = forward(x)
+    kernel = GradientAtPlaces(pooling, lambda *given: pytest.fail("the library has not computed it"))
+    gradient = numbers(1, *y.shape)
+    made = kernel(x, y, gradient, at)
+    others = [numbers(2 + n, *x.shape[:3], 48)[..., :24] for n in range(count - 1)]
+    if not strided:
+        others = [other.copy() for other in others]
+    others[0][0, 0, 0, :3] = np.nan, np.inf, -0.0
+    kept = [other.copy() for other in others]
+    for place in range(count):
+        graph = fe.Graph()
+        inputs = [graph.placeholder("float32", None) for _ in range(count)]
+        absorbed = kernel.absorb([(graph[graph.ops.AddN(inputs).op.name], place)])
+        assert absorbed is not None
+        taken, compute = absorbed
+        assert taken == 1
+        wanted = add_n(np, (*others[:place], made, *others[place:]))
+        np.testing.assert_array_equal(compute(x, y, gradient, at, *others), wanted)
+        # The other library's own way is taken where there are no places.
+        assert compute(x, y, gradient, at[:0], *others) is None
+        assert compute(x, y, gradient, at, *others[1:], others[0][:1]) is None
+    for other, before in zip(others, kept, strict=True):
+        np.testing.assert_array_equal(other, before)
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_such_a_sum_can_be_joined(place: int) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", None, name="x")
+    how = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    y = ops.MaxPool(x, **how)
+    parts = [ops.AvgPool(x, ksize=[1, n, n, 1], strides=[1, 1, 1, 1], padding="SAME") for n in (2, 3, 4)]
+    parts.insert(place, ops.MaxPoolGrad(x, y, ops.Mul(y, y), **how))
+    total = ops.AddN(parts)
+    rig = Rig(graph, [ops.AvgPool(total, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME"), y])
+    values = {"x": numbers(0, 2, 9, 9, 16)}
+    rig.join(**values)
+    # Three means, the gradient with the sum, and the mean of that.
+    assert rig.joined == 5
+    assert rig.ran_joined(x=numbers(1, 2, 9, 9, 16))
+    assert not rig.ran_joined(x=np.full((2, 9, 9, 16), np.nan, np.float32))
