@@ -5,7 +5,8 @@
 What is handed to a worker thread comes back some 50 us later, and the next in line waits for that: a network
 of a hundred layers loses as much time so as it spends in ten of them. Products, what a library computes, and
 what lies between them are gathered, as long as they take a few milliseconds in all, and run as one, each by
-the kernel that it had; no bit changes.
+the kernel that it had; no bit changes. What only hands a member's value on, as the Identity nodes between the
+blocks of many networks, is a member without a step.
 
 Nodes are walked in topological order and numbered, so that no edge leads to a lower number: a node joins the
 open sequence of its device unless something that is no member lies between. Members wait for the same queues
@@ -45,6 +46,8 @@ _BETWEEN: Final = frozenset(
         *("_FusedContraction", "_FusedElementwise"),
     }
 )
+#: What hands on the value that it is given. (References do not come from members.)
+_HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 #: Without one of them, or something heavy, there is nothing to gather.
 _LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
@@ -106,13 +109,18 @@ class _Gathering:
             above = max((number_of[source] for source in sources), default=-1)
             sets = {tokens_of[source] for source in sources}
             tokens = sets.pop() if len(sets) == 1 else none.union(*sets)
+            key = (node.device or "", tokens)
+            group = opened.get(key)
+            if group is not None and self._hands_on(node, group, number_of) and above <= group.number:
+                group.members.append(node)
+                number_of[name] = group.number
+                tokens_of[name] = tokens
+                continue
             if not self._joins(node):
                 number_of[name] = above if above % 2 else above + 1
                 tokens_of[name] = tokens | {name} if may_wait(node, self._kernels) else tokens
                 continue
             cost = self._costs.get(name, 0.0)
-            key = (node.device or "", tokens)
-            group = opened.get(key)
             if (
                 group is None
                 or above > group.number
@@ -124,9 +132,17 @@ class _Gathering:
             group.microseconds += cost
             number_of[name] = group.number
             tokens_of[name] = tokens
-        return [g.members for g in every if len(g.members) > 1 and self._is_worth_it(g.members)]
+        return [group.members for group in every if self._is_worth_it(_with_steps(group.members))]
+
+    def _hands_on(self, node: Node, group: _Open, number_of: Mapping[str, int]) -> bool:
+        """Whether a node gives what a member of the group has given."""
+        if node.op not in _HANDS_ON or node.name in self._kept:
+            return False
+        return number_of.get(node.inputs[0].node) == group.number
 
     def _is_worth_it(self, members: list[Node]) -> bool:
+        if len(members) < 2:
+            return False
         if any(node.name in self._heavy for node in members):
             return True
         # Light ones do best in regions, unless they are joined.
@@ -156,6 +172,10 @@ class _Gathering:
             return None
 
 
+def _with_steps(members: list[Node]) -> list[Node]:
+    return [node for node in members if node.op not in _HANDS_ON]
+
+
 def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:
     takers: dict[OutputPort, set[str]] = {}
     for node in graph:
@@ -176,11 +196,19 @@ def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistr
         inputs = outside(members)
         numbers = {port: i for i, port in enumerate(inputs)}
         steps = []
+        count = len(inputs)
         for node in members:
+            if node.op in _HANDS_ON:
+                numbers[OutputPort(node.name, 0)] = numbers[node.inputs[0]]
+                continue
             steps.append(_step(node, kernels, numbers))
             for slot in range(len(node.output_types)):
-                numbers[OutputPort(node.name, slot)] = len(numbers)
-        program = Sequence(len(inputs), steps, [numbers[port] for port, _ in gives])
+                numbers[OutputPort(node.name, slot)] = count
+                count += 1
+        # What is handed on is given once.
+        given = {numbers[port]: dtype for port, dtype in gives}
+        slots = {number: slot for slot, number in enumerate(given)}
+        program = Sequence(len(inputs), steps, list(given))
         controls = dict.fromkeys(c for node in members for c in node.control_inputs if c not in own)
         types = {
             port: dtype
@@ -195,15 +223,15 @@ def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistr
             control_inputs=tuple(controls),
             attrs={
                 "Tin": tuple(types[port] for port in inputs),
-                "Tout": tuple(dtype for _, dtype in gives),
+                "Tout": tuple(given.values()),
                 "program": program,
             },
             device=root.device,
             op_def=FUSED_SEQUENCE,
-            output_types=tuple(dtype for _, dtype in gives),
+            output_types=tuple(given.values()),
             creation_site=root.creation_site,
         )
-        moved.update((port, OutputPort(name, slot)) for slot, (port, _) in enumerate(gives))
+        moved.update((port, OutputPort(name, slots[numbers[port]])) for port, _ in gives)
         name_of.update((member, name) for member in own)
 
     def changed(node: Node) -> Node:

@@ -24,6 +24,7 @@ from flowengine.passes.partition import partition
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
 SIDE = 6
+KINDS = ("MatMul", "MatMul", "Relu", "Tanh", "Split", "Concat", "Identity", "StopGradient")
 
 
 def after(graph: Graph, fetches: Collection[str], costs: dict[str, float] | None = None) -> Graph:
@@ -82,6 +83,31 @@ def test_a_row_of_products_is_one_node() -> None:
     assert programs(changed) == ["MatMul -> Relu -> MatMul -> Relu -> MatMul -> Relu"]
     feeds = {"x": square(0)}
     np.testing.assert_array_equal(run(changed, "y", feeds), run(graph, "y", feeds))
+
+
+def test_what_hands_a_value_on_is_a_member_without_a_step() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [SIDE, SIDE], name="x")
+    y = graph.ops.MatMul(graph.ops.Identity(x), x)
+    between = graph.ops.Identity(graph.ops.StopGradient(y), name="between")
+    z = graph.ops.MatMul(between, y, name="z")
+    graph.ops.Add(graph.ops.Neg(graph.ops.Identity(z)), between, name="w")
+    graph.ops.Neg(z, name="v")
+    changed = after(graph, ["w", "v"])
+    assert programs(changed) == ["MatMul -> MatMul"]
+    (node,) = [node for node in changed if node.op == "_FusedSequence"]
+    # The first result is given once though two take it, under two names, and so is the second.
+    assert len(node.output_types) == 2
+    assert "between" not in changed
+    feeds = {"x": square(0)}
+    for name in ("w", "v"):
+        np.testing.assert_array_equal(run(changed, name, feeds), run(graph, name, feeds))
+    # One that is fetched, and one that others wait for, are there.
+    assert "between" in after(graph, ["w", "between"])
+    with graph.control_dependencies([between.op]):
+        graph.ops.Neg(x, name="late")
+    waiting = after(graph, ["w", "late"])
+    assert waiting["late"].control_inputs == (next(n.name for n in waiting if n.op == "_FusedSequence"),)
 
 
 def test_a_sequence_ends_when_it_has_taken_long_enough() -> None:
@@ -160,7 +186,11 @@ def test_random_graphs_keep_every_bit(data: st.DataObject) -> None:
     ops = graph.ops
     pool = [graph.placeholder("float32", [SIDE, SIDE], name="x")]
     for _ in range(data.draw(st.integers(3, 14))):
-        kind = data.draw(st.sampled_from(["MatMul", "MatMul", "Relu", "Tanh", "Split", "Concat"]))
+        kind = data.draw(
+            st.sampled_from(
+                ["MatMul", "MatMul", "Relu", "Tanh", "Split", "Concat", "Identity", "StopGradient"]
+            )
+        )
         one, other = data.draw(st.sampled_from(pool)), data.draw(st.sampled_from(pool))
         waits = data.draw(st.sampled_from([None, *pool[1:]]))
         with graph.control_dependencies([] if waits is None else [waits.op]):
