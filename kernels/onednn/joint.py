@@ -20,6 +20,9 @@ from flowengine.kernels.pieces import Call, Fixed, Like, Piece, Placed, Review, 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES
 
+#: Runs at a time whose results a joint keeps.
+_RUNS: Final = 2
+
 _Look: TypeAlias = Callable[[Sequence[Sequence[Array]]], bool]
 
 
@@ -39,8 +42,8 @@ class JointProgram:
             if numbers[place] not in taken
         }
         made = {n: result for n, result in every if isinstance(result, Like) and n not in idle}
-        self._reviews = _reviews(pieces)
-        reviewed = {number for _, each in self._reviews for numbers in each for number in numbers}
+        reviews = _reviews(pieces)
+        reviewed = {number for _, each in reviews for numbers in each for number in numbers}
         self._always = [(number, result.value) for number, result in every if isinstance(result, Same)]
         wants = [
             (number, want)
@@ -49,11 +52,11 @@ class JointProgram:
             if want is not None and number not in made
         ]
         self._same = _of_kind(wants, Same)
-        self._like = _of_kind(wants, Like)
+        self._like = [(n, w.shape, w.dtype, w.strides) for n, w in _of_kind(wants, Like)]
         self._sizes = _of_kind(wants, Sizes)
         #: Arrays that were given, and their addresses: of one run in each entry. Those that nobody refers to
         #: any more are given again, so that the library's memory objects stay where they are.
-        self._given: deque[tuple[list[Array | None], list[int]]] = deque()
+        self._given: deque[tuple[list[Any], list[int]]] = deque(maxlen=_RUNS)
         places, self._outs, used = _arranged(pieces, made, reviewed.union(wanted))
         #: Numbers of arguments, then addresses of what stays where it is, in the order of the program's own.
         self._ins: list[int] = []
@@ -65,6 +68,13 @@ class JointProgram:
                     fixed.append(source)
                 elif source >= 0 and (number := arguments[source]) not in made and number not in self._ins:
                     self._ins.append(number)
+        self._numbers = [number for number, _ in self._outs]
+        place_of = {number: n for n, number in enumerate(self._numbers)}
+        #: (a look, where the arrays are that it is given: places among results, ~n of what has number n)
+        self._reviews = [
+            (look, [[place_of.get(n, ~n) for n in numbers] for numbers in each]) for look, each in reviews
+        ]
+        # Larger ones are kept for nothing: what it takes to get their memory, it takes to reach it again.
         self._kept = [n for n, (_, like) in enumerate(self._outs) if _bytes(like) < ALIGNED]
         self._new = [n for n, (_, like) in enumerate(self._outs) if _bytes(like) >= ALIGNED]
         self._fixed = dict.fromkeys(each.address for each in fixed)
@@ -92,13 +102,13 @@ class JointProgram:
         for number, same in self._same:
             if known[number] is not same.value:
                 return False
-        for number, like in self._like:
+        for number, shape, dtype, strides in self._like:
             array = known[number]
             if (
                 type(array) is not np.ndarray
-                or array.shape != like.shape
-                or array.dtype != like.dtype
-                or not (array.flags.c_contiguous if like.strides is None else array.strides == like.strides)
+                or array.shape != shape
+                or (array.dtype is not dtype and array.dtype != dtype)
+                or not (array.flags.c_contiguous if strides is None else array.strides == strides)
             ):
                 return False
         for number, sizes in self._sizes:
@@ -109,13 +119,10 @@ class JointProgram:
             self._program(*[address(known[n]) for n in self._ins], *self._fixed, *places)
         except InternalError:
             return False  # the kernels themselves say which of them it is
-        if self._reviews:
-            found: dict[int, Any] = {number: out for (number, _), out in zip(self._outs, outs, strict=True)}
-            for are_right, looked_at in self._reviews:
-                arrays = [[found[n] if n in found else known[n] for n in each] for each in looked_at]
-                if not are_right(arrays):
-                    return False
-        for (number, _), out in zip(self._outs, outs, strict=True):
+        for are_right, looked_at in self._reviews:
+            if not are_right([[outs[n] if n >= 0 else known[~n] for n in each] for each in looked_at]):
+                return False
+        for number, out in zip(self._numbers, outs, strict=True):
             known[number] = out
         for number, value in self._always:
             known[number] = value
@@ -124,7 +131,7 @@ class JointProgram:
         self._given.append(given)
         return True
 
-    def _memory(self) -> tuple[list[Array | None], list[int]]:
+    def _memory(self) -> tuple[list[Any], list[int]]:
         """(arrays for what is made, their addresses)."""
         try:
             given = self._given.pop()
@@ -132,7 +139,8 @@ class JointProgram:
             given = [None] * len(self._outs), [0] * len(self._outs)
         outs, places = given
         for n in self._kept:
-            if outs[n] is None or getrefcount(outs[n]) > _ALONE:
+            # Everything refers to None.
+            if getrefcount(outs[n]) > _ALONE:
                 _, like = self._outs[n]
                 outs[n] = made = np.empty(like.shape, like.dtype)
                 places[n] = address(made)

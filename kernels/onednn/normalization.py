@@ -175,15 +175,15 @@ class _Statistics:
         added: Array = np.repeat(epsilons, [e._channels for e in every])
 
         def are_near(given: Sequence[Sequence[Array]]) -> bool:
-            _, _, mean, variance = map(_as_one, zip(*given, strict=True))
-            return not (mean * mean > _FAR * (variance + added)).any()
+            mean, variance = (_as_one([each[n] for each in given]) for n in (2, 3))
+            return not np.count_nonzero(mean * mean > _FAR * (variance + added))
 
         def are_right(given: Sequence[Sequence[Array]]) -> bool:
-            scale, offset, mean, variance = map(_as_one, zip(*given, strict=True))
+            mean, variance = (_as_one([each[n] for each in given]) for n in (2, 3))
             # False for NaN, and for a mean that is infinite.
-            if not (mean * mean < _FAR * (variance + added)).all():
+            if np.count_nonzero(mean * mean < _FAR * (variance + added)) < added.size:
                 return False
-            return bool(scale.dot(scale) < _SANE and offset.dot(offset) < _SANE)
+            return all(scale.dot(scale) < _SANE and offset.dot(offset) < _SANE for scale, offset, *_ in given)
 
         return are_right if any(e._rectified for e in every) else are_near
 

@@ -700,6 +700,21 @@ def test_memory_is_given_again_when_nobody_refers_to_it() -> None:
     same(third, copies)
 
 
+def test_small_results_are_kept_and_large_ones_are_not() -> None:
+    graph = fe.Graph()
+    two = {"ksize": [1, 3, 3, 1], **ONE}
+    sizes = {"small": 8, "large": 64}
+    rig = Rig(
+        graph,
+        [graph.ops.AvgPool(graph.placeholder("float32", None, name=name), **two) for name in sizes],
+    )
+    values = {name: numbers(0, 1, side, side, 16) for name, side in sizes.items()}
+    rig.join(**values)
+    assert rig.joined == 2
+    seen = [weakref.ref(array) for array in rig.sequence.run(rig.listed(values))]
+    assert [each() is not None for each in seen] == [True, False]
+
+
 def test_what_a_program_is_called_with_lives_as_long_as_it() -> None:
     """Memory of its own: factors of a normalisation, filters in order."""
     graph = fe.Graph()
