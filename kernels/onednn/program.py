@@ -98,7 +98,7 @@ def aligned(size: int) -> tuple[Any, int]:
 class _Frame:
     """The memory objects of one call, and the arguments of its primitives."""
 
-    __slots__ = ("addresses", "arguments", "base", "inside", "memories", "outside")
+    __slots__ = ("addresses", "arguments", "base", "calls", "inside", "memories", "outside")
 
     def __init__(self, program: Program) -> None:
         library = program.library
@@ -121,6 +121,12 @@ class _Frame:
         self.arguments = [
             (_Argument * len(arguments))(*(_Argument(n, self.memories[i].value) for n, i in arguments))
             for arguments in program.arguments
+        ]
+        #: (whether it stays on one thread, primitive, count and address of its arguments). They are numbers: an
+        #: object that is looked at behind a large layer is one that the caches have lost.
+        self.calls = [
+            (apart or program._alone, primitive.value, count, ctypes.addressof(arguments))
+            for (primitive, count, apart), arguments in zip(program._steps, self.arguments, strict=True)
         ]
 
 
@@ -237,21 +243,20 @@ class Program:
                 for memory, offset in frame.inside:
                     set_handle(memory, base + offset)
                 frame.base = base
-        always = self._alone
         is_alone = False
         threads = 0
         try:
             execute, stream = library.execute, library.stream
-            for (primitive, count, apart), arguments in zip(self._steps, frame.arguments, strict=True):
-                if (apart or always) is not is_alone:
-                    is_alone = not is_alone
+            for apart, primitive, count, arguments in frame.calls:
+                if apart is not is_alone:
+                    is_alone = apart
                     if is_alone:
                         threads = library.alone()
                     else:
                         library.together(threads)
                 if not is_alone:
                     _scratch.has_team = True
-                status = execute(primitive.value, stream, count, arguments)
+                status = execute(primitive, stream, count, arguments)
                 if status:
                     raise InternalError(f"oneDNN could not compute: status {status}")
         finally:
