@@ -235,5 +235,5 @@ def bias_add_grad(xp: Any, out_backprop: Array, *, data_format: bytes) -> Any:
 @float_kernel("L2Loss", fresh=True)
 def l2_loss(xp: Any, t: Array) -> Any:
     """Half the sum of squares."""
-    flat = t.reshape(-1)
-    return xp.dot(flat, flat) * t.dtype.type(0.5)
+    flat = t if t.ndim == 1 else t.reshape(-1)
+    return flat.dot(flat) * t.dtype.type(0.5)
