@@ -122,8 +122,8 @@ class _Frame:
             (_Argument * len(arguments))(*(_Argument(n, self.memories[i].value) for n, i in arguments))
             for arguments in program.arguments
         ]
-        #: (whether it stays on one thread, primitive, count and address of its arguments). They are numbers: an
-        #: object that is looked at behind a large layer is one that the caches have lost.
+        #: (whether it stays on one thread, primitive, count and address of its arguments). Numbers they are:
+        #: an object that is looked at behind a large layer is one that the caches have lost.
         self.calls = [
             (apart or program._alone, primitive.value, count, ctypes.addressof(arguments))
             for (primitive, count, apart), arguments in zip(program._steps, self.arguments, strict=True)
