@@ -15,6 +15,7 @@ from flowengine.passes.fuse_updates import fuse_updates
 from flowengine.passes.gather_updates import gather_updates
 from flowengine.passes.keep_maxima import keep_maxima
 from flowengine.passes.rectify_norms import rectify_norms
+from flowengine.passes.relax_controls import relax_controls
 
 #: The ops that these passes make.
 _FUSED_OPS: Final = frozenset(
@@ -45,6 +46,8 @@ def fuse_large(
     """Fuse what was seen to be heavy or to take long; the same graph if there are no such chains."""
     before = graph
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
+    # Gradients wait for one another in groups, which would part what follows one another.
+    graph = relax_controls(graph, context)
     if context.fuse_contractions:
         graph = keep_maxima(graph, context, large)
         graph = rectify_norms(graph, context)
