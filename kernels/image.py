@@ -13,10 +13,15 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.parallel import cores, slices, spread
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.ufuncs import shape_text
 
+#: Elements of a result that are mixed by every core, and how many each takes at least.
+_LARGE: Final = 1 << 17
+_PART: Final = 1 << 15
 #: An axis shorter than this is joined to the one before it: NumPy begins anew for each innermost one.
 _SHORT: Final = 32
 
@@ -74,6 +79,27 @@ def _nearest(size: int, out: int, align_corners: bool, half_pixel: bool) -> Arra
 
 
 def _mixed(x: Array, axis: int, lower: Array, upper: Array, weight: Array) -> Array:
+    """Neighbours along an axis mixed by the weight of the upper: large results row by row on all cores."""
+    shape = (*x.shape[:axis], len(lower), *x.shape[axis + 1 :])
+    rows = shape[1]
+    row = math.prod(shape) // max(rows, 1)
+    if math.prod(shape) < _LARGE or cores() == 1:
+        return _mixed_rows(x, axis, lower, upper, weight)
+    result = empty(shape, np.float32)
+    parts = slices(rows, max(1, _PART // row, -(-rows // (2 * cores()))))
+
+    def mix(number: int) -> None:
+        part = parts[number]
+        if axis == 1:
+            result[:, part] = _mixed_rows(x, axis, lower[part], upper[part], weight[part])
+        else:
+            result[:, part] = _mixed_rows(x[:, part], axis, lower, upper, weight)
+
+    spread(mix, len(parts))
+    return result
+
+
+def _mixed_rows(x: Array, axis: int, lower: Array, upper: Array, weight: Array) -> Array:
     low = np.take(x, lower, axis=axis)
     high = np.take(x, upper, axis=axis)
     shape = high.shape

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.kernels import segment_sums
+from flowengine.kernels import image, segment_sums
 from flowengine.kernels.identity import summarize_value
 from flowengine.kernels.segment_sums import add_rows
 from flowengine.kernels.unique import first_appearances
@@ -469,6 +469,21 @@ def test_the_gradient_of_tile_sums_the_tiles(run_op: Run) -> None:
     x = np.arange(24).reshape(4, 6)
     (result,) = run_op("TileGrad", x, np.array([2, 3], np.int32))
     np.testing.assert_array_equal(result, x.reshape(2, 2, 3, 2).sum(axis=(0, 2)))
+
+
+@pytest.mark.parametrize("size", [(30, 41), (7, 90), (64, 3)])
+@pytest.mark.parametrize("channels", [1, 3, 40])
+def test_large_images_are_resized_in_parts_to_the_same_bits(
+    run_op: Run, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], channels: int
+) -> None:
+    images = np.random.default_rng(3).random((2, 33, 29, channels)).astype(np.float32)
+    modes = {"align_corners": False, "half_pixel_centers": True}
+    (whole,) = run_op("ResizeBilinear", images, np.array(size, np.int32), **modes)
+    monkeypatch.setattr(image, "_LARGE", 0)
+    monkeypatch.setattr(image, "_PART", 1)
+    monkeypatch.setattr(image, "cores", lambda: 3)
+    (parts,) = run_op("ResizeBilinear", images, np.array(size, np.int32), **modes)
+    np.testing.assert_array_equal(whole, parts)
 
 
 @pytest.mark.parametrize("channels", [3, 31, 32, 40])
