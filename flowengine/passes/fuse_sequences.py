@@ -17,7 +17,7 @@ Linear time.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,9 @@ from flowengine.ops.internal import FUSED_SEQUENCE
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_contraction import CONVOLUTIONS, PRODUCTS
 from flowengine.passes.fuse_elementwise import outside
+from flowengine.passes.late_reads import HANDS_ON
 from flowengine.passes.purity import Purity
+from flowengine.passes.rewire import with_groups
 from flowengine.passes.waiting import may_wait
 
 #: What a sequence may take: a step that is cancelled waits for its end.
@@ -46,8 +48,6 @@ _BETWEEN: Final = frozenset(
         *("_FusedContraction", "_FusedElementwise"),
     }
 )
-#: What hands on the value that it is given. (References do not come from members.)
-_HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 #: Without one of them, or something heavy, there is nothing to gather.
 _LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
@@ -135,8 +135,8 @@ class _Gathering:
         return [group.members for group in every if self._is_worth_it(_with_steps(group.members))]
 
     def _hands_on(self, node: Node, group: _Open, number_of: Mapping[str, int]) -> bool:
-        """Whether a node gives what a member of the group has given."""
-        if node.op not in _HANDS_ON or node.name in self._kept:
+        """Whether a node gives what a member of the group has given: no reference, as members have none."""
+        if node.op not in HANDS_ON or node.name in self._kept:
             return False
         return number_of.get(node.inputs[0].node) == group.number
 
@@ -173,7 +173,7 @@ class _Gathering:
 
 
 def _with_steps(members: list[Node]) -> list[Node]:
-    return [node for node in members if node.op not in _HANDS_ON]
+    return [node for node in members if node.op not in HANDS_ON]
 
 
 def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:
@@ -198,7 +198,7 @@ def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistr
         steps = []
         count = len(inputs)
         for node in members:
-            if node.op in _HANDS_ON:
+            if node.op in HANDS_ON:
                 numbers[OutputPort(node.name, 0)] = numbers[node.inputs[0]]
                 continue
             steps.append(_step(node, kernels, numbers))
@@ -234,15 +234,7 @@ def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistr
         moved.update((port, OutputPort(name, slots[numbers[port]])) for port, _ in gives)
         name_of.update((member, name) for member in own)
 
-    def changed(node: Node) -> Node:
-        inputs = tuple(moved.get(port, port) for port in node.inputs)
-        controls = tuple(dict.fromkeys(name_of.get(c, c) for c in node.control_inputs))
-        if inputs == node.inputs and controls == node.control_inputs:
-            return node
-        return replace(node, inputs=inputs, control_inputs=controls)
-
-    kept = (node for node in graph if name_of.get(node.name, node.name) == node.name)
-    return graph.rewritten(changed(made.get(node.name, node)) for node in kept)
+    return with_groups(graph, made, moved, name_of)
 
 
 def _step(node: Node, kernels: KernelRegistry, numbers: Mapping[OutputPort, int]) -> SequenceStep:

@@ -27,6 +27,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training import dense_updates
 from flowengine.ops.internal import GATHERED_UPDATES
 from flowengine.passes.context import PassContext
+from flowengine.passes.rewire import with_groups
 from flowengine.passes.waiting import may_wait
 
 #: Elements of a variable above which its own step takes no longer than to copy it there and back.
@@ -63,16 +64,7 @@ def gather_updates(graph: Graph, context: PassContext) -> Graph:
             name_of[node.name] = fused.name
     if not made:
         return graph
-
-    def changed(node: Node) -> Node:
-        inputs = tuple(moved.get(port, port) for port in node.inputs)
-        controls = tuple(dict.fromkeys(name_of.get(c, c) for c in node.control_inputs))
-        if inputs == node.inputs and controls == node.control_inputs:
-            return node
-        return replace(node, inputs=inputs, control_inputs=controls)
-
-    kept = (node for node in graph if name_of.get(node.name, node.name) == node.name)
-    return graph.rewritten(changed(made.get(node.name, node)) for node in kept)
+    return with_groups(graph, made, moved, name_of)
 
 
 def _groups(

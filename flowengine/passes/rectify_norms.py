@@ -18,6 +18,7 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import BATCH_NORM_RELU
 from flowengine.passes.context import PassContext
+from flowengine.passes.rewire import with_groups
 
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
@@ -47,18 +48,8 @@ def rectify_norms(graph: Graph, context: PassContext) -> Graph:
                 made[name], dropped[last.name] = joined, name
     if not made:
         return graph
-
-    def changed(node: Node) -> Node:
-        node = made.get(node.name, node)
-        inputs = tuple(
-            OutputPort(dropped[port.node], 0) if port.node in dropped else port for port in node.inputs
-        )
-        controls = tuple(dict.fromkeys(dropped.get(c, c) for c in node.control_inputs))
-        if inputs == node.inputs and controls == node.control_inputs:
-            return node
-        return replace(node, inputs=inputs, control_inputs=controls)
-
-    return graph.rewritten(changed(node) for node in graph if node.name not in dropped)
+    moved = {OutputPort(last, 0): OutputPort(norm, 0) for last, norm in dropped.items()}
+    return with_groups(graph, made, moved, dropped)
 
 
 def _belongs(last: Node, norm: Node) -> bool:

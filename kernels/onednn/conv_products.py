@@ -12,7 +12,7 @@ from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.products import MatrixProduct, multiply, multiply_whole
+from flowengine.kernels.onednn.products import multiply, multiply_whole
 from flowengine.kernels.onednn.program import (
     DST,
     LAYER_ALONE_MICROSECONDS,
@@ -75,8 +75,6 @@ def _work(rows: int, depth: int, columns: int, forms: tuple[str, ...]) -> float:
     return rows * depth * columns / _PRODUCTS
 
 
-#: A product on the calling thread alone, however much it has to do.
-product_alone: Final = prepared(MatrixProduct, lambda *sizes: 0.0)
 followed_product: Final = prepared(FollowedProduct, _work, LAYER_ALONE_MICROSECONDS)
 
 

@@ -20,13 +20,14 @@ from flowengine.kernels import conv_planes
 from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.absorbing import Taken, absorbed, fits, forms_of, operands_of
 from flowengine.kernels.onednn.after import ZERO, attached
-from flowengine.kernels.onednn.conv_products import as_product, product_alone
+from flowengine.kernels.onednn.conv_products import as_product
 from flowengine.kernels.onednn.filter_products import filter_product
 from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, shared
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import address, library
+from flowengine.kernels.onednn.matrix_product import product_alone
 from flowengine.kernels.onednn.objects import (
     QUERY_DIFF_DST,
     QUERY_DIFF_SRC,
@@ -456,36 +457,52 @@ def conv2d(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return Convolution(Sliding.of(node), otherwise)
 
 
+class _GradientKernel:
+    """The kernel of an op that takes a tensor, the sizes of the other, in some order, and the gradient."""
+
+    def __init__(
+        self,
+        find: Callable[[Array, Array], InputGradient | FilterGradient | None],
+        tensor: int,
+        otherwise: Callable[..., Any],
+    ) -> None:
+        """
+        find     what computes it, from the first two inputs
+        tensor   which of these is the tensor
+        """
+        self._find = find
+        self._tensor = tensor
+        self._otherwise = otherwise
+
+    def _layer(self, one: Array, other: Array, gradient: Array) -> InputGradient | FilterGradient | None:
+        layer = self._find(one, other)
+        return None if layer is None or gradient.shape != layer.expected else layer
+
+    def __call__(self, one: Array, other: Array, gradient: Array) -> Any:
+        layer = self._layer(one, other, gradient)
+        if layer is None:
+            return self._otherwise(one, other, gradient)
+        return layer(dense_array(other if self._tensor else one), dense_array(gradient))
+
+    def piece(self, one: Array, other: Array, gradient: Array) -> Piece | None:
+        layer = self._layer(one, other, gradient)
+        if layer is None or not (is_plain(other if self._tensor else one) and is_plain(gradient)):
+            return None
+        return layer.piece(one, other, gradient)
+
+
 @serves("Conv2DBackpropInput", types=OF_FLOAT32, heavy=_input_cost)
 def conv2d_backprop_input(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return input_gradient_kernel(Sliding.of(node), otherwise)
 
 
-class _InputGradientKernel:
-    def __init__(self, sliding: Sliding, otherwise: Callable[..., Any]) -> None:
-        self._sliding = sliding
-        self._otherwise = otherwise
-
-    def _layer(self, input_sizes: Array, filters: Array, gradient: Array) -> InputGradient | None:
-        layer = input_gradient(self._sliding, tuple(input_sizes.tolist()), filters.shape)
-        return None if layer is None or gradient.shape != layer.expected else layer
-
-    def __call__(self, input_sizes: Array, filters: Array, gradient: Array) -> Any:
-        layer = self._layer(input_sizes, filters, gradient)
-        if layer is None:
-            return self._otherwise(input_sizes, filters, gradient)
-        return layer(dense_array(filters), dense_array(gradient))
-
-    def piece(self, input_sizes: Array, filters: Array, gradient: Array) -> Piece | None:
-        layer = self._layer(input_sizes, filters, gradient)
-        if layer is None or not (is_plain(filters) and is_plain(gradient)):
-            return None
-        return layer.piece(input_sizes, filters, gradient)
-
-
 def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of an op that takes (sizes of the input, filters, gradient)."""
-    return _InputGradientKernel(sliding, otherwise)
+
+    def find(input_sizes: Array, filters: Array) -> InputGradient | None:
+        return input_gradient(sliding, tuple(input_sizes.tolist()), filters.shape)
+
+    return _GradientKernel(find, 1, otherwise)
 
 
 @serves("Conv2DBackpropFilter", types=OF_FLOAT32, heavy=_filter_cost)
@@ -493,28 +510,10 @@ def conv2d_backprop_filter(node: Node, otherwise: Callable[..., Any]) -> Callabl
     return filter_gradient_kernel(Sliding.of(node), otherwise)
 
 
-class _FilterGradientKernel:
-    def __init__(self, sliding: Sliding, otherwise: Callable[..., Any]) -> None:
-        self._sliding = sliding
-        self._otherwise = otherwise
-
-    def _layer(self, x: Array, filter_sizes: Array, gradient: Array) -> FilterGradient | None:
-        layer = filter_gradient(self._sliding, x.shape, tuple(filter_sizes.tolist()))
-        return None if layer is None or gradient.shape != layer.expected else layer
-
-    def __call__(self, x: Array, filter_sizes: Array, gradient: Array) -> Any:
-        layer = self._layer(x, filter_sizes, gradient)
-        if layer is None:
-            return self._otherwise(x, filter_sizes, gradient)
-        return layer(dense_array(x), dense_array(gradient))
-
-    def piece(self, x: Array, filter_sizes: Array, gradient: Array) -> Piece | None:
-        layer = self._layer(x, filter_sizes, gradient)
-        if layer is None or not (is_plain(x) and is_plain(gradient)):
-            return None
-        return layer.piece(x, filter_sizes, gradient)
-
-
 def filter_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of an op that takes (input, sizes of the filters, gradient)."""
-    return _FilterGradientKernel(sliding, otherwise)
+
+    def find(x: Array, filter_sizes: Array) -> FilterGradient | None:
+        return filter_gradient(sliding, x.shape, tuple(filter_sizes.tolist()))
+
+    return _GradientKernel(find, 0, otherwise)

@@ -15,9 +15,10 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
-from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product, work
+from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product
 from flowengine.kernels.onednn.filters import Aligned
 from flowengine.kernels.onednn.library import LibraryError, address, library
+from flowengine.kernels.onednn.matrix_product import matrix_product
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
 from flowengine.kernels.onednn.program import (
     DST,
@@ -54,36 +55,6 @@ def _side(matrix: Array, transposed: bool) -> tuple[Array, bool]:
             return matrix.T, not transposed
         matrix = np.ascontiguousarray(matrix)
     return matrix, transposed
-
-
-class MatrixProduct:
-    """(M, K) by (K, N), either side stored transposed.
-
-    By a primitive: `dnnl_sgemm`, which needs none, was seen to write beyond its own work space (3.x, AVX-512,
-    200 x 200 x 200 on one thread), and what it destroys is the host's heap.
-    """
-
-    def __init__(self, rows: int, inner: int, columns: int, left: bool, right: bool, *, alone: bool) -> None:
-        found = required()
-        one = strided(found, (rows, inner), (1, rows) if left else (inner, 1))
-        other = strided(found, (inner, columns), (1, inner) if right else (columns, 1))
-        result = strided(found, (rows, columns), (columns, 1))
-        attrs = attributes(found)
-        what = Description(
-            *(found, "matmul", found.engine),
-            *(one.value, other.value, None, result.value, attrs.value),
-        )
-        self._program = program = Program(found, alone)
-        program.step(
-            what,
-            {SRC: program.outside(one), WEIGHTS: program.outside(other), DST: program.outside(result)},
-        )
-
-    def __call__(self, a: Array, b: Array, out: Array) -> None:
-        self._program(address(a), address(b), address(out))
-
-
-matrix_product: Final = prepared(MatrixProduct, work)
 
 
 def multiply_whole(a: Array, b: Array, out: Array) -> None:

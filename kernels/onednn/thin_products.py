@@ -23,6 +23,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import aligned
 from flowengine.kernels.onednn.library import address
+from flowengine.kernels.onednn.matrix_product import product_alone
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
 from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, one_step, prepared, required
 from flowengine.kernels.parallel import slices, spread
@@ -49,28 +50,10 @@ _PART: Final = 1 << 20
 _float32: Final = np.dtype(np.float32)
 
 
-class _Block:
-    """(M, K) by (K, N), C-contiguous, on the calling thread."""
-
-    def __init__(self, rows: int, inner: int, columns: int, *, alone: bool) -> None:
-        found = required()
-        one, other = dense(found, (rows, inner)), dense(found, (inner, columns))
-        result = dense(found, (rows, columns))
-        attrs = attributes(found)
-        what = Description(
-            *(found, "matmul", found.engine),
-            *(one.value, other.value, None, result.value, attrs.value),
-        )
-        self._program = one_step(what, alone, {SRC: one, WEIGHTS: other, DST: result})
-
-    def __call__(self, a: Array, b: Array, out: Array) -> None:
-        self._program(address(a), address(b), address(out))
-
-
 class _Part:
-    """The same, with the second matrix read as it lies.
+    """(M, K) by (K, N), C-contiguous, on the calling thread, the second matrix read as it lies.
 
-    The routine is a relative of `dnnl_sgemm`, see `products.MatrixProduct`, but was seen to keep within its
+    The routine is a relative of `dnnl_sgemm`, see `matrix_product`, but was seen to keep within its
     memory: 2,800 calls of 1 to 64 rows, with pages that may not be touched behind all that the library
     allocates and behind the result (3.2.0; AVX2 and AVX-512, one thread and two), wrote nothing beyond.
     """
@@ -91,7 +74,6 @@ class _Part:
         self._program(address(a), address(b), address(out))
 
 
-_block: Final = prepared(_Block, lambda *sizes: 0.0)
 _part: Final = prepared(_Part, lambda *sizes: 0.0)
 
 
@@ -119,8 +101,8 @@ def large_result(
     change   what is called with each block of `out` and the block of a b, which is lost then, instead
     """
     count, inner = a.shape
-    block = _block(BLOCK, inner, out.shape[1])
-    rest = _block(count % BLOCK, inner, out.shape[1]) if count % BLOCK else block
+    block = product_alone(BLOCK, inner, out.shape[1], False, False)
+    rest = product_alone(count % BLOCK, inner, out.shape[1], False, False) if count % BLOCK else block
     if block is None or rest is None:
         return False
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from flowengine.kernels.onednn import thin_products
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.onednn.products import matrix_product, multiply
+from flowengine.kernels.onednn.matrix_product import matrix_product
+from flowengine.kernels.onednn.products import multiply
 from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
 from tests.kernels.onednn.processor import needs_products
 
