@@ -19,7 +19,7 @@ from flowengine.kernels.onednn.pooling import (
     max_gradient_at_places,
     max_with_places,
 )
-from tests.kernels.onednn.test_onednn_joint import Rig, numbers
+from tests.kernels.onednn.rig import Rig, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
