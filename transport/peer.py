@@ -27,6 +27,7 @@ from flowengine.transport.forms import CallForm
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
 from flowengine.transport.payload import Payload
+from flowengine.transport.reading import ReadingRole
 from flowengine.transport.service import NOTHING, Reply, Request, Service, TensorSink
 from flowengine.transport.serving import Serving
 from flowengine.transport.states import Side, State
@@ -50,20 +51,35 @@ Answered = Callable[[Reply | None, OpError | None], None]
 class _Waiter:
     """The task that waits for a call's answer."""
 
-    __slots__ = ("error", "reply", "task")
+    __slots__ = ("_peer", "error", "is_settled", "reply", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
         #: Who is to be woken; None while nobody sleeps.
         self.task: trio.lowlevel.Task | None = None
+        self.is_settled = False
         self.reply: Reply | None = None
         self.error: OpError | None = None
 
     def settle(self, reply: Reply | None, error: OpError | None) -> None:
         """The answer is here."""
+        self.is_settled = True
         self.reply, self.error = reply, error
         task, self.task = self.task, None
         if task is not None:
+            self._peer.woken = self
             trio.lowlevel.reschedule(task)
+
+    async def sleep(self, call: e.OutgoingCall) -> None:
+        """Wait until another task has read the answer; cancelled, the call is given up."""
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            self.task = None
+            self._peer.give_up(call)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self.task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(give_up)
 
 
 class Peer:
@@ -84,6 +100,15 @@ class Peer:
         self._send_nowait = stream.send_nowait
         self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
         self._tensors = tensors
+        self._pushed: Any = tensors.pushed if tensors is not None else None
+        #: Who reads. A caller may, unless calls of the other side would then be answered in its context.
+        self._role = ReadingRole()
+        self._lends_role = service is None and tensors is None
+        #: The caller that was last woken.
+        self.woken: _Waiter | None = None
+        self._now = trio.current_time
+        #: What was read since others got their turn.
+        self._unyielded_bytes = self._unyielded_turns = 0
         #: Why the peer is gone; None while it is there.
         self.failure: OpError | None = None
         self._has_opened = False
@@ -128,19 +153,17 @@ class Peer:
         if connection.calls_waiting and not connection.has_room_for_call(payload):
             await self._wait_for_room(method, payload)
         call = connection.request(method, arguments, payload)
-        waiter = _Waiter()
+        waiter = _Waiter(self)
         self._waiting[call] = waiter.settle
         self.flush()
-
-        def give_up(_: object) -> trio.lowlevel.Abort:
-            waiter.task = None
-            self.give_up(call)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        if waiter.error is None:
-            # Sending may have found the link broken, and then there is nothing to wait for.
-            waiter.task = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(give_up)
+        # Sending may have found the link broken, and then there is nothing to wait for.
+        if not waiter.is_settled:
+            if self._role.is_free and len(self._waiting) == 1:
+                await self._read_for(waiter, call)
+            if not waiter.is_settled:
+                await waiter.sleep(call)
+            if self._role.is_held_by(waiter):
+                self._role.give_back()
         if waiter.error is not None:
             raise waiter.error
         assert waiter.reply is not None, "a call was woken without an answer"
@@ -277,6 +300,8 @@ class Peer:
         Raises what went wrong before that; later faults are in `failure`, for whoever asks.
         """
         self._task_status = task_status
+        # What `trio.current_time` asks; that asks anew each time which run this is.
+        self._now = trio.lowlevel.current_clock().current_time
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
@@ -299,53 +324,90 @@ class Peer:
     async def _guard(self, task: Any) -> None:
         try:
             await task()
-        except OpError as error:
-            self._end(error)
         except Exception as error:
-            logger.exception("a fault of our own on the connection to %s", self.connection.address)
-            self._end(InternalError(f"{self.connection.address}: {type(error).__name__}: {error}"))
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Whoever drove the connection has met this."""
+        if not isinstance(error, OpError):
+            logger.error(
+                "a fault of our own on the connection to %s", self.connection.address, exc_info=error
+            )
+            error = InternalError(f"{self.connection.address}: {type(error).__name__}: {error}")
+        self._end(error)
 
     async def _read(self) -> None:
-        connection, stream, tensors, serving = self.connection, self._stream, self._tensors, self._serving
-        pushed: Any = tensors.pushed if tensors is not None else None
-        # What `trio.current_time` asks; it asks anew each time which run this is.
-        now = trio.lowlevel.current_clock().current_time
-        size = turns = 0
+        role = self._role
+        connection, stream = self.connection, self._stream
         while buffers := connection.receive_buffers():
-            count = await stream.receive_into(buffers)
-            if not count:
-                connection.receive_end()
-                self._end(ConnectionLostError(f"{connection.address} closed the connection"))
+            if not self._received(await stream.receive_into(buffers)):
                 return
-            turns += 1
-            is_news = True
-            try:
-                is_news = connection.bytes_received(count, now())
-            finally:
-                if is_news:
-                    self.is_handling = True
-                    try:
-                        for event in connection.take_events():
-                            if type(event) is e.Pushed and tensors is not None:
-                                pushed(self, event)
-                            elif type(event) is e.Requested:
-                                serving.requested(event)
-                            else:
-                                self._handle(event)
-                    finally:
-                        self.is_handling = False
-            if is_news:
-                self.flush()
-                if self._idle:
-                    self._wake_idle()
-                size += count
-            else:
-                # Nothing more was there, so the stream waits next; if one does not, the turns tell.
-                size = 0
-            if size > _YIELD_BYTES or turns > _YIELD_TURNS:
-                size = turns = 0
+            woken, self.woken = self.woken, None
+            if woken is not None and self._lends_role and not self._waiting:
+                # It may call again at once, and then reads the answer itself.
+                role.take(woken)
+                await role.stand_back()
+            if self._unyielded_bytes > _YIELD_BYTES or self._unyielded_turns > _YIELD_TURNS:
+                self._unyielded_bytes = self._unyielded_turns = 0
                 await trio.lowlevel.checkpoint()
         self._end(ConnectionLostError(f"{connection.address} closed the connection"))
+
+    async def _read_for(self, waiter: _Waiter, call: e.OutgoingCall) -> None:
+        """Read until this call is answered, or there is nothing more to read. Cancelled, it is given up."""
+        connection, stream, role = self.connection, self._stream, self._role
+        role.take(waiter)
+        try:
+            while not waiter.is_settled:
+                buffers = connection.receive_buffers()
+                if not buffers or not self._received(await stream.receive_into(buffers)):
+                    break
+                if self._unyielded_bytes > _YIELD_BYTES or self._unyielded_turns > _YIELD_TURNS:
+                    self._unyielded_bytes = self._unyielded_turns = 0
+                    await trio.lowlevel.checkpoint()
+        except Exception as error:
+            self._fail(error)
+        except BaseException:
+            self.give_up(call)
+            raise
+        finally:
+            # Who else was woken meanwhile waits in line behind the reading task.
+            self.woken = None
+            role.give_back()
+
+    def _received(self, count: int) -> bool:
+        """So much has come into the buffers last offered; False at the end of the stream."""
+        connection = self.connection
+        if not count:
+            connection.receive_end()
+            self._end(ConnectionLostError(f"{connection.address} closed the connection"))
+            return False
+        self._unyielded_turns += 1
+        is_news = True
+        try:
+            is_news = connection.bytes_received(count, self._now())
+        finally:
+            if is_news:
+                self.is_handling = True
+                try:
+                    pushed = self._pushed
+                    for event in connection.take_events():
+                        if type(event) is e.Pushed and pushed is not None:
+                            pushed(self, event)
+                        elif type(event) is e.Requested:
+                            self._serving.requested(event)
+                        else:
+                            self._handle(event)
+                finally:
+                    self.is_handling = False
+        if is_news:
+            self.flush()
+            if self._idle:
+                self._wake_idle()
+            self._unyielded_bytes += count
+        else:
+            # Nothing more was there, so the stream waits next; if one does not, the turns tell.
+            self._unyielded_bytes = 0
+        return True
 
     async def _write(self) -> None:
         connection, stream = self.connection, self._stream

@@ -35,6 +35,7 @@ def graphs(folder: Path, names: Sequence[str], maker: str | None) -> list[Worklo
     if missing:
         if not maker:
             raise SystemExit("a Python that has TensorFlow 1.15 is needed to make graphs: --maker")
+        folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([maker, str(HERE / "make_networks.py"), str(folder), *missing], check=True)
     found = []
     for name in names:
