@@ -23,21 +23,20 @@ from flowengine.core.errors import CancelledError, OpError, ResourceExhaustedErr
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport import events as e
 from flowengine.transport import messages as m
-from flowengine.transport.calls import CallsIn, CallsOut
-from flowengine.transport.credit import push_cost
-from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
-from flowengine.transport.forms import (
+from flowengine.transport.call_forms import (
     ANSWER,
     AnswerForm,
     CallForm,
-    Known,
-    KnownForms,
-    form_of,
-    head_of,
-    make_form,
+    FixedCall,
+    HeardAnswers,
+    answer_of,
 )
-from flowengine.transport.framing import PREFIX_BYTES
+from flowengine.transport.calls import CallsIn, CallsOut
+from flowengine.transport.credit import push_cost
+from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
+from flowengine.transport.forms import Known, form_of, head_of, make_form
 from flowengine.transport.identity import Identity
+from flowengine.transport.known_forms import AnyForm, KnownForms
 from flowengine.transport.ledger import TensorLedger
 from flowengine.transport.limits import (
     ENTRY_BYTES,
@@ -48,9 +47,9 @@ from flowengine.transport.limits import (
     PeerLimits,
 )
 from flowengine.transport.outbox import Large
-from flowengine.transport.payload import IncomingMessage, Payload
+from flowengine.transport.payload import NO_TENSORS, IncomingMessage, Payload
 from flowengine.transport.routes import Route, RoutesIn, RoutesOut, may_be_numbered
-from flowengine.transport.states import Side, State, after_receiving, after_sending
+from flowengine.transport.states import Side, State, after_sending
 from flowengine.transport.tensors import read_scalar
 from flowengine.transport.wire import Wire
 
@@ -176,54 +175,63 @@ class Connection(Wire):
             tensors.append(value)
         elif len(parts) != 3:
             return False
-        call = self._calls_out.answered_whole(parts[1])
-        if not call.is_cancelled:
-            self._events.append(e.Answered(call, parts[2], tensors, None))
+        self._answer_came_whole(parts[1], parts[2], tensors)
         return True
 
     def know_calls(self, method: str) -> None:
         """Read calls of this method by their first bytes where they begin a part of a step."""
         self._known.know(CallForm(method))
 
-    def message_known(self, known: Known | CallForm | AnswerForm, number: int, payload: memoryview) -> None:
-        """What has come is known but for a number (a step, a call) and the payload."""
-        if not isinstance(known, Known):
-            self._known_came(known, number, payload)
-            return
-        if self.state is not State.OPEN:
-            after_receiving(self.side, self.state, m.DELIVER)
-        credit, cost = self._ledger.credit_in, known.cost
-        if cost > credit.left:
-            credit.charge(cost)  # which says what is wrong
-        credit.left -= cost
-        counters = self.counters
-        counters.messages_received += 1
-        counters.tensors_received += 1
-        key = RendezvousKey(number, *known.route)
-        self._events.append(e.Pushed(key, known.value(payload), False, cost))
+    def message_known(self, known: AnyForm, number: int, behind: memoryview) -> bool:
+        """What has come is known but for a number (a step, a call) and what lies behind it.
 
-    def _known_came(self, known: CallForm | AnswerForm, number: int, payload: memoryview) -> None:
-        """A call that begins a part of a step has come, or an answer that says nothing."""
-        if self.state is State.OPEN:
-            if isinstance(known, AnswerForm):
-                self.counters.messages_received += 1
-                call = self._calls_out.answered_whole(number)
-                if not call.is_cancelled:
-                    self._events.append(e.Answered(call, None, [], None))
-                return
-            arguments = known.read(payload)
-            if arguments is not None:
-                self.counters.messages_received += 1
-                self._calls_in.came_whole(number)
-                self._events.append(e.Requested(number, known.method, arguments, []))
-                return
-        # Whatever else it is, the longer way says.
-        header = known.head[PREFIX_BYTES:] + number.to_bytes(8, "big") + known.tail + bytes(payload)
-        self.message_whole(memoryview(header), None)
+        False, and nothing is done, where it is not: then the longer way says what it is.
+        """
+        if self.state is not State.OPEN:
+            return False
+        if isinstance(known, Known):
+            credit, cost = self._ledger.credit_in, known.cost
+            if cost > credit.left:
+                credit.charge(cost)  # which says what is wrong
+            credit.left -= cost
+            self.counters.tensors_received += 1
+            key = RendezvousKey(number, *known.route)
+            self._events.append(e.Pushed(key, known.value(behind), False, cost))
+        elif isinstance(known, AnswerForm):
+            self._answer_came_whole(number, None, [])
+        elif isinstance(known, HeardAnswers):
+            heard = known.read(behind)
+            if heard is None:
+                return False
+            self._answer_came_whole(number, heard[0], [heard[1]])
+        else:
+            call = known.read(behind)
+            if call is None:
+                return False
+            self._calls_in.came_whole(number)
+            self._events.append(e.Requested(number, call[0], call[1], []))
+        self.counters.messages_received += 1
+        return True
+
+    def _answer_came_whole(self, number: int, result: Any, tensors: list[Value]) -> None:
+        call = self._calls_out.answered_whole(number)
+        if not call.is_cancelled:
+            self._events.append(e.Answered(call, result, tensors, None))
+
+    def _may_come_again(self, parts: list[Any], header: memoryview, inline: bytearray | None) -> None:
+        if parts[0] == m.REQUEST:
+            self._known.learn_call(header, parts[2], parts[3])
+        elif inline is not None:
+            self._known.learn_answer(header, len(inline), parts[2], parts[3])
 
     def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        if incoming.number == m.DELIVER and incoming.tensors and incoming.key is not None:
+        if not incoming.tensors:
+            return
+        if incoming.number == m.DELIVER and incoming.key is not None:
             self._known.learn(header, payload_bytes, incoming.key[1:5], incoming.tensors[0].description)
+        elif incoming.number == m.REPLY:
+            descriptions = [tensor.description for tensor in incoming.tensors]
+            self._known.learn_answer(header, payload_bytes, incoming.fields[1], descriptions)
 
     def _delivery_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
         route, step, is_dead = incoming.fields
@@ -301,13 +309,24 @@ class Connection(Wire):
         self.counters.calls_made += 1
         return call
 
+    def request_fixed(self, form: FixedCall) -> e.OutgoingCall:
+        """As `request`, of what is called again and again."""
+        if not form.is_small:
+            return self.request(form.method, form.arguments, NO_TENSORS)
+        if self.state is not State.OPEN:
+            after_sending(self.side, self.state, m.REQUEST)
+        return self._request_frame(form.method, form.frame(self._calls_out.next_number))
+
     def request_step(self, form: CallForm, handle: int, step: int, first: int, last: int) -> e.OutgoingCall:
         """As `request` of a method with the arguments [handle, step, [first, last], False]."""
         if self.state is not State.OPEN:
             after_sending(self.side, self.state, m.REQUEST)
+        frame = form.frame(self._calls_out.next_number, handle, step, first, last)
+        return self._request_frame(form.method, frame)
+
+    def _request_frame(self, method: str, frame: bytes) -> e.OutgoingCall:
         calls = self._calls_out
-        frame = form.frame(calls.next_number, handle, step, first, last)
-        call = e.OutgoingCall(form.method, 0)
+        call = e.OutgoingCall(method, 0)
         calls.add(call)
         calls.begin(call)
         self._outbox.add_frame(frame, (), 0)
@@ -325,6 +344,26 @@ class Connection(Wire):
         counters = self.counters
         counters.messages_sent += 1
         counters.calls_served += 1
+
+    def reply_tensor(self, call: int, result: Any, value: Value) -> bool:
+        """Answer a call with one small tensor, with None or an empty table beside it; whether that was it."""
+        form = answer_of(result, value)
+        limits = self.peer_limits
+        if form is None or limits is None or self.state is not State.OPEN:
+            return False
+        size = form.size
+        if size > limits.message_bytes_max or size > limits.incoming_bytes_max:
+            return False
+        self._calls_in.answered_whole(call)
+        frame = form.frame(call)
+        if size <= _JOINED_BYTES:
+            self._outbox.add_frame(frame + value.tobytes(), (), 0)
+        else:
+            self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
+        counters = self.counters
+        counters.messages_sent += 1
+        counters.calls_served += 1
+        return True
 
     def cancel(self, call: e.OutgoingCall) -> None:
         """Give up a call: no Answered will come for it. What has not been sent of it is not sent any more."""

@@ -99,8 +99,11 @@ class FrameOwner(Protocol[T]):
         The header's memory is used again, the payload's is the owner's.
         """
 
-    def message_known(self, known: Any, step: int, payload: memoryview) -> None:
-        """A frame has arrived whose form is among `FrameReader.known`; the payload's memory is used again."""
+    def message_known(self, known: Any, number: int, payload: memoryview) -> bool:
+        """A frame has arrived whose form is among `FrameReader.known`; the payload's memory is used again.
+
+        False where it is to be read as any other after all.
+        """
 
     def message_started(self, header: memoryview, payload_bytes: int) -> T:
         """The header of a message has arrived whose payload will follow: make room for it."""
@@ -206,8 +209,9 @@ class FrameReader(Generic[T]):
                 form = self.known.get(head)
                 if form is not None and form.size == count:
                     payload = count - form.payload
-                    if staging[KNOWN_BYTES:payload] == form.tail:
-                        self._owner.message_known(form, number, staging[payload:count])
+                    if staging[KNOWN_BYTES:payload] == form.tail and self._owner.message_known(
+                        form, number, staging[payload:count]
+                    ):
                         return True
             if count:
                 self._end += count
@@ -258,16 +262,16 @@ class FrameReader(Generic[T]):
         known = self.known
         while self._phase == _IN_FRAMES and end - start >= PREFIX_BYTES:
             if known and end - start > KNOWN_BYTES:
-                head, step = KNOWN.unpack_from(self._staging, start)
+                head, number = KNOWN.unpack_from(self._staging, start)
                 form = known.get(head)
                 if form is not None and end - start >= form.size:
                     behind = start + form.size
                     payload = behind - form.payload
-                    if self._staging[start + KNOWN_BYTES : payload] == form.tail:
+                    tail, rest = self._staging[start + KNOWN_BYTES : payload], self._staging[payload:behind]
+                    if tail == form.tail and self._owner.message_known(form, number, rest):
                         start = behind
                         self._needed = PREFIX_BYTES
                         self._frame_began_at = None
-                        self._owner.message_known(form, step, self._staging[payload:behind])
                         continue
             magic, format_, kind, header_bytes, stream, payload_bytes = PREFIX.unpack_from(
                 self._staging, start

@@ -21,12 +21,12 @@ import trio
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
 from flowengine.transport import events as e
+from flowengine.transport.call_forms import CallForm, FixedCall
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.forms import CallForm
 from flowengine.transport.identity import Identity
 from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
-from flowengine.transport.payload import Payload
+from flowengine.transport.payload import NO_TENSORS, Payload
 from flowengine.transport.reading import ReadingRole
 from flowengine.transport.service import NOTHING, Reply, Request, Service, TensorSink
 from flowengine.transport.serving import Serving
@@ -152,7 +152,20 @@ class Peer:
         # With nothing in flight there is room, or there never will be: then the request says so.
         if connection.calls_waiting and not connection.has_room_for_call(payload):
             await self._wait_for_room(method, payload)
-        call = connection.request(method, arguments, payload)
+        return await self._answer(connection.request(method, arguments, payload))
+
+    async def call_fixed(self, form: FixedCall) -> Reply:
+        """As `call`, of what is called again and again without tensors."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        connection = self.connection
+        if self.failure is not None or connection.state is not State.OPEN:
+            self._check_open(form.method)
+        if connection.calls_waiting and not connection.has_room_for_call(NO_TENSORS):
+            await self._wait_for_room(form.method, NO_TENSORS)
+        return await self._answer(connection.request_fixed(form))
+
+    async def _answer(self, call: e.OutgoingCall) -> Reply:
+        """Send a call that was just made and wait for its answer."""
         waiter = _Waiter(self)
         self._waiting[call] = waiter.settle
         self.flush()

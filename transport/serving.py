@@ -128,8 +128,10 @@ class Serving:
     def _answer(self, call: int, reply: Reply) -> None:
         if self._connection.state is not State.OPEN:
             return
+        tensors = reply.tensors
         try:
-            tensors = reply.tensors
+            if len(tensors) == 1 and self._connection.reply_tensor(call, reply.result, tensors[0]):
+                return
             self._connection.reply(call, reply.result, Payload(tensors) if tensors else NO_TENSORS)
         except OpError as error:
             self._connection.fail(call, error)

@@ -26,6 +26,9 @@ from flowengine.transport.tensors import IncomingTensor
 #: Longest reason of a goodbye, in characters: it fits the smallest header.
 _REASON_MAX: Final = 700
 
+#: What a header begins with whose parts lie where they do in all of its kind: see `call_forms`.
+_WIDE_ARRAY: Final = 0xDC
+
 _HANDSHAKE: Final = frozenset({m.HELLO, m.CHALLENGE, m.PROOF, m.WELCOME, m.REFUSED})
 
 
@@ -139,14 +142,20 @@ class Wire:
             quick = self._quick.get(parts[0])
             if quick is not None and quick(parts, inline):
                 self.counters.messages_received += 1
+                if header[0] == _WIDE_ARRAY:
+                    self._may_come_again(parts, header, inline)
                 return
         incoming = self._message_started(*m.check_header(parts), inline)
         self.message_finished(incoming)
         if self.state is State.OPEN:
             self._came_whole(incoming, header, 0 if inline is None else len(inline))
 
-    def message_known(self, known: Any, number: int, payload: memoryview) -> None:
+    def _may_come_again(self, parts: list[Any], header: memoryview, inline: bytearray | None) -> None:
+        """What nearly all messages are has been taken, written as what says the same again."""
+
+    def message_known(self, known: Any, number: int, payload: memoryview) -> bool:
         """A frame of a known form has come: see `connection`."""
+        return False
 
     def message_started(self, header: memoryview, payload_bytes: int) -> IncomingMessage:
         number, fields, descriptions = m.read_header(header)

@@ -14,6 +14,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.arrays import Value
+from flowengine.transport.call_forms import FixedCall
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.service import Cancellable, Reply, Request, Service, as_reply
@@ -150,6 +151,10 @@ class NearPeer:
                 return as_reply(await waiter.wait(running))
         result = handler.function(request)
         return as_reply(await result if handler.is_async else result)
+
+    async def call_fixed(self, form: FixedCall) -> Reply:
+        """As `call`, of what is called again and again."""
+        return await self.call(form.method, form.arguments)
 
     async def aclose(self, reason: str = "") -> None:
         """Make no more calls."""

@@ -38,6 +38,7 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.runtime.requests import Request, Requests, request_key
+from flowengine.transport.call_forms import FixedCall
 from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
 
@@ -79,6 +80,13 @@ class Target:
         return cls(f"tcp://{place.rstrip('/')}", **named)
 
 
+class _Prepared(NamedTuple):
+    """A request that the master knows: its number there, and a step of it without feeds or options."""
+
+    number: int
+    plain_step: FixedCall
+
+
 class _Link:
     """One connection to the master, and the session there."""
 
@@ -87,14 +95,14 @@ class _Link:
         self.scope = scope
         self.session = 0
         self.version = -1
-        #: {what a request is filed under: its number there}
-        self.prepared: Recent[Any, int] = Recent(m.REQUESTS_MAX)
+        #: {what a request is filed under: its number there, and the call of a plain step}
+        self.prepared: Recent[Any, _Prepared] = Recent(m.REQUESTS_MAX)
         #: What the master need not keep any more; told with the next request that is prepared.
         self.dropped: list[int] = []
 
     def forget_all(self) -> None:
         """The graph has grown: everything is prepared anew."""
-        self.dropped.extend(self.prepared.values())
+        self.dropped.extend(each.number for each in self.prepared.values())
         self.prepared.clear()
 
 
@@ -191,14 +199,19 @@ class RemoteSession:
         link = await self._open()
         started = 0.0 if run_metadata is None else trio.current_time()
         while True:
-            number = await self._prepared(link, asked.names)
-            message = m.Run(
-                session=link.session,
-                prepared=number,
-                timeout_seconds=None if options is None else options.timeout_seconds,
-                wants_metadata=run_metadata is not None,
-            )
-            reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
+            prepared = link.prepared.get(asked.names)
+            if prepared is None:
+                prepared = await self._prepare(link, asked.names)
+            if not feeds and options is None and run_metadata is None:
+                reply = await link.peer.call_fixed(prepared.plain_step)
+            else:
+                message = m.Run(
+                    session=link.session,
+                    prepared=prepared.number,
+                    timeout_seconds=None if options is None else options.timeout_seconds,
+                    wants_metadata=run_metadata is not None,
+                )
+                reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
             if reply.result is not None:
                 break
             # The master has dropped it meanwhile.
@@ -211,17 +224,16 @@ class RemoteSession:
         owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
         return request.wanted.assemble(owned)
 
-    async def _prepared(self, link: _Link, names: Names) -> int:
-        number = link.prepared.get(names)
-        if number is None:
-            feeds, fetches, targets = names
-            dropped, link.dropped = link.dropped, []
-            message = m.Prepare(link.session, list(feeds), list(fetches), list(targets), dropped)
-            number = int((await link.peer.call(m.PREPARE, message.to_wire())).result)
-            evicted = link.prepared.put(names, number)
-            if evicted is not None:
-                link.dropped.append(evicted[1])
-        return number
+    async def _prepare(self, link: _Link, names: Names) -> _Prepared:
+        feeds, fetches, targets = names
+        dropped, link.dropped = link.dropped, []
+        message = m.Prepare(link.session, list(feeds), list(fetches), list(targets), dropped)
+        number = int((await link.peer.call(m.PREPARE, message.to_wire())).result)
+        prepared = _Prepared(number, FixedCall(m.RUN, list(m.Run(link.session, number))))
+        evicted = link.prepared.put(names, prepared)
+        if evicted is not None:
+            link.dropped.append(evicted[1].number)
+        return prepared
 
     # -- what is held there -------------------------------------------------------------------------
 

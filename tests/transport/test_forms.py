@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
-from flowengine.transport import forms, routes
+from flowengine.transport import forms, known_forms, routes
 from flowengine.transport import messages as m
+from flowengine.transport.call_forms import ANSWER, CallForm, FixedCall, answer_of
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
-from flowengine.transport.forms import ANSWER, CallForm, form_of, head_of
+from flowengine.transport.forms import form_of, head_of
 from flowengine.transport.framing import PREFIX_BYTES, message_prefix
+from flowengine.transport.limits import Limits
 from flowengine.transport.payload import NO_TENSORS, Payload
 
 VALUES: list[Any] = [
@@ -120,6 +123,7 @@ def test_numbers_of_edges_that_begin_again_mean_the_new_ones(monkeypatch: pytest
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "_FORMS_MAX", 3)
+    monkeypatch.setattr(known_forms, "_FORMS_MAX", 3)
     link = opened()
     for size in range(1, 20):
         for step in range(2):
@@ -291,3 +295,157 @@ def test_what_a_stream_takes_in_pieces(messages: list[int], pieces: list[int]) -
     assert [event.key for event in events] == [
         key(step, f"edge{number}") for step, count in enumerate(messages) for number in range(count)
     ]
+
+
+ARGUMENTS: list[Any] = [
+    [1, 2, None, False],
+    [1, 2, None, True],
+    [1, True, None, False],
+    [300, 2, None, False],
+    [1, 2, 0.5, False],
+    [1, [2], None, False],
+    [],
+    None,
+    {"a": 1},
+    "text",
+    ["x" * 300],
+    ["x" * 5000],
+]
+
+
+def cut_into(link: ConnectionLink, source: Connection, target: Connection, cuts: list[int]) -> list[e.Event]:
+    """What comes of all that one side has to send, in pieces."""
+    found: list[e.Event] = []
+    turn = 0
+    while data := b"".join(map(bytes, source.data_to_send())):
+        part = data[: cuts[turn % len(cuts)]]
+        turn += 1
+        source.bytes_sent(len(part))
+        room = target.receive_buffers()[0]
+        part_of_it = part[: len(room)]
+        assert part_of_it == part
+        room[: len(part)] = part
+        target.bytes_received(len(part), link.now)
+        found += target.take_events()
+    return found
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(range(len(ARGUMENTS))),
+            st.sampled_from(range(len(VALUES))),
+            st.sampled_from([None, {}, {"a": 1}, 0, False]),
+        ),
+        max_size=12,
+    ),
+    st.lists(st.integers(1, 400), min_size=1),
+)
+def test_calls_and_answers_that_come_again(steps: list[tuple[int, int, Any]], cuts: list[int]) -> None:
+    """One after another, as a client makes them: each says what it would if it were the first."""
+    link = opened()
+    fixed = [FixedCall("run", arguments) for arguments in ARGUMENTS]
+    for which, value, result in steps:
+        call = link.dialler.request_fixed(fixed[which])
+        (asked,) = cut_into(link, link.dialler, link.listener, cuts)
+        assert isinstance(asked, e.Requested)
+        assert asked[:2] == (call.number, "run")
+        assert repr(asked.arguments) == repr(ARGUMENTS[which])
+        if isinstance(asked.arguments, list):
+            asked.arguments.append("whatever is done to it here")
+        sent = VALUES[value]
+        if not link.listener.reply_tensor(asked.call, result, sent):
+            link.listener.reply(asked.call, result, Payload([sent]))
+        (answer,) = cut_into(link, link.listener, link.dialler, cuts)
+        assert isinstance(answer, e.Answered)
+        assert answer.call is call
+        assert repr(answer.result) == repr(result)
+        (came,) = answer.tensors
+        assert np.array_equal(came, sent)
+        if isinstance(sent, np.ndarray | np.generic):
+            assert (came.dtype, came.shape) == (sent.dtype.newbyteorder("="), sent.shape)
+        if isinstance(came, np.ndarray) and came.ndim:
+            assert came.flags.writeable
+        if isinstance(answer.result, dict):
+            answer.result["whatever"] = "is done to it"
+    assert not link.dialler.calls_waiting
+    assert not link.listener.calls_serving
+    assert link.listener.counters.calls_served == link.dialler.counters.calls_made == len(steps)
+    assert link.dialler.counters.messages_sent == link.listener.counters.messages_received
+    assert link.listener.counters.messages_sent == link.dialler.counters.messages_received
+
+
+def test_what_comes_again_is_known() -> None:
+    link = opened()
+    form = FixedCall("run", [1, 2, None, False])
+    read = 0
+    unpack = m.unpack_header
+
+    def counted(header: memoryview) -> list[Any]:
+        nonlocal read
+        read += 1
+        return unpack(header)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(m, "unpack_header", counted)
+        for number in range(5):
+            link.dialler.request_fixed(form)
+            link.settle()
+            (asked,) = requests_of(link.listener)
+            assert link.listener.reply_tensor(asked.call, {}, np.float32(number))
+            link.settle()
+            (answer,) = link.dialler.take_events()
+            assert isinstance(answer, e.Answered)
+            assert (answer.result, answer.tensors) == ({}, [number])
+    # The first of each only.
+    assert read == 2
+
+
+def test_what_such_an_answer_looks_like() -> None:
+    form = answer_of({}, np.float32(1))
+    assert form is not None
+    frame = form.frame(9)
+    header = memoryview(frame)[PREFIX_BYTES:]
+    assert m.read_header(header) == (m.REPLY, [9, {}], [[1, []]])
+    assert frame[:PREFIX_BYTES] == message_prefix(len(header), 0, 4)
+    assert answer_of(0, np.float32(1)) is None
+    assert answer_of({"a": 1}, np.float32(1)) is None
+    assert answer_of(None, np.zeros(100_000, np.float32)) is None
+    assert answer_of(None, np.arange(4).reshape(2, 2).T) is None
+    assert answer_of(None, b"text") is None
+
+
+def test_arguments_that_cannot_travel_are_refused_at_once() -> None:
+    with pytest.raises(InvalidArgumentError, match="'run' cannot be called with these arguments"):
+        FixedCall("run", [object()])
+
+
+def test_a_tensor_that_the_other_side_does_not_take_is_refused_as_ever() -> None:
+    link = ConnectionLink(limits=Limits(message_bytes_max=100))
+    link.open()
+    link.dialler.request_fixed(FixedCall("run", []))
+    link.settle()
+    (asked,) = requests_of(link.listener)
+    assert not link.listener.reply_tensor(asked.call, None, np.zeros(101, np.uint8))
+    with pytest.raises(ResourceExhaustedError, match="takes messages of 100 bytes"):
+        link.listener.reply(asked.call, None, Payload([np.zeros(101, np.uint8)]))
+
+
+def test_calls_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_forms, "_FORMS_MAX", 3)
+    link = opened()
+    for number in range(20):
+        for _ in range(2):
+            link.dialler.request_fixed(FixedCall("run", [number, "x" * (number % 7)]))
+            link.settle()
+            (asked,) = requests_of(link.listener)
+            assert asked.arguments == [number, "x" * (number % 7)]
+            assert link.listener.reply_tensor(asked.call, None, np.full(number + 1, number, np.int8))
+            link.settle()
+            (answer,) = link.dialler.take_events()
+            assert isinstance(answer, e.Answered)
+            assert np.array_equal(answer.tensors[0], np.full(number + 1, number, np.int8))
+        for side in (link.dialler, link.listener):
+            assert len(side._known) <= 4
+            assert len(side._known._calls) <= 3
+            assert len(side._known._tensors) <= 3

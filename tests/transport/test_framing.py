@@ -43,7 +43,7 @@ class Owner:
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         self.message_finished(Message(bytes(header), inline if inline is not None else bytearray()))
 
-    def message_known(self, known: object, step: int, payload: memoryview) -> None:
+    def message_known(self, known: object, number: int, payload: memoryview) -> bool:
         raise AssertionError("no form is known here")
 
     def message_started(self, header: memoryview, payload_bytes: int) -> Message:
