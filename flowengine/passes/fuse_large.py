@@ -14,6 +14,7 @@ from flowengine.passes.fuse_sequences import fuse_sequences
 from flowengine.passes.fuse_updates import fuse_updates
 from flowengine.passes.gather_updates import gather_updates
 from flowengine.passes.keep_maxima import keep_maxima
+from flowengine.passes.pools_first import pools_first
 from flowengine.passes.rectify_norms import rectify_norms
 from flowengine.passes.relax_controls import relax_controls
 
@@ -71,7 +72,7 @@ def _convolutions(graph: Graph, costs: Mapping[str, float]) -> set[str]:
 
 def in_sequences(large: FusedLarge, context: PassContext) -> FusedLarge:
     """What `fuse_large` gave, with large nodes that follow one another as one."""
-    graph = fuse_sequences(large.graph, context, large.heavy, large.costs)
+    graph = fuse_sequences(pools_first(large.graph), context, large.heavy, large.costs)
     return large if graph is large.graph else _told(graph, large.heavy, large.costs)
 
 
