@@ -14,52 +14,33 @@ it holds nothing, offers no buffers and takes no wishes. Events that were comple
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import CancelledError, OpError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport import events as e
 from flowengine.transport import messages as m
-from flowengine.transport.call_forms import (
-    ANSWER,
-    AnswerForm,
-    CallForm,
-    FixedCall,
-    HeardAnswers,
-    answer_of,
-)
-from flowengine.transport.calls import CallsIn, CallsOut
+from flowengine.transport.calling import JOINED_BYTES, Calling
 from flowengine.transport.credit import push_cost
-from flowengine.transport.errors import RemoteProtocolError, error_from_wire, error_to_wire
+from flowengine.transport.errors import RemoteProtocolError, error_from_wire
 from flowengine.transport.forms import Known, form_of, head_of, make_form
 from flowengine.transport.identity import Identity
-from flowengine.transport.known_forms import AnyForm, KnownForms
+from flowengine.transport.known_forms import AnyForm
 from flowengine.transport.ledger import TensorLedger
 from flowengine.transport.limits import (
     ENTRY_BYTES,
-    HANDSHAKE_HEADER_BYTES_MAX,
     INLINE_BYTES_MAX,
-    NAME_BYTES_MAX,
     Limits,
     PeerLimits,
 )
-from flowengine.transport.outbox import Large
-from flowengine.transport.payload import NO_TENSORS, IncomingMessage, Payload
+from flowengine.transport.payload import IncomingMessage, Payload
 from flowengine.transport.routes import Route, RoutesIn, RoutesOut, may_be_numbered
-from flowengine.transport.states import Side, State, after_sending
-from flowengine.transport.tensors import read_scalar
-from flowengine.transport.wire import Wire
-
-#: Headers up to this every side takes.
-_SMALL_HEADER_BYTES: Final = HANDSHAKE_HEADER_BYTES_MAX
-#: A tensor of so few bytes is copied behind its header: a buffer more costs more than that.
-_JOINED_BYTES: Final = 2048
+from flowengine.transport.states import Side, State
 
 
-class Connection(Wire):
+class Connection(Calling):
     """Both sides of the protocol; see the head of this module."""
 
     def __init__(
@@ -76,8 +57,6 @@ class Connection(Wire):
     ) -> None:
         """See `Wire`."""
         limits = limits if limits is not None else Limits()
-        self._calls_out = CallsOut()
-        self._calls_in = CallsIn(limits)
         self._ledger = self.ledger = TensorLedger(limits)
         self._routes_out = RoutesOut()
         self._routes_in = RoutesIn()
@@ -91,11 +70,8 @@ class Connection(Wire):
             is_channel_authenticated=is_channel_authenticated,
             expected_incarnation=expected_incarnation,
         )
-        self._known = self._reader.known = KnownForms()
         self._handlers.update(
             {
-                m.FAILURE: self._failure_came,
-                m.CANCEL: self._cancel_came,
                 m.ANNOUNCE: self._announce_came,
                 m.PULL: self._pull_came,
                 m.CREDIT: self._credit_came,
@@ -104,134 +80,59 @@ class Connection(Wire):
                 m.ROUTE: self._route_came,
             }
         )
-        self._quick = {
-            m.REQUEST: self._plain_request_came,
-            m.REPLY: self._plain_reply_came,
-        }
 
     def _opened(self, limits: PeerLimits) -> None:
         self._ledger.opened(limits.credit_bytes, limits.pulls_max)
 
     def _forget_all(self) -> None:
-        self._calls_out.clear()
-        self._calls_in.clear()
+        super()._forget_all()
         self._ledger.clear()
         self._routes_in.clear()
-        self._known.clear()
 
     def _started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        number, fields = incoming.number, incoming.fields
-        if number == m.REQUEST:
-            self._calls_in.started(fields[0], payload_bytes)
-        elif number == m.REPLY:
-            self._calls_out.answer_started(fields[0])
-        elif number == m.PUSH:
+        if incoming.number == m.PUSH:
             self._push_started(incoming, payload_bytes)
-        elif number == m.DELIVER:
+        elif incoming.number == m.DELIVER:
             self._delivery_started(incoming, payload_bytes)
+        else:
+            super()._started(incoming, payload_bytes)
 
     def _finished(self, incoming: IncomingMessage) -> None:
-        number, fields = incoming.number, incoming.fields
-        tensors = [tensor.value() for tensor in incoming.tensors]
-        if number == m.REQUEST:
-            self._calls_in.arrived(fields[0])
-            self._events.append(e.Requested(fields[0], fields[1], fields[2], tensors))
-        elif number == m.REPLY:
-            self._answered(fields[0], fields[1], tensors, None)
-        elif number == m.PUSH:
-            self._push_came(incoming, tensors)
+        if incoming.number == m.PUSH:
+            self._push_came(incoming)
+        elif incoming.number == m.DELIVER:
+            self._delivery_came(incoming)
         else:
-            self._delivery_came(incoming, tensors)
+            super()._finished(incoming)
 
     def _abandoned(self, incoming: IncomingMessage) -> None:
-        number, fields = incoming.number, incoming.fields
-        if number == m.REQUEST:
-            self._calls_in.settled(fields[0])
-        elif number == m.REPLY:
-            self._calls_out.answer_abandoned(fields[0])
-        elif incoming.cost:
+        if incoming.cost:
             self.give_back(incoming.cost)
-
-    # What nearly every message is. Whatever else it is, is left to the longer way, which says what is wrong.
-
-    def _plain_request_came(self, parts: list[Any], inline: bytearray | None) -> bool:
-        if inline is not None or len(parts) != 4:
-            return False
-        _, number, method, arguments = parts
-        if type(number) is not int or type(method) is not str or len(method) > NAME_BYTES_MAX or number < 1:
-            return False
-        self._calls_in.came_whole(number)
-        self._events.append(e.Requested(number, method, arguments, []))
-        return True
-
-    def _plain_reply_came(self, parts: list[Any], inline: bytearray | None) -> bool:
-        if len(parts) < 3 or type(parts[1]) is not int or parts[1] < 1:
-            return False
-        tensors: list[Value] = []
-        if inline is not None:
-            value = read_scalar(parts[3], inline) if len(parts) == 4 and type(parts[3]) is list else None
-            if value is None:
-                return False
-            tensors.append(value)
-        elif len(parts) != 3:
-            return False
-        self._answer_came_whole(parts[1], parts[2], tensors)
-        return True
-
-    def know_calls(self, method: str) -> None:
-        """Read calls of this method by their first bytes where they begin a part of a step."""
-        self._known.know(CallForm(method))
+        else:
+            super()._abandoned(incoming)
 
     def message_known(self, known: AnyForm, number: int, behind: memoryview) -> bool:
-        """What has come is known but for a number (a step, a call) and what lies behind it.
-
-        False, and nothing is done, where it is not: then the longer way says what it is.
-        """
+        """See `Calling`; also of tensors along known edges."""
+        if not isinstance(known, Known):
+            return super().message_known(known, number, behind)
         if self.state is not State.OPEN:
             return False
-        if isinstance(known, Known):
-            credit, cost = self._ledger.credit_in, known.cost
-            if cost > credit.left:
-                credit.charge(cost)  # which says what is wrong
-            credit.left -= cost
-            self.counters.tensors_received += 1
-            key = RendezvousKey(number, *known.route)
-            self._events.append(e.Pushed(key, known.value(behind), False, cost))
-        elif isinstance(known, AnswerForm):
-            self._answer_came_whole(number, None, [])
-        elif isinstance(known, HeardAnswers):
-            heard = known.read(behind)
-            if heard is None:
-                return False
-            self._answer_came_whole(number, heard[0], [heard[1]])
-        else:
-            call = known.read(behind)
-            if call is None:
-                return False
-            self._calls_in.came_whole(number)
-            self._events.append(e.Requested(number, call[0], call[1], []))
-        self.counters.messages_received += 1
+        credit, cost = self._ledger.credit_in, known.cost
+        if cost > credit.left:
+            credit.charge(cost)  # which says what is wrong
+        credit.left -= cost
+        counters = self.counters
+        counters.messages_received += 1
+        counters.tensors_received += 1
+        key = RendezvousKey(number, *known.route)
+        self._events.append(e.Pushed(key, known.value(behind), False, cost))
         return True
 
-    def _answer_came_whole(self, number: int, result: Any, tensors: list[Value]) -> None:
-        call = self._calls_out.answered_whole(number)
-        if not call.is_cancelled:
-            self._events.append(e.Answered(call, result, tensors, None))
-
-    def _may_come_again(self, parts: list[Any], header: memoryview, inline: bytearray | None) -> None:
-        if parts[0] == m.REQUEST:
-            self._known.learn_call(header, parts[2], parts[3])
-        elif inline is not None:
-            self._known.learn_answer(header, len(inline), parts[2], parts[3])
-
     def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        if not incoming.tensors:
-            return
-        if incoming.number == m.DELIVER and incoming.key is not None:
+        if incoming.number != m.DELIVER:
+            super()._came_whole(incoming, header, payload_bytes)
+        elif incoming.tensors and incoming.key is not None:
             self._known.learn(header, payload_bytes, incoming.key[1:5], incoming.tensors[0].description)
-        elif incoming.number == m.REPLY:
-            descriptions = [tensor.description for tensor in incoming.tensors]
-            self._known.learn_answer(header, payload_bytes, incoming.fields[1], descriptions)
 
     def _delivery_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
         route, step, is_dead = incoming.fields
@@ -245,190 +146,17 @@ class Connection(Wire):
         incoming.cost = push_cost(payload_bytes)
         self._ledger.credit_in.charge(incoming.cost)
 
-    def _delivery_came(self, incoming: IncomingMessage, tensors: list[Value]) -> None:
+    def _delivery_came(self, incoming: IncomingMessage) -> None:
         assert incoming.key is not None, "a tensor came along no edge"
         is_dead = incoming.fields[2]
+        value = None if is_dead else incoming.tensors[0].value()
         self.counters.tensors_received += 1
-        value = None if is_dead else tensors[0]
         self._events.append(e.Pushed(incoming.key, value, is_dead, incoming.cost))
 
     def _route_came(self, route: int, source: str, incarnation: int, edge: str, target: str) -> None:
         if route == 1:
             self._known.clear()
         self._routes_in.define(route, (source, incarnation, edge, target))
-
-    # Calls.
-
-    @property
-    def calls_waiting(self) -> int:
-        """Calls of ours without an answer yet."""
-        return self._calls_out.count
-
-    @property
-    def calls_serving(self) -> int:
-        """Calls of the other side that we have not answered yet."""
-        return len(self._calls_in)
-
-    def has_room_for_call(self, payload: Payload) -> bool:
-        """Whether the other side takes this call now; if not, it will once earlier calls are answered."""
-        assert self.peer_limits is not None, "the connection was never open"
-        return self._calls_out.has_room(payload.size, self.peer_limits)
-
-    def request(self, method: str, arguments: Any, payload: Payload) -> e.OutgoingCall:
-        """Call a method of the other side.
-
-        Raises LocalProtocolError where no call can be made, InvalidArgumentError for arguments that cannot
-        travel, ResourceExhaustedError for more than the other side takes.
-        """
-        if self.state is not State.OPEN:
-            after_sending(self.side, self.state, m.REQUEST)
-        assert self.peer_limits is not None
-        if payload.size > self.peer_limits.request_bytes_max:
-            raise ResourceExhaustedError(
-                f"{self.address} takes calls of {self.peer_limits.request_bytes_max} bytes, "
-                f"'{method}' has {payload.size}: raise Limits.request_bytes_max there"
-            )
-        call = e.OutgoingCall(method, payload.size)
-        if payload.size <= INLINE_BYTES_MAX:
-            # The number is taken last, so that a call that cannot be sent leaves no gap.
-            header = self._header(m.REQUEST, (self._calls_out.next_number, method, arguments), payload)
-            if payload.size or len(header) > _SMALL_HEADER_BYTES:
-                self._check(header, payload)
-            self._calls_out.add(call)
-            self._calls_out.begin(call)
-            self._queue(header, payload)
-        else:
-
-            def begin() -> bytes:
-                return self._header(m.REQUEST, (self._calls_out.begin(call), method, arguments), payload)
-
-            # A trial with the longest number: nothing may go wrong when the call's turn has come.
-            self._check(self._header(m.REQUEST, (1 << 62, method, arguments), payload), payload)
-            self._calls_out.add(call)
-            call.large = self._queue_large(begin, payload)
-        self.counters.calls_made += 1
-        return call
-
-    def request_fixed(self, form: FixedCall) -> e.OutgoingCall:
-        """As `request`, of what is called again and again."""
-        if not form.is_small:
-            return self.request(form.method, form.arguments, NO_TENSORS)
-        if self.state is not State.OPEN:
-            after_sending(self.side, self.state, m.REQUEST)
-        return self._request_frame(form.method, form.frame(self._calls_out.next_number))
-
-    def request_step(self, form: CallForm, handle: int, step: int, first: int, last: int) -> e.OutgoingCall:
-        """As `request` of a method with the arguments [handle, step, [first, last], False]."""
-        if self.state is not State.OPEN:
-            after_sending(self.side, self.state, m.REQUEST)
-        frame = form.frame(self._calls_out.next_number, handle, step, first, last)
-        return self._request_frame(form.method, frame)
-
-    def _request_frame(self, method: str, frame: bytes) -> e.OutgoingCall:
-        calls = self._calls_out
-        call = e.OutgoingCall(method, 0)
-        calls.add(call)
-        calls.begin(call)
-        self._outbox.add_frame(frame, (), 0)
-        counters = self.counters
-        counters.messages_sent += 1
-        counters.calls_made += 1
-        return call
-
-    def reply_nothing(self, call: int) -> None:
-        """Answer a call with None and no tensors."""
-        if self.state is not State.OPEN:
-            after_sending(self.side, self.state, m.REPLY)
-        self._calls_in.answered_whole(call)
-        self._outbox.add_frame(ANSWER.frame(call), (), 0)
-        counters = self.counters
-        counters.messages_sent += 1
-        counters.calls_served += 1
-
-    def reply_tensor(self, call: int, result: Any, value: Value) -> bool:
-        """Answer a call with one small tensor, with None or an empty table beside it; whether that was it."""
-        form = answer_of(result, value)
-        limits = self.peer_limits
-        if form is None or limits is None or self.state is not State.OPEN:
-            return False
-        size = form.size
-        if size > limits.message_bytes_max or size > limits.incoming_bytes_max:
-            return False
-        self._calls_in.answered_whole(call)
-        frame = form.frame(call)
-        if size <= _JOINED_BYTES:
-            self._outbox.add_frame(frame + value.tobytes(), (), 0)
-        else:
-            self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
-        counters = self.counters
-        counters.messages_sent += 1
-        counters.calls_served += 1
-        return True
-
-    def cancel(self, call: e.OutgoingCall) -> None:
-        """Give up a call: no Answered will come for it. What has not been sent of it is not sent any more."""
-        if call.is_cancelled:
-            return
-        call.is_cancelled = True
-        if self.state is not State.OPEN:
-            return
-        large: Large | None = call.large
-        if large is not None and self._outbox.abandon(large):
-            self._calls_out.forget(call)
-        elif self._calls_out.is_begun(call):
-            self._send(m.CANCEL, (call.number,))
-
-    def reply(self, call: int, result: Any, payload: Payload) -> None:
-        """Answer a call. Raises as `request` does; the call is then still to be answered, with `fail`."""
-        self._calls_in.check_answerable(call)
-        if not payload.size and not payload.descriptions and self.state is State.OPEN:
-            header = self._header(m.REPLY, (call, result), None)
-            if len(header) <= _SMALL_HEADER_BYTES:
-                self._queue(header, None)
-                self._calls_in.settled(call)
-                self.counters.calls_served += 1
-                return
-        large = self._send(m.REPLY, (call, result), payload, lambda _: self._calls_in.settled(call))
-        if large is None:
-            self._calls_in.settled(call)
-        else:
-            self._calls_in.replies[call] = large
-        self.counters.calls_served += 1
-
-    def fail(self, call: int, error: BaseException) -> None:
-        """Answer a call with an error."""
-        self._calls_in.check_answerable(call)
-        self._send_error(m.FAILURE, call, error)
-        self._calls_in.settled(call)
-        self.counters.calls_served += 1
-
-    def _send_error(self, number: int, subject: int, error: BaseException) -> None:
-        try:
-            self._send(number, (subject, *error_to_wire(error)))
-        except ResourceExhaustedError:
-            # The other side takes small headers only; the class and the message matter most.
-            self._send(number, (subject, *error_to_wire(error, brief=True)))
-
-    def _answered(self, number: int, result: Any, tensors: list[Value], error: OpError | None) -> None:
-        call = self._calls_out.answered(number)
-        if not call.is_cancelled:
-            self._events.append(e.Answered(call, result, tensors, error))
-
-    def _failure_came(self, number: int, code: int, message: str, details: dict[str, Any]) -> None:
-        self._calls_out.answer_started(number)
-        self._answered(number, None, [], error_from_wire(code, message, details))
-
-    def _cancel_came(self, number: int) -> None:
-        if not self._calls_in.cancelled(number):
-            return
-        reply = self._calls_in.replies.get(number)
-        if reply is None:
-            self._events.append(e.RequestCancelled(number))
-        elif self._outbox.abandon(reply) and self.state is State.OPEN:
-            del self._calls_in.replies[number]
-            self.fail(number, CancelledError("the caller gave the call up"))
-
-    # Tensors.
 
     @property
     def credit_left(self) -> int:
@@ -491,7 +219,7 @@ class Connection(Wire):
         frame = head_of(form, number, step)
         if buffers is not None:
             self._outbox.add_frame(frame, buffers, size)
-        elif size <= _JOINED_BYTES:
+        elif size <= JOINED_BYTES:
             self._outbox.add_frame(frame + value.tobytes(), (), 0)
         else:
             self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
@@ -557,10 +285,10 @@ class Connection(Wire):
             raise RemoteProtocolError(f"PUSH carries {len(incoming.tensors)} tensors where dead is {is_dead}")
         incoming.cost = self._ledger.push_started(m.key_from_wire(key), is_pulled, payload_bytes)
 
-    def _push_came(self, incoming: IncomingMessage, tensors: list[Value]) -> None:
+    def _push_came(self, incoming: IncomingMessage) -> None:
         key, is_dead, _ = incoming.fields
+        value = None if is_dead else incoming.tensors[0].value()
         self.counters.tensors_received += 1
-        value = None if is_dead else tensors[0]
         self._events.append(e.Pushed(m.key_from_wire(key), value, is_dead, incoming.cost))
 
     def _announce_came(self, key: list[Any], size: int) -> None:
