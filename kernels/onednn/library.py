@@ -69,7 +69,6 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "post_ops_destroy": (Pointer,),
     "post_ops_append_eltwise": (Pointer, _INT, _FLOAT, _FLOAT),
     "post_ops_append_binary": (Pointer, _INT, Pointer),
-    "post_ops_append_sum": (Pointer, _FLOAT, ctypes.c_int32, _INT),
     "post_ops_append_prelu": (Pointer, _INT),
     "primitive_desc_destroy": (Pointer,),
     "primitive_desc_query": (Pointer, _INT, _INT, Pointer),
@@ -114,12 +113,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "eltwise_forward_primitive_desc_create": (
         *(Out, Pointer, _INT, _INT, Pointer, Pointer, _FLOAT, _FLOAT, Pointer),
     ),
-    "eltwise_backward_primitive_desc_create": (
-        *(Out, Pointer, _INT, Pointer, Pointer, Pointer, _FLOAT, _FLOAT, Pointer, Pointer),
-    ),
     "binary_primitive_desc_create": (Out, Pointer, _INT, Pointer, Pointer, Pointer, Pointer),
-    "softmax_forward_primitive_desc_create": (*(Out, Pointer, _INT, _INT, Pointer, Pointer, _INT, Pointer),),
-    "concat_primitive_desc_create": (Out, Pointer, Pointer, _INT, _INT, Out, Pointer),
     "inner_product_forward_primitive_desc_create": (
         *(Out, Pointer, _INT, Pointer, Pointer, Pointer, Pointer, Pointer),
     ),
