@@ -91,9 +91,15 @@ async def open_console(
             f"the key of cluster '{cluster.name}' is not known: name a key_file in its file, or set "
             "FLOWENGINE_CLUSTER_KEY_FILE"
         )
+    error: Exception | None = None
     async with trio.open_nursery() as nursery:
-        yield Console(cluster, nursery, key=key, timeout_seconds=timeout_seconds)
+        try:
+            yield Console(cluster, nursery, key=key, timeout_seconds=timeout_seconds)
+        except Exception as raised:  # raised below by itself, and not in a group
+            error = raised
         nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error
 
 
 __all__ = ["Console", "open_console"]

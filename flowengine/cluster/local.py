@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -66,6 +66,8 @@ class LocalCluster:
     processes: dict[str, trio.Process]
     _options: Sequence[str]
     _cwd: str | None = None
+    #: Tasks that are started again when they end.
+    _kept: set[str] = field(default_factory=set)
 
     def target(self, job: str, task: int = 0) -> str:
         """The target of a session whose master is this task."""
@@ -102,19 +104,28 @@ class LocalCluster:
 
     async def _keep_running(self, task: str) -> None:
         pause = _PAUSE_SECONDS
-        while True:
-            process, since = self.processes[task], trio.current_time()
-            code = await process.wait()
-            lived = trio.current_time() - since
-            # What does not live long is not started again and again at once.
-            pause = _PAUSE_SECONDS if lived > _SHORT_LIFE_SECONDS else min(2 * pause, _PAUSE_SECONDS_MAX)
-            await trio.sleep(pause)
-            if self.processes[task] is process:
-                logger.warning("%s ended with exit code %d after %.1f s: started again", task, code, lived)
-                await self.start(task)
+        self._kept.add(task)
+        try:
+            while True:
+                process, since = self.processes[task], trio.current_time()
+                code = await process.wait()
+                lived = trio.current_time() - since
+                # What does not live long is not started again and again at once.
+                pause = _PAUSE_SECONDS if lived > _SHORT_LIFE_SECONDS else min(2 * pause, _PAUSE_SECONDS_MAX)
+                await trio.sleep(pause)
+                if self.processes[task] is process:
+                    logger.warning(
+                        "%s ended with exit code %d after %.1f s: started again", task, code, lived
+                    )
+                    await self.start(task)
+        finally:
+            self._kept.discard(task)
 
     async def wait_ready(self) -> None:
-        """Wait until every task answers. UnavailableError naming one that has ended, or takes too long."""
+        """Wait until every task answers, also one that `supervise` starts again meanwhile.
+
+        UnavailableError naming one that has ended for good, or takes too long.
+        """
         with trio.move_on_after(_START_SECONDS) as scope:
             async with open_console(self.spec, timeout_seconds=2.0) as console:
                 for task in self.spec:
@@ -128,7 +139,7 @@ class LocalCluster:
                 await console.status(task)
             except OpError:
                 code = self.processes[task].poll()
-                if code is not None:
+                if code is not None and task not in self._kept:
                     raise UnavailableError(f"{task} ended with exit code {code}: see its output") from None
                 await trio.sleep(_PAUSE_SECONDS)
             else:

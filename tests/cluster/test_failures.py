@@ -73,3 +73,20 @@ async def test_the_master_is_killed_and_comes_back() -> None:
         await cluster.wait_ready()
         # What the variable holds is the PS task's, and still there.
         assert await session.run("y:0", {"x:0": 3}) == 6
+
+
+async def test_who_waits_for_a_task_that_is_started_again_finds_it() -> None:
+    async with local_cluster({"worker": 1}, options=["--log-level", "error"]) as cluster:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.supervise)
+            await trio.testing.wait_all_tasks_blocked()
+            killed = cluster.processes["/job:worker/task:0"]
+            await cluster.kill("/job:worker/task:0")
+            with trio.fail_after(20):
+                await cluster.wait_ready()
+            assert cluster.processes["/job:worker/task:0"] is not killed
+            nursery.cancel_scope.cancel()
+        # Nobody starts it any more.
+        await cluster.kill("/job:worker/task:0")
+        with trio.fail_after(20), pytest.raises(fe.errors.UnavailableError, match="ended with exit code -9"):
+            await cluster.wait_ready()
