@@ -40,6 +40,7 @@ ALLOWED = {
         "flowengine.train.",
         "flowengine.transport.inproc",
         "flowengine.transport.peer",
+        "flowengine.transport.reading",
         "flowengine.transport.rendezvous",
         "flowengine.transport.server",
         "flowengine.transport.serving",
