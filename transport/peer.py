@@ -361,8 +361,7 @@ class Peer:
                 role.take(woken)
                 await role.stand_back()
             if self._unyielded_bytes > _YIELD_BYTES or self._unyielded_turns > _YIELD_TURNS:
-                self._unyielded_bytes = self._unyielded_turns = 0
-                await trio.lowlevel.checkpoint()
+                await self._let_others_run()
         self._end(ConnectionLostError(f"{connection.address} closed the connection"))
 
     async def _read_for(self, waiter: _Waiter, call: e.OutgoingCall) -> None:
@@ -375,8 +374,7 @@ class Peer:
                 if not buffers or not self._received(await stream.receive_into(buffers)):
                     break
                 if self._unyielded_bytes > _YIELD_BYTES or self._unyielded_turns > _YIELD_TURNS:
-                    self._unyielded_bytes = self._unyielded_turns = 0
-                    await trio.lowlevel.checkpoint()
+                    await self._let_others_run()
         except Exception as error:
             self._fail(error)
         except BaseException:
@@ -386,6 +384,11 @@ class Peer:
             # Who else was woken meanwhile waits in line behind the reading task.
             self.woken = None
             role.give_back()
+
+    async def _let_others_run(self) -> None:
+        """Not cancelled here: an answer may have been read, and is not to be lost."""
+        self._unyielded_bytes = self._unyielded_turns = 0
+        await trio.lowlevel.cancel_shielded_checkpoint()
 
     def _received(self, count: int) -> bool:
         """So much has come into the buffers last offered; False at the end of the stream."""

@@ -150,6 +150,26 @@ async def test_a_caller_that_is_cancelled_while_it_reads_leaves_it_to_others() -
         assert link.near.statistics().calls_waiting == 0
 
 
+async def test_an_answer_that_was_read_is_not_lost_to_a_cancellation() -> None:
+    async with linked() as link:
+        for number in range(100):
+            with trio.CancelScope() as scope:
+                # Cancelled where the answer is handled, as another answer's reader might.
+                settle = link.near._settle
+
+                def cancelling(*given: Any, settle: Any = settle, scope: trio.CancelScope = scope) -> None:
+                    settle(*given)
+                    scope.cancel()
+
+                link.near._settle = cancelling  # type: ignore[method-assign]
+                try:
+                    reply = await link.near.call("echo", number)
+                finally:
+                    link.near._settle = settle  # type: ignore[method-assign]
+                assert reply.result == number
+            assert not scope.cancelled_caught
+
+
 async def test_a_link_that_breaks_while_a_caller_reads() -> None:
     async with linked() as link:
         for _ in range(2):
