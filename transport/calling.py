@@ -18,50 +18,27 @@ from flowengine.transport.call_forms import ANSWER, AnswerForm, CallForm, FixedC
 from flowengine.transport.calls import CallsIn, CallsOut
 from flowengine.transport.errors import error_from_wire, error_to_wire
 from flowengine.transport.forms import Known
-from flowengine.transport.identity import Identity
 from flowengine.transport.known_forms import AnyForm, KnownForms
-from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, Limits
+from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX
 from flowengine.transport.outbox import Large
 from flowengine.transport.payload import NO_TENSORS, IncomingMessage, Payload
-from flowengine.transport.states import Side, State, after_sending
+from flowengine.transport.states import State, after_sending
 from flowengine.transport.tensors import read_scalar
 from flowengine.transport.wire import Wire
 
 #: Headers up to this every side takes.
 _SMALL_HEADER_BYTES: Final = HANDSHAKE_HEADER_BYTES_MAX
 #: A tensor of so few bytes is copied behind its header: a buffer more costs more than that.
-JOINED_BYTES: Final = 2048
+_JOINED_BYTES: Final = 2048
 
 
 class Calling(Wire):
     """What is said and heard of calls."""
 
-    def __init__(
-        self,
-        side: Side,
-        identity: Identity,
-        *,
-        address: str,
-        now: float,
-        key: bytes | None = None,
-        limits: Limits | None = None,
-        is_channel_authenticated: bool = False,
-        expected_incarnation: int = 0,
-    ) -> None:
-        """See `Wire`."""
-        limits = limits if limits is not None else Limits()
+    def _set_up(self) -> None:
+        super()._set_up()
         self._calls_out = CallsOut()
-        self._calls_in = CallsIn(limits)
-        super().__init__(
-            side,
-            identity,
-            address=address,
-            now=now,
-            key=key,
-            limits=limits,
-            is_channel_authenticated=is_channel_authenticated,
-            expected_incarnation=expected_incarnation,
-        )
+        self._calls_in = CallsIn(self.limits)
         #: What is told by its first bytes, tensors along known edges too.
         self._known = self._reader.known = KnownForms()
         self._handlers.update({m.FAILURE: self._failure_came, m.CANCEL: self._cancel_came})
@@ -262,15 +239,18 @@ class Calling(Wire):
         if size > limits.message_bytes_max or size > limits.incoming_bytes_max:
             return False
         self._calls_in.answered_whole(call)
-        frame = form.frame(call)
-        if size <= JOINED_BYTES:
-            self._outbox.add_frame(frame + value.tobytes(), (), 0)
-        else:
-            self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
+        self._queue_small(form.frame(call), value, size)
         counters = self.counters
         counters.messages_sent += 1
         counters.calls_served += 1
         return True
+
+    def _queue_small(self, frame: bytes, value: Value, size: int) -> None:
+        """A frame, and behind it the bytes of a small array or number as they lie."""
+        if size <= _JOINED_BYTES:
+            self._outbox.add_frame(frame + value.tobytes(), (), 0)
+        else:
+            self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
 
     def cancel(self, call: e.OutgoingCall) -> None:
         """Give up a call: no Answered will come for it. What has not been sent of it is not sent any more."""
@@ -336,4 +316,4 @@ class Calling(Wire):
             self.fail(number, CancelledError("the caller gave the call up"))
 
 
-__all__ = ["JOINED_BYTES", "Calling"]
+__all__ = ["Calling"]

@@ -16,60 +16,34 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport import events as e
 from flowengine.transport import messages as m
-from flowengine.transport.calling import JOINED_BYTES, Calling
+from flowengine.transport.calling import Calling
 from flowengine.transport.credit import push_cost
 from flowengine.transport.errors import RemoteProtocolError, error_from_wire
 from flowengine.transport.forms import Known, form_of, head_of, make_form
-from flowengine.transport.identity import Identity
 from flowengine.transport.known_forms import AnyForm
 from flowengine.transport.ledger import TensorLedger
 from flowengine.transport.limits import (
     ENTRY_BYTES,
     INLINE_BYTES_MAX,
-    Limits,
     PeerLimits,
 )
 from flowengine.transport.payload import IncomingMessage, Payload
 from flowengine.transport.routes import Route, RoutesIn, RoutesOut, may_be_numbered
-from flowengine.transport.states import Side, State
+from flowengine.transport.states import State
 
 
 class Connection(Calling):
     """Both sides of the protocol; see the head of this module."""
 
-    def __init__(
-        self,
-        side: Side,
-        identity: Identity,
-        *,
-        address: str,
-        now: float,
-        key: bytes | None = None,
-        limits: Limits | None = None,
-        is_channel_authenticated: bool = False,
-        expected_incarnation: int = 0,
-    ) -> None:
-        """See `Wire`."""
-        limits = limits if limits is not None else Limits()
-        self._ledger = self.ledger = TensorLedger(limits)
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._ledger = self.ledger = TensorLedger(self.limits)
         self._routes_out = RoutesOut()
         self._routes_in = RoutesIn()
-        super().__init__(
-            side,
-            identity,
-            address=address,
-            now=now,
-            key=key,
-            limits=limits,
-            is_channel_authenticated=is_channel_authenticated,
-            expected_incarnation=expected_incarnation,
-        )
         self._handlers.update(
             {
                 m.ANNOUNCE: self._announce_came,
@@ -219,10 +193,8 @@ class Connection(Calling):
         frame = head_of(form, number, step)
         if buffers is not None:
             self._outbox.add_frame(frame, buffers, size)
-        elif size <= JOINED_BYTES:
-            self._outbox.add_frame(frame + value.tobytes(), (), 0)
         else:
-            self._outbox.add_frame(frame, (value.reshape(-1).view(np.uint8).data,), size)
+            self._queue_small(frame, value, size)
         credit.left -= cost
         counters = self.counters
         counters.messages_sent += 1

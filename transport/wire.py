@@ -93,6 +93,7 @@ class Wire:
         self._pong: int | None = None
         #: (bytes sent so far, when that was first seen): output that does not move is found by it.
         self._output_seen = (0, now)
+        self._set_up()
         if side is Side.DIALLER:
             self._send(*self._handshake.first())
 
@@ -225,6 +226,9 @@ class Wire:
 
     def _abandoned(self, incoming: IncomingMessage) -> None:
         """Forget a message that will not be finished."""
+
+    def _set_up(self) -> None:
+        """Have what a conversation keeps, before anything is said."""
 
     def _opened(self, limits: PeerLimits) -> None:
         """The other side has proved who it is and said what it takes."""

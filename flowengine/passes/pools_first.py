@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.ir.graph import Graph, Node
-from flowengine.ir.traverse import topological_order
+from flowengine.ir.traverse import forward_sources, topological_order
 from flowengine.passes.fuse_contraction import CONVOLUTIONS
 
 _POOLINGS: Final = frozenset({"MaxPool", "AvgPool", "_MaxPoolWithPlaces"})
@@ -33,8 +33,13 @@ def pools_first(graph: Graph) -> Graph:
     place = {name: number for number, name in enumerate(order)}
     takers: dict[str, list[str]] = {}
     for name in order:
-        for source in _sources(nodes[name]):
+        for source in forward_sources(nodes[name], nodes):
             takers.setdefault(source, []).append(name)
+
+    def may_follow(node: Node, source: str, besides: str = "") -> bool:
+        """Whether all that a node waits for, but for one, stands before the source or is it."""
+        return all(place[e] <= place[source] for e in forward_sources(node, nodes) if e != besides)
+
     behind: dict[str, list[str]] = {}
     moved: set[str] = set()
     for name in order:
@@ -42,19 +47,17 @@ def pools_first(graph: Graph) -> Graph:
         if node.op not in _POOLINGS:
             continue
         source = node.inputs[0].node
-        others = [each for each in takers[source] if each != name]
-        if not any(nodes[each].op in _PRODUCTS and place[each] < place[name] for each in others):
+        if source in moved or source not in place:  # what is not there is fed
             continue
-        # A source that is not there is fed.
-        if source in moved or source not in place or not _may_follow(node, source, place):
+        products = (each for each in takers[source] if nodes[each].op in _PRODUCTS)
+        if not any(place[each] < place[name] for each in products) or not may_follow(node, source):
             continue
         group = [name]
         following = takers.get(name, [])
         if len(following) == 1:
-            (taker,) = following
-            rest = {each for each in _sources(nodes[taker]) if each != name}
-            if nodes[taker].op in _PRODUCTS and all(place.get(each, 0) <= place[source] for each in rest):
-                group.append(taker)
+            taker = nodes[following[0]]
+            if taker.op in _PRODUCTS and may_follow(taker, source, name):
+                group.append(taker.name)
         behind.setdefault(source, []).extend(group)
         moved.update(group)
     if not moved:
@@ -65,15 +68,6 @@ def pools_first(graph: Graph) -> Graph:
             found.append(nodes[name])
             found.extend(nodes[each] for each in behind.get(name, ()))
     return graph.rewritten(found)
-
-
-def _sources(node: Node) -> dict[str, None]:
-    return dict.fromkeys((*(port.node for port in node.inputs), *node.control_inputs))
-
-
-def _may_follow(node: Node, source: str, place: dict[str, int]) -> bool:
-    """Whether all that a node waits for stands before its source, or is it."""
-    return all(place[each] <= place[source] for each in _sources(node) if each in place)
 
 
 __all__ = ["pools_first"]
