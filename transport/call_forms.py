@@ -17,12 +17,12 @@ from typing import Any, Final, NamedTuple
 import msgpack
 import numpy as np
 
-from flowengine.core.arrays import Array, Value
+from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.transport import messages as m
 from flowengine.transport.framing import KNOWN_BYTES, PREFIX_BYTES, message_prefix
 from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX
-from flowengine.transport.tensors import number_of
+from flowengine.transport.tensors import number_of, read_small
 
 #: Calls, answers and answers with tensors, up to their numbers.
 BEFORE_CALL: Final = bytes((0xDC, 0, 4, 0xCC, m.REQUEST, 0xCF))
@@ -187,10 +187,7 @@ class HeardTensor(NamedTuple):
 
     def value(self, payload: memoryview) -> Value:
         """The tensor, in memory of its own."""
-        if not self.shape:
-            return np.frombuffer(payload, self.dtype)[0]
-        array: Array = np.frombuffer(bytearray(payload), self.dtype)
-        return array.reshape(self.shape)
+        return read_small(payload, self.dtype, self.shape)
 
 
 class HeardAnswers:

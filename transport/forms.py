@@ -20,12 +20,12 @@ from typing import Any, Final, NamedTuple
 import msgpack
 import numpy as np
 
-from flowengine.core.arrays import Array, Value
+from flowengine.core.arrays import Value
 from flowengine.transport import messages as m
 from flowengine.transport.framing import KNOWN_BYTES, PREFIX_BYTES, message_prefix
 from flowengine.transport.limits import INLINE_BYTES_MAX
 from flowengine.transport.routes import Route
-from flowengine.transport.tensors import number_of
+from flowengine.transport.tensors import number_of, read_small
 
 #: What is written before the route, and before the step.
 BEFORE_ROUTE: Final = bytes((0x95, m.DELIVER, 0xCD))
@@ -109,10 +109,7 @@ class Known(NamedTuple):
 
     def value(self, payload: memoryview) -> Value:
         """The tensor, in memory of its own."""
-        if self.shape is None:
-            return np.frombuffer(payload, self.dtype)[0]
-        array: Array = np.frombuffer(bytearray(payload), self.dtype)
-        return array.reshape(self.shape)
+        return read_small(payload, self.dtype, self.shape)
 
 
 __all__ = ["ALIVE", "BEFORE_ROUTE", "STEP_MARK", "Form", "Known", "form_of", "head_of", "make_form"]

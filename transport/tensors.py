@@ -252,6 +252,14 @@ def read_scalar(descriptions: list[Any], inline: bytearray) -> Value | None:
     return np.frombuffer(inline, wire)[0]
 
 
+def read_small(payload: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Value:
+    """A number, or an array in memory of its own, from exactly the bytes of this type and shape."""
+    if not shape:
+        return np.frombuffer(payload, dtype)[0]
+    array: Array = np.frombuffer(bytearray(payload), dtype)
+    return array.reshape(shape)
+
+
 def number_of(dtype: np.dtype[Any]) -> int | None:
     """The number under which elements of a type travel as they lie in memory; None if they do not."""
     number = _NUMBERS.get(dtype)
@@ -268,4 +276,4 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-__all__ = ["Encoded", "IncomingTensor", "encode", "number_of", "read_scalar", "type_of"]
+__all__ = ["Encoded", "IncomingTensor", "encode", "number_of", "read_scalar", "read_small", "type_of"]

@@ -153,16 +153,17 @@ async def test_a_caller_that_is_cancelled_while_it_reads_leaves_it_to_others() -
 async def test_an_answer_that_was_read_is_not_lost_to_a_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
     async with linked() as link:
         settle = link.near._settle
-        scope = trio.CancelScope()
+        scopes: list[trio.CancelScope] = []
 
         def settle_and_cancel(*given: Any) -> None:
             settle(*given)
-            scope.cancel()
+            scopes[-1].cancel()
 
         monkeypatch.setattr(link.near, "_settle", settle_and_cancel)
         # More of them than are read before others get their turn.
         for number in range(100):
             with trio.CancelScope() as scope:
+                scopes.append(scope)
                 assert (await link.near.call("echo", number)).result == number
             assert not scope.cancelled_caught
 
