@@ -39,6 +39,7 @@ ALLOWED = {
         "flowengine.testing.",
         "flowengine.train.",
         "flowengine.transport.inproc",
+        "flowengine.transport.keeping",
         "flowengine.transport.peer",
         "flowengine.transport.reading",
         "flowengine.transport.rendezvous",

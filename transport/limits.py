@@ -28,15 +28,21 @@ NAME_BYTES_MAX: Final = 256
 INLINE_BYTES_MAX: Final = 64 * KIB
 
 #: Largest chunk of a stream that a receiver accepts.
-CHUNK_BYTES_MAX: Final = 1 * MIB
+CHUNK_BYTES_MAX: Final = 2 * MIB
 
 #: Chunk that is sent: what a small message may have to wait for on this side, 0.3 ms of a link at 1.5 GB/s.
 #: A system call, a turn of the loop and a wake of the receiver go with each: with 256 KiB, a transfer of
 #: 1 MB took four times as long.
 CHUNK_BYTES: Final = 512 * KIB
 
-#: Chunk that is sent within one machine, where bytes move at 5 GB/s: 0.2 ms.
-CHUNK_BYTES_WITHIN_MACHINE: Final = CHUNK_BYTES_MAX
+#: Chunk that is sent within one machine, where bytes move at 5 GB/s and more: 0.4 ms at most. Twice what a
+#: pipe of 1 MiB takes at once (see `pages`).
+CHUNK_BYTES_WITHIN_MACHINE: Final = 2040 * KIB
+
+#: A tensor from this size on may go out without being copied, and its pieces from that size on. Below, the
+#: calls and the message that gives the memory back cost more than the copy.
+LENT_TENSOR_BYTES_MIN: Final = 8 * MIB
+LENT_PIECE_BYTES_MIN: Final = 64 * KIB
 
 #: What a pushed or announced tensor is charged beside its bytes: its key and its place in the table.
 ENTRY_BYTES: Final = 512

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from flowengine.transport.framing import STREAM_MAX, VIEWS_MAX, abandon_prefix, data_prefix, message_prefix
+from flowengine.transport.lent import LentMemory
 from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
 
 #: Small messages taken together for one system call.
@@ -26,7 +27,16 @@ _JOINED_BYTES: Final = 2048
 class Large:
     """A message on its way as a stream, or waiting to become one."""
 
-    __slots__ = ("buffers", "header", "is_abandoned", "on_sent", "payload_bytes", "remaining", "stream")
+    __slots__ = (
+        "buffers",
+        "header",
+        "is_abandoned",
+        "may_be_lent",
+        "on_sent",
+        "payload_bytes",
+        "remaining",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -43,6 +53,8 @@ class Large:
         #: Its number once it has begun, 0 before.
         self.stream = 0
         self.is_abandoned = False
+        #: Whether its memory, one buffer, may go out without being copied.
+        self.may_be_lent = False
 
 
 class Outbox:
@@ -54,6 +66,12 @@ class Outbox:
         self._streams: deque[Large] = deque()
         #: Buffers given out and not yet sent whole, in order.
         self._current: list[memoryview | bytes] = []
+        #: The last of those may be lent to the stream.
+        self._lends_last = False
+        #: Who keeps account of what is lent; None where the stream copies. `on_lent(it)` is called once the
+        #: last piece of a large message that was lent has been given out.
+        self.lent: LentMemory | None = None
+        self.on_lent: Callable[[Large], object] | None = None
         self._last_stream = 0
         #: How much of a stream goes out before whatever else waits.
         self.chunk_bytes = CHUNK_BYTES
@@ -72,6 +90,11 @@ class Outbox:
     def is_under_way(self) -> bool:
         """Whether buffers were given out that are not sent whole yet."""
         return bool(self._current)
+
+    @property
+    def lends_last(self) -> bool:
+        """Whether the last of the buffers given out may be lent: `lent` holds all of its tensor."""
+        return self._lends_last and len(self._current) <= VIEWS_MAX
 
     @property
     def open_streams(self) -> int:
@@ -126,6 +149,7 @@ class Outbox:
         prefix = abandon_prefix(large.stream)
         self._small.append(prefix)
         self.queued_bytes += len(prefix)
+        self._given_out(large)
         self._begin_streams()
         return True
 
@@ -170,6 +194,7 @@ class Outbox:
                 current[0] = memoryview(current[0])[-rest:]
                 return True
             current.clear()
+            self._lends_last = False
             return bool(self._small or self._streams or self._waiting)
         done = 0
         for buffer in current:
@@ -181,6 +206,8 @@ class Outbox:
         del current[:done]
         if count:
             current[0] = memoryview(current[0])[count:]
+        if not current:
+            self._lends_last = False
         return bool(self)
 
     def drop_streams(self) -> None:
@@ -197,6 +224,7 @@ class Outbox:
         self._streams.clear()
         if not keep_current:
             self._current = []
+            self._lends_last = False
         self.queued_bytes = sum(map(len, self._current))
         self.open_bytes = 0
 
@@ -218,6 +246,8 @@ class Outbox:
         self.queued_bytes += len(prefix)
         current.append(prefix)
         large.remaining -= chunk
+        if large.may_be_lent and self.lent is not None:
+            self._lends_last = self.lent.give_out(large, large.buffers[0], chunk)
         while chunk:
             head = large.buffers[0]
             if len(head) > chunk:
@@ -233,7 +263,14 @@ class Outbox:
         self.open_bytes -= large.payload_bytes
         if large.on_sent is not None:
             large.on_sent(large)
+        self._given_out(large)
         self._begin_streams()
+
+    def _given_out(self, large: Large) -> None:
+        """Nothing more of this will be given out."""
+        if large.may_be_lent and self.lent is not None and self.lent.has_lent(large):
+            assert self.on_lent is not None, "memory was lent that nobody waits for"
+            self.on_lent(large)
 
     def _begin_streams(self) -> None:
         """Give waiting messages their streams, in order, as far as the receiver has room."""

@@ -32,7 +32,7 @@ from flowengine.transport.service import NOTHING, Reply, Request, Service, Tenso
 from flowengine.transport.serving import Serving
 from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics
-from flowengine.transport.streams import ByteStream, connect_stream, is_within_machine
+from flowengine.transport.streams import ByteStream, connect_stream, is_within_machine, lends_memory
 
 logger = logging.getLogger("flowengine.transport")
 
@@ -98,6 +98,11 @@ class Peer:
             connection.send_chunks_of(CHUNK_BYTES_WITHIN_MACHINE)
         self._stream = stream
         self._send_nowait = stream.send_nowait
+        #: Sends the last buffer without copying it, where the stream can.
+        self._lend_nowait = self._lend_some = None
+        if lends_memory(stream):
+            connection.lend_memory()
+            self._lend_nowait, self._lend_some = stream.lend_nowait, stream.lend_some
         self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
         self._tensors = tensors
         self._pushed: Any = tensors.pushed if tensors is not None else None
@@ -328,11 +333,18 @@ class Peer:
             self._serving.nursery = None
             self._end(CancelledError(f"the connection to {self.connection.address} was cancelled"))
             self.connection.close()
-            self._stream.close()
+            self._close_stream()
             self._ended.set()
             self._wake_idle()
         if not self._has_opened and self.failure is not None:
             raise self.failure
+
+    def _close_stream(self) -> None:
+        stream, lent = self._stream, self.connection.take_lent()
+        if lent and lends_memory(stream):
+            stream.close_after(lent)
+        else:
+            stream.close()
 
     async def _guard(self, task: Any) -> None:
         try:
@@ -437,7 +449,10 @@ class Peer:
             offered = sum(map(len, buffers))
             self._is_writing = True
             try:
-                count = await stream.send_some(buffers)
+                if connection.lends_last and self._lend_some is not None:
+                    count = await self._lend_some(buffers)
+                else:
+                    count = await stream.send_some(buffers)
             finally:
                 self._is_writing = False
             # After less than all the stream waits next.
@@ -462,7 +477,7 @@ class Peer:
         if self._is_writing or self.is_handling:
             return
         try:
-            is_more = self.connection.send_with(self._send_nowait)
+            is_more = self.connection.send_with(self._send_nowait, self._lend_nowait)
         except OpError as error:
             self._end(error)
             return

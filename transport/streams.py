@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard
 
 from flowengine.core.errors import InvalidArgumentError
 
@@ -51,6 +51,24 @@ class ByteStream(Protocol):
 def is_within_machine(stream: ByteStream) -> bool:
     """Whether nothing but one system's memory lies between the two ends; no, if the stream does not say."""
     return bool(getattr(stream, "is_within_machine", False))
+
+
+class LendingStream(ByteStream, Protocol):
+    """A stream that can send memory without copying it."""
+
+    async def lend_some(self, buffers: Sequence[memoryview | bytes]) -> int:
+        """As `send_some`; the last buffer must not change before the other side has read it, or is gone."""
+
+    def lend_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
+        """As `send_nowait`, with what `lend_some` asks for."""
+
+    def close_after(self, memory: Sequence[memoryview]) -> None:
+        """As `close`, and keep this memory until the other side cannot read from it any more."""
+
+
+def lends_memory(stream: ByteStream) -> TypeGuard[LendingStream]:
+    """Whether the stream can send memory without copying it."""
+    return bool(getattr(stream, "lends_memory", False))
 
 
 class Listener(Protocol):
@@ -134,11 +152,13 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 __all__ = [
     "ByteStream",
+    "LendingStream",
     "Listener",
     "Scheme",
     "connect_stream",
     "host_and_port",
     "is_within_machine",
+    "lends_memory",
     "listen_streams",
     "register_scheme",
 ]

@@ -9,7 +9,8 @@ other, four tensors of 25 MB took a ninth more, and a small message beside a lar
 
 Between processes of one machine the system's memory for what is on its way is bounded too. It hands the
 sender the pages that the receiver has just emptied: few of them stay in the caches, while those of megabytes
-are written to memory and read back, on both sides.
+are written to memory and read back, on both sides. Large tensors need none there: the receiver reads them
+from the sender's own pages (see `pages`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
+from flowengine.transport.keeping import keep_until_gone, release_gone
+from flowengine.transport.pages import can_send_pages, send_pages
 from flowengine.transport.streams import Scheme, host_and_port, register_scheme
 
 #: Unsent bytes that the system accepts before it calls the socket full: a chunk, so that one is on its way
@@ -45,6 +48,7 @@ class TcpStream:
     bytes_copied = 0
 
     def __init__(self, connected: socket.socket, address: str) -> None:
+        release_gone()
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -52,6 +56,8 @@ class TcpStream:
         self.is_within_machine = _is_within_machine(connected)
         if self.is_within_machine:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ON_ITS_WAY_BYTES)
+        #: Whether `lend_nowait` can be used.
+        self.lends_memory = self.is_within_machine and can_send_pages()
         self._socket = connected
         self.address = address
         #: The last call got less than it had room for: the next one would find nothing.
@@ -88,14 +94,47 @@ class TcpStream:
         room = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
         while True:
             if self._is_full:
-                try:
-                    await trio.lowlevel.wait_writable(self._socket)
-                except (trio.ClosedResourceError, OSError, ValueError) as error:
-                    raise self._failed(error) from None
+                await self._wait_writable()
             count = self.send_nowait(buffers)
             self._is_full = count < room
             if count:
                 return count
+
+    async def _wait_writable(self) -> None:
+        try:
+            await trio.lowlevel.wait_writable(self._socket)
+        except (trio.ClosedResourceError, OSError, ValueError) as error:
+            raise self._failed(error) from None
+
+    async def lend_some(self, buffers: Sequence[memoryview | bytes]) -> int:
+        """As `send_some`, the last buffer without copying it: see `lend_nowait`."""
+        room = sum(map(len, buffers))
+        while True:
+            if self._is_full:
+                await self._wait_writable()
+            count = self.lend_nowait(buffers)
+            self._is_full = count < room
+            if count:
+                return count
+
+    def lend_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
+        """As `send_nowait`, the last buffer without copying it.
+
+        Its memory must not change until the other side has read what was sent of it, or is gone.
+        """
+        *copied, lent = buffers
+        assert isinstance(lent, memoryview), "what is lent is a view of a tensor"
+        count = 0
+        try:
+            if copied:
+                count = self._socket.sendmsg(copied, (), socket.MSG_MORE)
+                if count < sum(map(len, copied)):
+                    return count
+            return count + send_pages(self._socket.fileno(), lent)
+        except BlockingIOError:
+            return count
+        except OSError as error:
+            raise self._failed(error) from None
 
     def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
         try:
@@ -112,6 +151,13 @@ class TcpStream:
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
+
+    def close_after(self, memory: Sequence[memoryview]) -> None:
+        """As `close`, and keep this memory until the other side cannot read from it any more."""
+        self._is_drained = False
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            keep_until_gone(socket.socket(fileno=self._socket.detach()), memory)
 
     def _failed(self, error: Exception) -> Exception:
         if self._socket.fileno() < 0:

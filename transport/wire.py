@@ -15,6 +15,7 @@ from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
+from flowengine.transport.lent import LentMemory, is_worth_lending
 from flowengine.transport.limits import CHUNK_BYTES_MAX, INLINE_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.memory import ReceivedMemory
 from flowengine.transport.outbox import Large, Outbox
@@ -89,7 +90,13 @@ class Wire:
         self._opened_at = now
         self._received_at = now
         self._ping_number = 0
+        #: The last that was answered.
+        self._pong_number = 0
+        #: The sign of life that was asked for, and when; None while none is awaited.
+        self._heartbeat_number = 0
         self._ping_sent_at: float | None = None
+        #: What the other side may still read from here; None where all is copied.
+        self._lent: LentMemory | None = None
         self._pong: int | None = None
         #: (bytes sent so far, when that was first seen): output that does not move is found by it.
         self._output_seen = (0, now)
@@ -267,10 +274,18 @@ class Wire:
         self._pong = number
 
     def _pong_came(self, number: int) -> None:
-        if number != self._ping_number or self._ping_sent_at is None:
+        if not self._pong_number < number <= self._ping_number:
             raise RemoteProtocolError(f"PONG {number} answers no PING")
-        self.round_trip_seconds = self._now - self._ping_sent_at
-        self._ping_sent_at = None
+        self._pong_number = number
+        if self._lent is not None:
+            self._lent.returned(number)
+        if self._ping_sent_at is not None and number >= self._heartbeat_number:
+            self.round_trip_seconds = self._now - self._ping_sent_at
+            self._ping_sent_at = None
+
+    def _ping(self) -> None:
+        self._ping_number += 1
+        self._send(m.PING, (self._ping_number,))
 
     def _goodbye_came(self, reason: str) -> None:
         # It has finished nothing since: what was under way is dropped, and chunks after this are a fault.
@@ -331,9 +346,9 @@ class Wire:
                 RemoteProtocolError(f"{self.address} left a message unfinished for {now - oldest:.1f} s")
             )
         if silent >= limits.heartbeat_seconds and self._ping_sent_at is None and self.state is State.OPEN:
-            self._ping_number += 1
+            self._ping()
+            self._heartbeat_number = self._ping_number
             self._ping_sent_at = now
-            self._send(m.PING, (self._ping_number,))
 
     def _had_time_to_answer(self, now: float) -> bool:
         """Whether the other side was asked for a sign of life long enough ago.
@@ -382,6 +397,29 @@ class Wire:
         assert 0 < count <= CHUNK_BYTES_MAX, "no receiver takes such chunks"
         self._outbox.chunk_bytes = count
 
+    def lend_memory(self) -> None:
+        """Let large tensors go out without being copied: `lends_last` may hold from now on."""
+        self._lent = self._outbox.lent = LentMemory()
+        self._outbox.on_lent = self._mark_lent
+
+    @property
+    def lends_last(self) -> bool:
+        """Whether the last of the buffers last given may be lent instead of being copied.
+
+        It is held, with all of its tensor, until the other side has read it or `take_lent`.
+        """
+        return self._outbox.lends_last
+
+    def take_lent(self) -> list[memoryview]:
+        """The memory that the other side may still read from, once the connection is closed."""
+        return self._lent.take() if self._lent is not None else []
+
+    def _mark_lent(self, large: Large) -> None:
+        # Where nothing more may be said, the memory stays lent to the end.
+        if self.state is State.OPEN and self._lent is not None:
+            self._ping()
+            self._lent.mark(large, self._ping_number)
+
     def data_to_send(self) -> list[memoryview | bytes]:
         """The buffers to send next, in order; empty if there is nothing. They stay the same until sent."""
         if self._pong is not None and not self._outbox.is_under_way:
@@ -390,8 +428,15 @@ class Wire:
                 self._send(m.PONG, (number,))
         return self._outbox.buffers()
 
-    def send_with(self, send: Callable[[Sequence[memoryview | bytes]], int]) -> bool:
-        """Give what is to be sent to `send`, which says how much it took; whether more is to be sent."""
+    def send_with(
+        self,
+        send: Callable[[Sequence[memoryview | bytes]], int],
+        lend: Callable[[Sequence[memoryview | bytes]], int] | None = None,
+    ) -> bool:
+        """Give what is to be sent to `send`, which says how much it took; whether more is to be sent.
+
+        Buffers of which the last may be lent go to `lend`, if there is one.
+        """
         outbox = self._outbox
         if self._pong is None:
             only = outbox.take_only()
@@ -409,7 +454,7 @@ class Wire:
         buffers = self.data_to_send()
         if not buffers:
             return False
-        count = send(buffers)
+        count = lend(buffers) if lend is not None and outbox.lends_last else send(buffers)
         self.counters.bytes_sent += count
         return outbox.bytes_sent(count) or self._pong is not None
 
@@ -457,11 +502,18 @@ class Wire:
             self._outbox.add_small(header, payload.buffers, payload.size)
 
     def _queue_large(
-        self, header: Callable[[], bytes], payload: Payload, on_sent: Callable[[Large], object] | None = None
+        self,
+        header: Callable[[], bytes],
+        payload: Payload,
+        on_sent: Callable[[Large], object] | None = None,
+        *,
+        may_be_lent: bool = False,
     ) -> Large:
         self.counters.messages_sent += 1
         self.counters.bytes_copied_to_send += payload.copied
-        return self._outbox.add_large(header, payload.buffers, payload.size, on_sent)
+        large = self._outbox.add_large(header, payload.buffers, payload.size, on_sent)
+        large.may_be_lent = may_be_lent and len(payload.buffers) == 1 and is_worth_lending(payload.size)
+        return large
 
     def _send(
         self,
@@ -477,7 +529,7 @@ class Wire:
         if payload is None or payload.size <= INLINE_BYTES_MAX:
             self._queue(header, payload)
             return None
-        return self._queue_large(lambda: header, payload, on_sent)
+        return self._queue_large(lambda: header, payload, on_sent, may_be_lent=number == m.PUSH)
 
 
 __all__ = ["Wire"]

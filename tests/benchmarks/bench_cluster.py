@@ -4,7 +4,9 @@
 
 In a step a worker fetches what the PS tasks hold, does next to nothing with it, and sends back an update of
 one number to each. Both engines run the same GraphDef, in processes of their own on this machine, and take
-turns; what is compared are medians of a step's time over all workers.
+turns; a round's time is the median of a step's over all workers. What is told is the median of the rounds'
+ratios: a machine that others use too changes it less than the ratio of medians. Each workload has processes
+of its own, which take steps until their allocators are at rest: TensorFlow needs up to 70 for 100 MB.
 
     scalar    a number from each PS
     dense     100 MB, split over the PS tasks
@@ -40,6 +42,8 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
 #: {name: (steps in a round, the bound on the ratio)}
 NAMES: Final = {"scalar": (100, 1 / 3), "dense": (5, 0.7), "sparse": (50, 1 / 2)}
+#: Steps before the first round.
+UNMEASURED: Final = 100
 DENSE_FLOATS: Final = 25_000_000
 EMBEDDING: Final = (4_000_000, 64)
 ROWS: Final = 32
@@ -168,33 +172,35 @@ def main() -> None:
     if arguments.tensorflow:
         commands["TensorFlow"] = [arguments.tensorflow, str(HERE / "cluster_tensorflow.py")]
     for workers in map(int, arguments.workers.split(",")):
-        with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for number in range(workers):
                 graph_def = null_steps(arguments.ps, number).to_graph_def()
                 (folder / f"worker{number}.pb").write_bytes(graph_def.SerializeToString())
-            engines = {
-                engine: stack.enter_context(cluster(command, arguments.ps, workers, folder, names))
-                for engine, command in commands.items()
-            }
             for workload in names:
-                report(engines, workload, arguments.rounds, f"{arguments.ps} PS, {workers} workers")
+                with ExitStack() as stack:
+                    engines = {
+                        engine: stack.enter_context(
+                            cluster(command, arguments.ps, workers, folder, [workload])
+                        )
+                        for engine, command in commands.items()
+                    }
+                    report(engines, workload, arguments.rounds, f"{arguments.ps} PS, {workers} workers")
 
 
 def report(engines: dict[str, Any], workload: str, rounds: int, where: str) -> None:
     """Measure one workload in turns and print a line."""
     steps, bound = NAMES[workload]
     for tasks in engines.values():
-        measure(tasks, workload, max(3, steps // 5))
+        measure(tasks, workload, UNMEASURED)
     times: dict[str, list[float]] = {engine: [] for engine in engines}
     for _ in range(rounds):
         for engine, tasks in engines.items():
             times[engine].append(measure(tasks, workload, steps))
-    medians = {engine: median(found) for engine, found in times.items()}
-    line = "  ".join(f"{engine} {1e3 * seconds:9.3f} ms" for engine, seconds in medians.items())
-    if len(medians) == 2:
-        ours, theirs = medians.values()
-        line += f"  ratio {ours / theirs:.2f} (bound {bound:.2f})"
+    line = "  ".join(f"{engine} {1e3 * median(found):9.3f} ms" for engine, found in times.items())
+    if len(times) == 2:
+        ratios = [ours / theirs for ours, theirs in zip(*times.values(), strict=True)]
+        line += f"  ratio {median(ratios):.2f} (bound {bound:.2f})"
     print(f"{where:18} {workload:7} {line}", flush=True)
 
 
