@@ -26,6 +26,7 @@ from flowengine.transport.errors import RemoteProtocolError, error_from_wire
 from flowengine.transport.forms import Known, form_of, head_of, make_form
 from flowengine.transport.known_forms import AnyForm
 from flowengine.transport.ledger import TensorLedger
+from flowengine.transport.lent import is_worth_lending
 from flowengine.transport.limits import (
     ENTRY_BYTES,
     INLINE_BYTES_MAX,
@@ -249,6 +250,7 @@ class Connection(Calling):
         fields = (m.key_to_wire(key), is_dead, not cost)
         large = self._send(m.PUSH, fields, payload, lambda sent: self._ledger.stream_sent(step, sent))
         if large is not None:
+            large.may_be_lent = len(payload.buffers) == 1 and is_worth_lending(payload.size)
             self._ledger.stream_began(step, large, cost)
 
     def _push_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:

@@ -9,6 +9,7 @@ array: who would write in place makes a copy instead.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from flowengine.transport.limits import LENT_PIECE_BYTES_MIN, LENT_TENSOR_BYTES_MIN
 
@@ -21,9 +22,11 @@ def is_worth_lending(size: int) -> bool:
 class LentMemory:
     """What one side of a connection has lent and not got back."""
 
-    __slots__ = ("_marked", "_unmarked")
+    __slots__ = ("_marked", "_ping", "_unmarked")
 
-    def __init__(self) -> None:
+    def __init__(self, ping: Callable[[], int]) -> None:
+        """`ping` sends a PING behind all that was given out: its number, 0 where nothing more may be said."""
+        self._ping = ping
         #: {who sends: its memory} while pieces of it may still be given out.
         self._unmarked: dict[object, memoryview] = {}
         #: (the number of the PING behind it, memory), in order.
@@ -37,13 +40,13 @@ class LentMemory:
         self._unmarked.setdefault(owner, memory)
         return True
 
-    def has_lent(self, owner: object) -> bool:
-        """Whether this owner's memory was given out and no PING has followed."""
-        return owner in self._unmarked
+    def given_out(self, owner: object) -> None:
+        """No more pieces of this owner's are given out: if any were lent, a PING follows them.
 
-    def mark(self, owner: object, number: int) -> None:
-        """No more pieces of this owner's are given out, and this PING follows them."""
-        self._marked.append((number, self._unmarked.pop(owner)))
+        Where none can, the memory stays lent to the end.
+        """
+        if owner in self._unmarked and (number := self._ping()):
+            self._marked.append((number, self._unmarked.pop(owner)))
 
     def returned(self, number: int) -> None:
         """The other side has read everything before this PING."""

@@ -68,10 +68,8 @@ class Outbox:
         self._current: list[memoryview | bytes] = []
         #: The last of those may be lent to the stream.
         self._lends_last = False
-        #: Who keeps account of what is lent; None where the stream copies. `on_lent(it)` is called once the
-        #: last piece of a large message that was lent has been given out.
+        #: Who keeps account of what is lent; None where the stream copies.
         self.lent: LentMemory | None = None
-        self.on_lent: Callable[[Large], object] | None = None
         self._last_stream = 0
         #: How much of a stream goes out before whatever else waits.
         self.chunk_bytes = CHUNK_BYTES
@@ -149,7 +147,8 @@ class Outbox:
         prefix = abandon_prefix(large.stream)
         self._small.append(prefix)
         self.queued_bytes += len(prefix)
-        self._given_out(large)
+        if self.lent is not None:
+            self.lent.given_out(large)
         self._begin_streams()
         return True
 
@@ -263,14 +262,9 @@ class Outbox:
         self.open_bytes -= large.payload_bytes
         if large.on_sent is not None:
             large.on_sent(large)
-        self._given_out(large)
+        if self.lent is not None:
+            self.lent.given_out(large)
         self._begin_streams()
-
-    def _given_out(self, large: Large) -> None:
-        """Nothing more of this will be given out."""
-        if large.may_be_lent and self.lent is not None and self.lent.has_lent(large):
-            assert self.on_lent is not None, "memory was lent that nobody waits for"
-            self.on_lent(large)
 
     def _begin_streams(self) -> None:
         """Give waiting messages their streams, in order, as far as the receiver has room."""

@@ -7,11 +7,9 @@ them, which nothing in the system tells. `lent` keeps account of that.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import logging
 import mmap
 import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -43,10 +41,10 @@ class PagePipe:
 
     def __init__(self) -> None:
         """Raises OSError if the system has no such pipes, or only small ones."""
-        if sys.platform != "linux":  # pragma: no cover - the tests run on Linux
-            raise OSError("memory is lent to sockets on Linux only")
         if not hasattr(os, "splice"):
-            raise OSError("Python was built without splice")
+            raise OSError("this system, or this Python, has no splice")
+        import fcntl  # missing where splice is
+
         self._vmsplice = _vmsplice()
         self._out, self._in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._nowhere = -1
@@ -65,8 +63,6 @@ class PagePipe:
 
         `view` is contiguous. Raises OSError as sending does, BlockingIOError excepted: that is 0.
         """
-        if sys.platform != "linux":  # pragma: no cover
-            raise OSError("memory is lent to sockets on Linux only")
         address = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
         size, sent = len(view), 0
         while sent < size:
@@ -107,7 +103,7 @@ def _copy(descriptor: int, view: memoryview) -> int:
 def _vmsplice() -> Any:
     """The system call, which `os` does not offer. Raises OSError where the C library has none."""
     try:
-        function = ctypes.CDLL(None, use_errno=True).vmsplice
+        function = ctypes.CDLL(None).vmsplice
     except AttributeError as error:
         raise OSError(str(error)) from None
     function.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)

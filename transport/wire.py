@@ -15,7 +15,7 @@ from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 from flowengine.transport.framing import FrameReader
 from flowengine.transport.handshake import Handshake, Refused
 from flowengine.transport.identity import Identity, Statement
-from flowengine.transport.lent import LentMemory, is_worth_lending
+from flowengine.transport.lent import LentMemory
 from flowengine.transport.limits import CHUNK_BYTES_MAX, INLINE_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.memory import ReceivedMemory
 from flowengine.transport.outbox import Large, Outbox
@@ -283,9 +283,13 @@ class Wire:
             self.round_trip_seconds = self._now - self._ping_sent_at
             self._ping_sent_at = None
 
-    def _ping(self) -> None:
+    def _ping(self) -> int:
+        """Ask for a PONG; the number that it will have, or 0 where nothing can be asked."""
+        if self.state is not State.OPEN:
+            return 0
         self._ping_number += 1
         self._send(m.PING, (self._ping_number,))
+        return self._ping_number
 
     def _goodbye_came(self, reason: str) -> None:
         # It has finished nothing since: what was under way is dropped, and chunks after this are a fault.
@@ -346,8 +350,7 @@ class Wire:
                 RemoteProtocolError(f"{self.address} left a message unfinished for {now - oldest:.1f} s")
             )
         if silent >= limits.heartbeat_seconds and self._ping_sent_at is None and self.state is State.OPEN:
-            self._ping()
-            self._heartbeat_number = self._ping_number
+            self._heartbeat_number = self._ping()
             self._ping_sent_at = now
 
     def _had_time_to_answer(self, now: float) -> bool:
@@ -399,8 +402,7 @@ class Wire:
 
     def lend_memory(self) -> None:
         """Let large tensors go out without being copied: `lends_last` may hold from now on."""
-        self._lent = self._outbox.lent = LentMemory()
-        self._outbox.on_lent = self._mark_lent
+        self._lent = self._outbox.lent = LentMemory(self._ping)
 
     @property
     def lends_last(self) -> bool:
@@ -413,12 +415,6 @@ class Wire:
     def take_lent(self) -> list[memoryview]:
         """The memory that the other side may still read from, once the connection is closed."""
         return self._lent.take() if self._lent is not None else []
-
-    def _mark_lent(self, large: Large) -> None:
-        # Where nothing more may be said, the memory stays lent to the end.
-        if self.state is State.OPEN and self._lent is not None:
-            self._ping()
-            self._lent.mark(large, self._ping_number)
 
     def data_to_send(self) -> list[memoryview | bytes]:
         """The buffers to send next, in order; empty if there is nothing. They stay the same until sent."""
@@ -502,18 +498,11 @@ class Wire:
             self._outbox.add_small(header, payload.buffers, payload.size)
 
     def _queue_large(
-        self,
-        header: Callable[[], bytes],
-        payload: Payload,
-        on_sent: Callable[[Large], object] | None = None,
-        *,
-        may_be_lent: bool = False,
+        self, header: Callable[[], bytes], payload: Payload, on_sent: Callable[[Large], object] | None = None
     ) -> Large:
         self.counters.messages_sent += 1
         self.counters.bytes_copied_to_send += payload.copied
-        large = self._outbox.add_large(header, payload.buffers, payload.size, on_sent)
-        large.may_be_lent = may_be_lent and len(payload.buffers) == 1 and is_worth_lending(payload.size)
-        return large
+        return self._outbox.add_large(header, payload.buffers, payload.size, on_sent)
 
     def _send(
         self,
@@ -529,7 +518,7 @@ class Wire:
         if payload is None or payload.size <= INLINE_BYTES_MAX:
             self._queue(header, payload)
             return None
-        return self._queue_large(lambda: header, payload, on_sent, may_be_lent=number == m.PUSH)
+        return self._queue_large(lambda: header, payload, on_sent)
 
 
 __all__ = ["Wire"]

@@ -30,7 +30,9 @@ from flowengine.transport.pages import PagePipe, can_send_pages
 from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer, Reply, Request, Service
 from flowengine.transport.states import Side
-from flowengine.transport.streams import connect_stream, lends_memory, listen_streams
+from flowengine.transport.streams import lends_memory
+from tests.transport.test_peer import open_by_hand
+from tests.transport.test_streams import tcp_pair
 
 needs_pages = pytest.mark.skipif(not can_send_pages(), reason="this system copies what sockets send")
 
@@ -380,14 +382,6 @@ class ExchangingPair:
         return arrived
 
 
-async def tcp_pair() -> tuple[Any, Any]:
-    listener = await listen_streams("tcp://127.0.0.1:0")
-    near = await connect_stream(listener.address)
-    far = await listener.accept()
-    listener.close()
-    return near, far
-
-
 async def echo(request: Request) -> Reply:
     return Reply(None, [])
 
@@ -441,12 +435,7 @@ async def half_sent(arrays: list[Any], check: Callable[[Any], Awaitable[None]]) 
     far = Connection(Side.DIALLER, identity("/job:w/task:1"), address="a", now=0, key=KEY)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(near.run)
-        while not far.peer:
-            buffers = far.data_to_send()
-            if buffers:
-                far.bytes_sent(await far_stream.send_some(buffers))
-            else:
-                far.bytes_received(await far_stream.receive_into(far.receive_buffers()), 0)
+        await open_by_hand(far_stream, far)
         while not near.is_open:
             await trio.lowlevel.checkpoint()
         step = a.begin_step(1)
