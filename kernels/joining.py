@@ -71,20 +71,27 @@ def _joined_in_parts(values: tuple[Array, ...], axis: int) -> Array | None:
     if not all(type(v) is np.ndarray and v.flags.c_contiguous for v in values):
         return None
     rows = math.prod(lead)
-    tables = [v.reshape(rows, -1) for v in values]
     shape = (*lead, sum(v.shape[axis] for v in values), *rest)
     result = empty(shape, dtype)
-    table = result.reshape(rows, -1)
-    count = cores()
-    least = _ROWS_BYTES // (table.shape[1] * dtype.itemsize)
-    parts = slices(rows, rows if count == 1 else max(1, least, -(-rows // (_PARTS_OF_CORE * count))))
+    join_rows([v.reshape(rows, -1) for v in values], result.reshape(rows, -1))
+    return result
+
+
+def join_rows(tables: Sequence[Array], out: Array) -> None:
+    """The rows of C-contiguous tables (R, C_i) one after another, in `out` (R, sum of C_i); by every core."""
+    rows = len(out)
+    count = cores() if out.size >= _LARGE else 1
+    if count == 1:
+        np.concatenate(tables, 1, out=out)
+        return
+    least = _ROWS_BYTES // (out.shape[1] * out.itemsize)
+    parts = slices(rows, max(1, least, -(-rows // (_PARTS_OF_CORE * count))))
 
     def join(number: int) -> None:
         part = parts[number]
-        np.concatenate([taken[part] for taken in tables], 1, out=table[part])
+        np.concatenate([taken[part] for taken in tables], 1, out=out[part])
 
     spread(join, len(parts))
-    return result
 
 
 @kernel("Concat", host=("concat_dim",))

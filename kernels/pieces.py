@@ -101,14 +101,34 @@ class Piece:
     review: Review | None = None
 
 
+class Turn(Protocol):
+    """How long somebody may compute before others get the thread.
+
+    ends   the time, of `time.perf_counter`, from which on `is_over` is worth asking
+    """
+
+    ends: float
+
+    def is_over(self) -> bool: ...
+
+
+class Suspended:
+    """What a joint has begun and will go on with; a base for what it needs to know for that."""
+
+    __slots__ = ()
+
+
 class Joint(Protocol):
     """Several pieces as one call."""
 
-    def run(self, known: list[Any]) -> bool:
+    def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
         """Take the values of numbers from `known` and put there what is made; False if that was not possible.
 
-        Nothing is changed then.
+        Nothing is changed then, nor while it is suspended, which it may be where there is a turn.
         """
+
+    def go_on(self, known: list[Any], suspended: Any, turn: Turn | None) -> bool | Suspended:
+        """As `run`, after what that or this has returned, with the same values. On any thread."""
 
 
 #: A piece, the numbers of its arguments and those of its results.
@@ -149,6 +169,8 @@ __all__ = [
     "Same",
     "Sizes",
     "Source",
+    "Suspended",
+    "Turn",
     "Want",
     "is_plain",
     "piece_of",

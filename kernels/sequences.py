@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.fused import PRODUCT_MICROSECONDS, located
-from flowengine.kernels.pieces import Joint, Like, Piece, Placed, piece_of
+from flowengine.kernels.pieces import Joint, Like, Piece, Placed, Suspended, Turn, piece_of
 from flowengine.kernels.registry import kernel
 
 #: The run in which members are first asked: what never changes has been prepared by then. Then they are asked
@@ -78,6 +79,22 @@ class _Unit:
     drops: tuple[int, ...] = ()
 
 
+class Progress:
+    """How far a run of a sequence has come: what is known, its units, how many are done, what goes on.
+
+    seconds   what it has taken, for whoever runs it to count
+    """
+
+    __slots__ = ("done", "known", "seconds", "suspended", "units")
+
+    def __init__(self, known: list[Any], units: SequenceOf[_Unit]) -> None:
+        self.known = known
+        self.units = units
+        self.done = 0
+        self.seconds = 0.0
+        self.suspended: Suspended | None = None
+
+
 class Sequence:
     """Nodes that run one after another on one thread; what nobody needs any more is let go of."""
 
@@ -120,19 +137,54 @@ class Sequence:
     def run(self, values: SequenceOf[Any]) -> list[Any]:
         known = [*values, *self._empty]
         del values
+        made = self._begin(known, None)
+        assert not isinstance(made, Progress), "without a turn nothing is suspended"
+        return made
+
+    def begin(self, values: SequenceOf[Any], turn: Turn) -> list[Any] | Progress:
+        """What it gives; or, where the turn is over, how far it has come: `go_on` with that."""
+        known = [*values, *self._empty]
+        del values
+        return self._begin(known, turn)
+
+    def _begin(self, known: list[Any], turn: Turn | None) -> list[Any] | Progress:
         self._runs += 1
         if self._runs >= self._next_look:
             self._look(known)
-        else:
-            for unit in self._units:
-                joint = unit.joint
-                if joint is None or not joint.run(known):
-                    for place in unit.places:
-                        self._run_step(place, self._steps[place].arguments(known), known)
-                    if joint is not None:
-                        self._missed()
-                for number in unit.drops:
-                    known[number] = None
+            return [known[i] for i in self._gives]
+        return self.go_on(Progress(known, self._units), turn)
+
+    def go_on(self, progress: Progress, turn: Turn | None) -> list[Any] | Progress:
+        """As `begin`, from there on. On any thread, but once."""
+        known, first = progress.known, progress.done
+        for unit in progress.units[first:] if first else progress.units:
+            suspended, progress.suspended = progress.suspended, None
+            if (
+                turn is not None
+                and suspended is None
+                and progress.done > first
+                and perf_counter() > turn.ends
+                and turn.is_over()
+            ):
+                return progress
+            joint = unit.joint
+            if joint is None:
+                ended: bool | Suspended = False
+            elif suspended is None:
+                ended = joint.run(known, turn)
+            else:
+                ended = joint.go_on(known, suspended, turn)
+            if isinstance(ended, Suspended):
+                progress.suspended = ended
+                return progress
+            if not ended:
+                for place in unit.places:
+                    self._run_step(place, self._steps[place].arguments(known), known)
+                if joint is not None:
+                    self._missed()
+            for number in unit.drops:
+                known[number] = None
+            progress.done += 1
         return [known[i] for i in self._gives]
 
     def _run_step(self, place: int, arguments: list[Any], known: list[Any]) -> None:
@@ -256,5 +308,9 @@ class Sequence:
 @kernel("_FusedSequence", heavy=lambda inputs: PRODUCT_MICROSECONDS)
 def fused_sequence(inputs: tuple[Any, ...], *, node: Node) -> Any:
     """What large nodes give that run one after another: see `passes/fuse_sequences.py`."""
-    made = node.attrs["program"].run(inputs)
+    return as_outputs(node.attrs["program"].run(inputs))
+
+
+def as_outputs(made: list[Any]) -> Any:
+    """What a kernel returns of what a sequence has given."""
     return made[0] if len(made) == 1 else tuple(made)

@@ -4,7 +4,7 @@
 
 What is handed to a worker thread comes back some 50 us later, and the next in line waits for that: a network
 of a hundred layers loses as much time so as it spends in ten of them. Products, what a library computes, and
-what lies between them are gathered, as long as they take a few milliseconds in all, and run as one, each by
+what lies between them are gathered, as long as they take a tenth of a second in all, and run as one, each by
 the kernel that it had; no bit changes. What only hands a member's value on, as the Identity nodes between the
 blocks of many networks, is a member without a step.
 
@@ -38,8 +38,8 @@ from flowengine.passes.purity import Purity
 from flowengine.passes.rewire import with_groups
 from flowengine.passes.waiting import may_wait
 
-#: What a sequence may take: a step that is cancelled waits for its end.
-_MICROSECONDS_MAX: Final = 4000.0
+#: What a sequence may take. It can be suspended, but holds on to all that its layers give until it is over.
+_MICROSECONDS_MAX: Final = 100_000.0
 #: What lies between the layers of a network; without it its sequences would end there.
 _BETWEEN: Final = frozenset(
     {

@@ -5,8 +5,9 @@
 The order in which nodes stand is the order in which they run where nothing else decides. A convolution reads
 its input many times over and computes meanwhile: wherever that lies costs it nothing. A pooling does little
 more than read, and behind three convolutions it reads from memory what was in the caches before them. What a
-pooling gives is computed with next, if one node takes it. No value depends on any of that. The library's part
-of Inception-v3 on one image and one core takes 0.7 % less. Linear time.
+pooling gives is computed with next, if one node takes it; what that takes besides and waits for nothing, as
+constant filters, comes along. No value depends on any of that. The library's part of Inception-v3 on one
+image and one core takes 1 % less. Linear time.
 """
 
 from __future__ import annotations
@@ -36,12 +37,20 @@ def pools_first(graph: Graph) -> Graph:
         for source in forward_sources(nodes[name], nodes):
             takers.setdefault(source, []).append(name)
 
-    def may_follow(node: Node, source: str, besides: str = "") -> bool:
-        """Whether all that a node waits for, but for one, stands before the source or is it."""
-        return all(place[e] <= place[source] for e in forward_sources(node, nodes) if e != besides)
+    def late(node: Node, source: str) -> list[str]:
+        """What a node waits for and stands behind the source."""
+        return [each for each in forward_sources(node, nodes) if place[each] > place[source]]
 
     behind: dict[str, list[str]] = {}
-    moved: set[str] = set()
+    #: {node: what it stands behind now}
+    moved: dict[str, str] = {}
+
+    def comes_along(name: str, source: str) -> bool:
+        """Whether a node can stand right behind the source, or stands before by now."""
+        if name in moved:
+            return place[moved[name]] <= place[source]
+        return not forward_sources(nodes[name], nodes)
+
     for name in order:
         node = nodes[name]
         if node.op not in _POOLINGS:
@@ -50,16 +59,17 @@ def pools_first(graph: Graph) -> Graph:
         if source in moved or source not in place:  # what is not there is fed
             continue
         products = (each for each in takers[source] if nodes[each].op in _PRODUCTS)
-        if not any(place[each] < place[name] for each in products) or not may_follow(node, source):
+        if not any(place[each] < place[name] for each in products) or late(node, source):
             continue
         group = [name]
         following = takers.get(name, [])
         if len(following) == 1:
             taker = nodes[following[0]]
-            if taker.op in _PRODUCTS and may_follow(taker, source, name):
-                group.append(taker.name)
+            others = [each for each in dict.fromkeys(late(taker, source)) if each != name]
+            if taker.op in _PRODUCTS and all(comes_along(each, source) for each in others):
+                group += [*(each for each in others if each not in moved), taker.name]
         behind.setdefault(source, []).extend(group)
-        moved.update(group)
+        moved.update(dict.fromkeys(group, source))
     if not moved:
         return graph
     found: list[Node] = []

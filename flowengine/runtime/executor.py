@@ -471,6 +471,8 @@ class Executor:
             if paused is not None:
                 self._resume_region(item, iteration, paused)
                 return
+        if state.suspended and self._departs_again(item, iteration):
+            return
         entries = iteration.entries
         start, stop = item.start, item.stop
         args = entries[start:stop]
@@ -806,6 +808,15 @@ class Executor:
             return False
         self._departing = (item, iteration, args)
         self._slice_spent = True  # the sooner it starts the better
+        return True
+
+    def _departs_again(self, item: Item, iteration: IterationState) -> bool:
+        """Put an item that a stretch has suspended off to the next; whether it was."""
+        progress = self.state.suspended.pop((item.order, iteration.serial), None)
+        if progress is None:
+            return False
+        self._departing = (item, iteration, [progress])
+        self._slice_spent = True
         return True
 
     def _begin_stretch(self) -> None:

@@ -10,6 +10,8 @@ from typing import Final
 
 from flowengine.core.dtypes import resource
 from flowengine.ir.graph import OutputPort
+from flowengine.kernels.sequences import Sequence
+from flowengine.ops.internal import FUSED_SEQUENCE
 from flowengine.passes.program import Program
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.signatures import takes_variables
@@ -31,9 +33,10 @@ class StretchItems:
                 their inputs
     at_root     the same without those in loops
     products    those of `free` that use every core by themselves
+    sequences   {item: its program} of those that can be suspended
     """
 
-    __slots__ = ("at_root", "free", "products", "variables")
+    __slots__ = ("at_root", "free", "products", "sequences", "variables")
 
     def __init__(self, items: list[Item], root: StaticFrame) -> None:
         free = [item for item in items if not _stays(item)]
@@ -43,6 +46,9 @@ class StretchItems:
         }
         self.at_root = tuple(each for each in self.variables.items() if each[0].frame is root)
         self.products = tuple(item for item in free if item.is_product)
+        self.sequences: dict[Item, Sequence] = {
+            item: item.node.attrs["program"] for item in free if item.node.op == FUSED_SEQUENCE.name
+        }
 
     def are_worth_it(self) -> bool:
         """Whether the products took long enough, when they were last measured."""

@@ -9,6 +9,9 @@ items and finishes them, until there is one that only the event loop can run, or
 While a stretch runs the executor is the thread's. What comes for the step from outside meanwhile is put off
 until it is over, so whatever becomes ready in a stretch depends on nothing that happens beside it.
 
+A sequence of layers may take a tenth of a second. It is suspended where the stretch ends, and the next one
+goes on with it.
+
 That settles variables too. Those that the step may yet write are reserved for the stretch; those that it only
 reads are lent to it as they are when it begins, which is as good a moment as any later one. An item with a
 variable that could not be had is left to the event loop.
@@ -23,6 +26,7 @@ from typing import Any, Final
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import FailedPreconditionError
+from flowengine.kernels.sequences import Progress, Sequence, as_outputs
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
@@ -32,6 +36,8 @@ from flowengine.runtime.stretch_items import READS, TAKES, StretchItems
 
 #: How long a stretch goes on while jobs of other steps wait for the thread.
 _SHARE_SECONDS: Final = 0.005
+#: How often a sequence asks whether it shall be suspended.
+_LOOK_SECONDS: Final = 0.002
 #: What is left to the event loop comes before anything else there.
 _FIRST: Final = 1 << 41
 
@@ -53,17 +59,21 @@ class Stretch:
 
     is_recalled  whether somebody asked it to end
     deferred     what is to be called when it is over
+    ends         from when on a sequence is to ask whether it `is_over`: see `pieces.Turn`
     heavy_items  how many kernels it ran that were worth a thread
     """
 
     __slots__ = (
         "_first",
         "_held",
+        "_is_wanted",
         "_items",
         "_kept",
         "_lent",
+        "_shared_from",
         "_state",
         "deferred",
+        "ends",
         "heavy_items",
         "is_recalled",
     )
@@ -82,6 +92,8 @@ class Stretch:
         self._lent: dict[Variable, Value] = {}
         self.deferred: list[Callable[[], None]] = []
         self.heavy_items = 0
+        self.ends = self._shared_from = 0.0
+        self._is_wanted: Callable[[], bool] = bool
         self._take_variables()
 
     @property
@@ -128,8 +140,12 @@ class Stretch:
         is_wanted  whether others wait for this thread
         """
         state, ready, free, kept = self._state, self._state.ready, self._items.free, self._kept
-        variables = self._items.variables
-        ends = perf_counter() + _SHARE_SECONDS
+        suspended = state.suspended
+        variables, sequences = self._items.variables, self._items.sequences
+        began = perf_counter()
+        self.ends = began + _LOOK_SECONDS
+        self._shared_from = ends = began + _SHARE_SECONDS
+        self._is_wanted = is_wanted
         first, self._first = self._first, None
         assert first is not None, "a stretch runs once"
         item, iteration, args = first
@@ -137,13 +153,21 @@ class Stretch:
         del first
         while True:
             began = perf_counter()
+            before = 0.0
             try:
-                outputs = item.function(*grouped(item, args))
+                if item in sequences:
+                    outputs, before = self._run_sequence(sequences[item], args)
+                else:
+                    outputs = item.function(*grouped(item, args))
             except Exception as error:
                 raise located(error, item, iteration, args) from error
             args.clear()
             ended = perf_counter()
-            item.microseconds = took = 1e6 * (ended - began)
+            if type(outputs) is Progress:
+                outputs.seconds = ended - began + before
+                self._suspend(item, iteration, outputs)
+                return
+            item.microseconds = took = 1e6 * (ended - began + before)
             if took > HEAVY_MICROSECONDS:
                 self.heavy_items += 1
                 if took > ALONE_MICROSECONDS:
@@ -165,6 +189,9 @@ class Stretch:
                 elif item not in free:
                     kept.append(entry)
                     return
+                elif item in sequences and (item.order, iteration.serial) in suspended:
+                    args = [suspended.pop((item.order, iteration.serial))]
+                    break
                 elif item.kind <= Kind.GENERAL:
                     start, stop = item.start, item.stop
                     entries = iteration.entries
@@ -181,6 +208,28 @@ class Stretch:
                     ended = perf_counter()
                     if kept:
                         return
+
+    def _run_sequence(self, sequence: Sequence, args: list[Any]) -> tuple[Any, float]:
+        """(what a sequence gives, or how far it has come; the seconds that it took before this stretch)."""
+        made: list[Any] | Progress
+        before = 0.0
+        if type(args[0]) is Progress:
+            before = args[0].seconds
+            made = sequence.go_on(args[0], self)
+        else:
+            made = sequence.begin(args, self)
+        return (made if isinstance(made, Progress) else as_outputs(made)), before
+
+    def _suspend(self, item: Item, iteration: IterationState, progress: Progress) -> None:
+        """Let the next stretch go on with a sequence."""
+        self._state.suspended[item.order, iteration.serial] = progress
+        heappush(self._state.ready, (item.order, iteration.serial, item, iteration))
+
+    def is_over(self) -> bool:
+        """Whether a sequence is to be suspended: see `pieces.Turn`."""
+        now = perf_counter()
+        self.ends = now + _LOOK_SECONDS
+        return self.is_recalled or (now > self._shared_from and self._is_wanted())
 
     def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Put the values of variables in place of those that an item reads.

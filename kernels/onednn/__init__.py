@@ -20,6 +20,7 @@ OPS: Final[dict[str, str]] = {
         "ReluGrad BiasAddGrad ApplyGradientDescent ResourceApplyGradientDescent ApplyMomentum "
         "ResourceApplyMomentum"
     ),
+    "joining": "ConcatV2",
     "products": "MatMul BatchMatMul BatchMatMulV2",
     "pooling": (
         "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 AvgPool AvgPoolGrad _MaxPoolWithPlaces "

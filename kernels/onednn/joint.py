@@ -14,8 +14,21 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import ALIGNED, STAGGER, empty
 from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn.library import address, library
-from flowengine.kernels.onednn.program import KEPT_BYTES, Program, padded, required
-from flowengine.kernels.pieces import Call, Fixed, Like, Piece, Placed, Review, Same, Sizes, Source, Want
+from flowengine.kernels.onednn.program import KEPT_BYTES, Program, SuspendedProgram, padded, required
+from flowengine.kernels.pieces import (
+    Call,
+    Fixed,
+    Like,
+    Piece,
+    Placed,
+    Review,
+    Same,
+    Sizes,
+    Source,
+    Suspended,
+    Turn,
+    Want,
+)
 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES
@@ -23,7 +36,19 @@ _SCRATCH_MAX: Final = KEPT_BYTES
 #: Runs at a time whose results a joint keeps.
 _RUNS: Final = 2
 
+#: (arrays, their addresses)
+_Given: TypeAlias = tuple[list[Any], list[int]]
 _Look: TypeAlias = Callable[[Sequence[Sequence[Array]]], bool]
+
+
+class _Suspended(Suspended):
+    """See `pieces.Suspended`: the memory of results, and the program."""
+
+    __slots__ = ("given", "program")
+
+    def __init__(self, given: _Given, program: SuspendedProgram) -> None:
+        self.given = given
+        self.program = program
 
 
 class JointProgram:
@@ -56,7 +81,7 @@ class JointProgram:
         self._sizes = _of_kind(wants, Sizes)
         #: Arrays that were given, and their addresses: of one run in each entry. Those that nobody refers to
         #: any more are given again, so that the library's memory objects stay where they are.
-        self._given: deque[tuple[list[Any], list[int]]] = deque(maxlen=_RUNS)
+        self._given: deque[_Given] = deque(maxlen=_RUNS)
         places, self._outs, used = _arranged(pieces, made, reviewed.union(wanted))
         #: Numbers of arguments, then addresses of what stays where it is, in the order of the program's own.
         self._ins: list[int] = []
@@ -95,7 +120,7 @@ class JointProgram:
             for program, sources in made_by:
                 self._program.include(program, [place(each, arguments, results) for each in sources], used)
 
-    def run(self, known: list[Any]) -> bool:
+    def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
         """See `pieces.Joint`."""
         if library() is None:  # any more, in a process that is a fork
             return False
@@ -114,11 +139,25 @@ class JointProgram:
         for number, sizes in self._sizes:
             if known[number].tolist() != sizes.values:
                 return False
-        given = outs, places = self._memory()
+        given = self._memory()
+        addresses = (*[address(known[n]) for n in self._ins], *self._fixed, *given[1])
         try:
-            self._program(*[address(known[n]) for n in self._ins], *self._fixed, *places)
+            suspended = self._program.begin(addresses, turn)
         except InternalError:
             return False  # the kernels themselves say which of them it is
+        return self._ended(known, given) if suspended is None else _Suspended(given, suspended)
+
+    def go_on(self, known: list[Any], suspended: _Suspended, turn: Turn | None) -> bool | Suspended:
+        """See `pieces.Joint`."""
+        try:
+            is_done = self._program.go_on(suspended.program, turn)
+        except InternalError:
+            return False
+        return self._ended(known, suspended.given) if is_done else suspended
+
+    def _ended(self, known: list[Any], given: _Given) -> bool:
+        """Whether what was made is right; it is put where it belongs."""
+        outs, _ = given
         for are_right, looked_at in self._reviews:
             if not are_right([[outs[n] if n >= 0 else known[~n] for n in each] for each in looked_at]):
                 return False
@@ -131,7 +170,7 @@ class JointProgram:
         self._given.append(given)
         return True
 
-    def _memory(self) -> tuple[list[Any], list[int]]:
+    def _memory(self) -> _Given:
         """(arrays for what is made, their addresses)."""
         try:
             given = self._given.pop()
@@ -205,26 +244,43 @@ def _arranged(
                 last[number] = place
     inner = sorted((n for n in made if n not in wanted), key=lambda n: -_bytes(made[n]))
     own = max(program.scratch_bytes for piece, _, results in pieces for program, _ in _calls(piece, results))
-    while True:
-        offsets: dict[int, int] = {}
-        used = 0
-        for number in inner:
-            size = _room(made[number])
-            taken = sorted(
-                (offsets[n], offsets[n] + _room(made[n]))
-                for n in offsets
-                if first[n] <= last[number] and first[number] <= last[n]
-            )
-            offset = 0
-            for start, stop in taken:
-                if offset + size <= start:
-                    break
-                offset = max(offset, stop)
-            offsets[number] = offset
-            used = max(used, offset + size)
-        if used + own <= _SCRATCH_MAX or not inner:
-            return offsets, [(n, form) for n, form in made.items() if n not in offsets], used
-        del inner[0]
+
+    def placed(left_out: int) -> tuple[dict[int, int], int]:
+        return _packed({n: (_room(made[n]), first[n], last[n]) for n in inner[left_out:]})
+
+    # The fewest that have to be left out for the others to fit.
+    least, most = 0, len(inner)
+    while least < most:
+        middle = (least + most) // 2 if least else 0
+        if placed(middle)[1] + own <= _SCRATCH_MAX:
+            most = middle
+        else:
+            least = middle + 1
+    offsets, used = placed(least)
+    return offsets, [(n, form) for n, form in made.items() if n not in offsets], used
+
+
+def _packed(wanted: dict[int, tuple[int, int, int]]) -> tuple[dict[int, int], int]:
+    """(where each lies, bytes in all), of {number: (bytes, the first and the last place that it is needed)}.
+
+    One after another, as low as it can lie beside those before that are needed at the same time.
+    """
+    offsets: dict[int, int] = {}
+    used = 0
+    for number, (size, first, last) in wanted.items():
+        taken = sorted(
+            (where, where + wanted[n][0])
+            for n, where in offsets.items()
+            if wanted[n][1] <= last and first <= wanted[n][2]
+        )
+        offset = 0
+        for start, stop in taken:
+            if offset + size <= start:
+                break
+            offset = max(offset, stop)
+        offsets[number] = offset
+        used = max(used, offset + size)
+    return offsets, used
 
 
 def _room(like: Like) -> int:

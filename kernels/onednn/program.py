@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from time import perf_counter
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn import library as loading
 from flowengine.kernels.onednn.library import Library, LibraryError, address
 from flowengine.kernels.onednn.objects import QUERY_SCRATCHPAD, Description, Handle
+from flowengine.kernels.pieces import Turn
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -67,6 +70,10 @@ _REORDERED_ALONE: Final = 512 << 10
 SHAPES_MAX: Final = 512
 
 
+#: What NumPy does with arrays; the last of them it writes.
+Computing: TypeAlias = Callable[[Sequence[Array]], None]
+
+
 class _Argument(ctypes.Structure):
     _fields_ = (("argument", ctypes.c_int), ("memory", ctypes.c_void_p))
 
@@ -95,16 +102,42 @@ def aligned(size: int) -> tuple[Any, int]:
     return memory, -(-address(memory) // _ALIGNMENT) * _ALIGNMENT
 
 
+class _Bound:
+    """What NumPy does in a program, with arrays that lie at its addresses."""
+
+    __slots__ = ("_arrays", "_compute", "_forms", "_where")
+
+    def __init__(self, compute: Computing, memories: Sequence[tuple[Any, int]]) -> None:
+        self._compute = compute
+        self._forms: list[tuple[tuple[int, ...], int]] = list(memories)
+        self._where = [0] * len(memories)
+        self._arrays: list[Array] = [np.empty(0, np.float32)] * len(memories)
+
+    def place(self, addresses: Sequence[int], base: int) -> None:
+        """The arrays lie at these addresses, or that far into the scratch memory, which begins at `base`."""
+        for number, (shape, place) in enumerate(self._forms):
+            where = addresses[~place] if place < 0 else base + place
+            if where != self._where[number]:
+                self._where[number] = where
+                memory: Any = (ctypes.c_byte * (4 * math.prod(shape))).from_address(where)
+                self._arrays[number] = np.ndarray(shape, np.float32, memory)
+
+    def __call__(self) -> None:
+        self._compute(self._arrays)
+
+
 class _Frame:
     """The memory objects of one call, and the arguments of its primitives."""
 
-    __slots__ = ("addresses", "arguments", "base", "calls", "inside", "memories", "outside")
+    __slots__ = ("addresses", "arguments", "base", "by_numpy", "calls", "inside", "memories", "outside")
 
     def __init__(self, program: Program) -> None:
         library = program.library
         free = library._functions.dnnl_memory_destroy
         self.memories = [
             Handle(library.new("memory_create", form.value, library.engine, None), free)
+            if isinstance(form, Handle)
+            else None
             for form, _ in program.memories
         ]
         #: For each address that is given, the memories that lie there.
@@ -112,22 +145,32 @@ class _Frame:
         #: (memory, its offset in the scratch memory)
         self.inside: list[tuple[int, int]] = []
         for handle, (_, place) in zip(self.memories, program.memories, strict=True):
+            if handle is None:
+                continue
             if place < 0:
                 self.outside[~place].append(handle.value)
             else:
                 self.inside.append((handle.value, place))
         self.base = 0
         self.addresses = (0,) * len(self.outside)
-        self.arguments = [
-            (_Argument * len(arguments))(*(_Argument(n, self.memories[i].value) for n, i in arguments))
-            for arguments in program.arguments
-        ]
+        self.arguments: list[Any] = []
         #: (whether it stays on one thread, primitive, count and address of its arguments). Numbers they are:
-        #: an object that is looked at behind a large layer is one that the caches have lost.
-        self.calls = [
-            (apart or program._alone, primitive.value, count, ctypes.addressof(arguments))
-            for (primitive, count, apart), arguments in zip(program._steps, self.arguments, strict=True)
-        ]
+        #: an object that is looked at behind a large layer is one that the caches have lost. What NumPy does
+        #: has no primitive, and stands where the address would.
+        self.calls: list[tuple[bool, int, int, Any]] = []
+        self.by_numpy: list[_Bound] = []
+        is_alone = program._alone
+        for (what, count, apart), arguments in zip(program._steps, program.arguments, strict=True):
+            if isinstance(what, Handle):
+                is_alone = apart or program._alone
+                given = [_Argument(n, cast(Handle, self.memories[i]).value) for n, i in arguments]
+                self.arguments.append((_Argument * count)(*given))
+                where = ctypes.addressof(self.arguments[-1])
+                self.calls.append((is_alone, what.value, count, where))
+            else:
+                bound = _Bound(what, [program.memories[i] for _, i in arguments])
+                self.by_numpy.append(bound)
+                self.calls.append((is_alone, 0, 0, bound))
 
 
 class Program:
@@ -139,19 +182,26 @@ class Program:
     def __init__(self, library: Library, alone: bool = False) -> None:
         self.library = library
         self._alone = alone
-        #: (descriptor, offset in the scratch memory; ~n for what lies at the caller's n-th address)
-        self.memories: list[tuple[Handle, int]] = []
+        #: (descriptor, offset in the scratch memory; ~n for what lies at the caller's n-th address). What
+        #: only NumPy uses has its shape instead of a descriptor.
+        self.memories: list[tuple[Any, int]] = []
         #: How many addresses a call takes.
         self.given = 0
         self.arguments: list[list[tuple[int, int]]] = []
         self.scratch_bytes = 0
-        #: (primitive, count of its arguments, whether it stays on one thread)
-        self._steps: list[tuple[Handle, int, bool]] = []
+        #: (primitive, or what NumPy computes; count of its arguments, whether it stays on one thread)
+        self._steps: list[tuple[Handle | Computing, int, bool]] = []
         self._frames: deque[_Frame] = deque()
 
     def outside(self, form: Handle) -> int:
         """A memory whose address is given at each call."""
         self.memories.append((form, ~self.given))
+        self.given += 1
+        return len(self.memories) - 1
+
+    def numbers(self, shape: tuple[int, ...]) -> int:
+        """A memory for NumPy, float32 and C-contiguous, whose address is given at each call."""
+        self.memories.append((shape, ~self.given))
         self.given += 1
         return len(self.memories) - 1
 
@@ -199,6 +249,11 @@ class Program:
         self.arguments.append(listed)
         self._steps.append((description.primitive(), len(listed), bool(alone)))
 
+    def by_numpy(self, compute: Computing, memories: Sequence[int]) -> None:
+        """Have something computed with arrays that lie in these memories, which `numbers` has given."""
+        self.arguments.append(list(enumerate(memories)))
+        self._steps.append((compute, len(memories), False))
+
     def reorder(self, source: int, target: int, attributes: Handle) -> None:
         """Copy a memory into another order; a small one on the calling thread alone."""
         library = self.library
@@ -219,13 +274,42 @@ class Program:
             library.together(threads)
 
     def __call__(self, *addresses: int) -> None:
+        frame, own = self._placed(addresses)
+        self._proceed(frame, 0, None)
+        self._frames.append(frame)
+        del own
+
+    def begin(self, addresses: tuple[int, ...], turn: Turn | None) -> SuspendedProgram | None:
+        """As a call, but where the turn is over it is suspended between two steps; None once it is done."""
+        frame, own = self._placed(addresses)
+        done = self._proceed(frame, 0, turn)
+        if done < len(frame.calls):
+            if own is None and frame.base and frame.base == _scratch.base:
+                # Others will compute on this thread before it goes on.
+                own, _scratch.kept, _scratch.base, _scratch.size = _scratch.kept, None, 0, 0
+            return SuspendedProgram(frame, done, own)
+        self._frames.append(frame)
+        return None
+
+    def go_on(self, suspended: SuspendedProgram, turn: Turn | None) -> bool:
+        """Whether it is done now. On any thread."""
+        suspended.done = self._proceed(suspended.frame, suspended.done, turn)
+        if suspended.done < len(suspended.frame.calls):
+            return False
+        suspended.frame.base = 0  # that memory is let go of
+        self._frames.append(suspended.frame)
+        return True
+
+    def _placed(self, addresses: tuple[int, ...]) -> tuple[_Frame, Any]:
+        """(a frame whose memories lie at these addresses, the owner of scratch memory of its own)."""
         library = self.library
         try:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(self)
         set_handle = library.set_handle
-        if addresses != frame.addresses:
+        moved = addresses != frame.addresses
+        if moved:
             # Filters mostly lie where they lay, and results often.
             for memories, where, before in zip(frame.outside, addresses, frame.addresses, strict=True):
                 if where != before:
@@ -233,7 +317,7 @@ class Program:
                         set_handle(memory, where)
             frame.addresses = addresses
         own = None
-        if frame.inside:
+        if self.scratch_bytes:
             base = _scratch.base
             if _scratch.size < self.scratch_bytes:
                 own, base = aligned(self.scratch_bytes)
@@ -243,11 +327,23 @@ class Program:
                 for memory, offset in frame.inside:
                     set_handle(memory, base + offset)
                 frame.base = base
+                moved = True
+        if moved:
+            for bound in frame.by_numpy:
+                bound.place(addresses, frame.base)
+        return frame, own
+
+    def _proceed(self, frame: _Frame, position: int, turn: Turn | None) -> int:
+        """Take steps from this one on: all, or one and more until the turn is over. How many are done."""
+        library = self.library
+        execute, stream = library.execute, library.stream
         is_alone = False
         threads = 0
+        done = position
         try:
-            execute, stream = library.execute, library.stream
-            for apart, primitive, count, arguments in frame.calls:
+            for apart, primitive, count, arguments in frame.calls[position:] if position else frame.calls:
+                if turn is not None and done > position and perf_counter() > turn.ends and turn.is_over():
+                    break
                 if apart is not is_alone:
                     is_alone = apart
                     if is_alone:
@@ -256,14 +352,25 @@ class Program:
                         library.together(threads)
                 if not is_alone:
                     _scratch.has_team = True
-                status = execute(primitive, stream, count, arguments)
+                status = execute(primitive, stream, count, arguments) if primitive else arguments()
                 if status:
                     raise InternalError(f"oneDNN could not compute: status {status}")
+                done += 1
         finally:
             if is_alone:
                 library.together(threads)
-        self._frames.append(frame)
-        del own
+        return done
+
+
+class SuspendedProgram:
+    """A call that will go on: its frame, how many steps are done, the owner of its scratch memory."""
+
+    __slots__ = ("done", "frame", "own")
+
+    def __init__(self, frame: _Frame, done: int, own: Any) -> None:
+        self.frame = frame
+        self.done = done
+        self.own = own
 
 
 def one_step(what: Description, alone: bool, given: Mapping[int, Handle]) -> Program:

@@ -7,6 +7,7 @@ used where something else is true gives wrong numbers.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -21,9 +22,22 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels import sequences
-from flowengine.kernels.pieces import Like, Piece, Placed, Same, Sizes, Want, is_plain, piece_of, tells
+from flowengine.kernels.pieces import (
+    Like,
+    Piece,
+    Placed,
+    Same,
+    Sizes,
+    Suspended,
+    Turn,
+    Want,
+    is_plain,
+    piece_of,
+    tells,
+)
+from flowengine.kernels.sequences import Progress, SequenceStep, fused_sequence
 from flowengine.kernels.sequences import Sequence as FusedSequence
-from flowengine.kernels.sequences import SequenceStep, fused_sequence
+from tests.kernels.turns import Turns
 
 KINDS = ("sum", "sum", "sum", "sized", "same", "pair", "always", "plain", "late", "list")
 #: Kinds that give two values.
@@ -124,13 +138,16 @@ class Joined:
         self.asked = self.ran = 0
         log.joints.append(self)
 
-    def run(self, known: list[Any]) -> bool:
+    def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
         self._log.look()
         self.asked += 1
-        made: dict[int, Array] = {}
-        always: dict[int, Any] = {}
-        names = []
-        for piece, numbers, results in self._placed:
+        return self.go_on(known, Halfway(), turn)
+
+    def go_on(self, known: list[Any], halfway: Halfway, turn: Turn | None) -> bool | Suspended:
+        made, always, begun = halfway.made, halfway.always, len(halfway.names)
+        for piece, numbers, results in self._placed[begun:]:
+            if turn is not None and len(halfway.names) > begun and turn.is_over():
+                return halfway
             for number, want in zip(numbers, piece.wants, strict=True):
                 if number not in made and not _is_so(known[number], want):
                     return False
@@ -145,16 +162,25 @@ class Joined:
                     always[number] = result.value
                 else:
                     made[number] = array
-            names.append(name)
+            halfway.names.append(name)
         for number, value in made.items():
             if number in self._wanted:
                 known[number] = value
         for number, value in always.items():
             known[number] = value
-        self._log.ran += names
-        self._log.joined += names
+        self._log.ran += halfway.names
+        self._log.joined += halfway.names
         self.ran += 1
         return True
+
+
+class Halfway(Suspended):
+    """What a toy joint has made so far, and of which steps."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, Array] = {}
+        self.always: dict[int, Any] = {}
+        self.names: list[str] = []
 
 
 def _is_so(value: Any, want: Want) -> bool:
@@ -203,12 +229,12 @@ class Rig:
             known += step.function.compute(*step.arguments(known))
         return [known[number] for number in self.gives]
 
-    def check(self, *values: Any) -> None:
+    def check(self, *values: Any, turns: Turns | None = None) -> None:
         self.log.ran.clear()
         self.log.joined.clear()
         self.log.given.clear()
         self.units = self.sequence._units
-        got = self.sequence.run(values)
+        got = self.sequence.run(values) if turns is None else turns.run(self.sequence, values)
         for mine, wanted in zip(got, self.alone(values), strict=True):
             np.testing.assert_array_equal(mine, wanted)
         self._check_order()
@@ -539,7 +565,8 @@ def test_random_sequences_give_what_their_steps_give(rig: Rig, data: st.DataObje
     for size in sizes:
         for _ in range(data.draw(st.sampled_from([1, 1, 3, 6]))):
             chosen = [data.draw(st.sampled_from([0, 0, 0, 1, 2])) for _ in range(rig.inputs)]
-            rig.check(*[pool[size][choice] for pool, choice in zip(pools, chosen, strict=True)])
+            turns = Turns(data.draw(st.lists(st.booleans(), max_size=12)))
+            rig.check(*[pool[size][choice] for pool, choice in zip(pools, chosen, strict=True)], turns=turns)
 
 
 @settings(max_examples=30)
@@ -584,6 +611,36 @@ def test_many_threads_run_one_sequence() -> None:
         thread.join()
     assert not wrong
     assert rig.log.joined
+
+
+@pytest.mark.parametrize("kind", ["sum", "plain"])
+def test_a_sequence_that_is_interrupted_at_once_takes_a_step_a_turn(kind: str) -> None:
+    """Whether its steps are joined or not; and another run with other values may come in between."""
+    rig = Rig(2, [(kind, [0, 1]), (kind, [2, 0]), (kind, [3, 1]), (kind, [4, 0])], [4, 5])
+    for seed in range(ENOUGH):
+        rig.check(vector(seed), vector(9))
+    turns = Turns(itertools.repeat(True))
+    rig.check(vector(7), vector(9), turns=turns)
+    assert turns.count == 3
+    values = vector(7), vector(9)
+    progress = rig.sequence.begin(values, Turns([True]))
+    assert isinstance(progress, Progress)
+    rig.check(vector(8), vector(5))
+    made = rig.sequence.go_on(progress, Turns([]))
+    assert not isinstance(made, Progress)
+    for mine, wanted in zip(made, rig.alone(values), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+
+
+def test_a_turn_is_asked_only_when_it_may_be_over() -> None:
+    rig = Rig(2, CHAIN)
+    for seed in range(ENOUGH):
+        rig.check(vector(seed), vector(9))
+    turns = Turns(itertools.repeat(True))
+    turns.ends = math.inf
+    rig.sequence._units = rig.sequence._plain
+    assert not isinstance(rig.sequence.begin([vector(0), vector(9)], turns), Progress)
+    assert not turns.count
 
 
 def test_looks_are_few_where_nothing_can_be_joined() -> None:

@@ -68,16 +68,36 @@ def test_what_takes_a_pooling_stays_where_its_other_inputs_are_late() -> None:
     assert names(pools_first(g)) == ["x", "pool", "conv0", "behind"]
 
 
-@given(st.lists(st.tuples(st.sampled_from("crpj"), st.integers(0, 99), st.booleans()), max_size=25))
+def test_filters_that_wait_for_nothing_come_along() -> None:
+    g = fe.Graph()
+    x = g.ops.Relu(g.placeholder("float32", name="images"), name="x")
+    g.ops.Conv2D(x, g.placeholder("float32", name="filters"), name="conv0", **STRIDES)
+    pooled = g.ops.MaxPool(x, name="pool", **WINDOWS)
+    own = g.constant(np.ones((1, 1, 4, 4), np.float32), name="own")
+    g.ops.Conv2D(pooled, own, name="behind", **STRIDES)
+    made = pools_first(g)
+    assert [name for name in made.nodes if name != "filters"] == [
+        "images",
+        "x",
+        "pool",
+        "own",
+        "behind",
+        "conv0",
+    ]
+
+
+@given(st.lists(st.tuples(st.sampled_from("cfrpj"), st.integers(0, 99), st.booleans()), max_size=25))
 def test_every_node_stays_behind_what_it_waits_for(steps: list[tuple[str, int, bool]]) -> None:
     g = fe.Graph()
     tensors = [g.placeholder("float32", name="images")]
-    filters = g.placeholder("float32", name="filters")
+    filters = [g.placeholder("float32", name="filters")]
     for kind, which, waits in steps:
         source = tensors[which % len(tensors)]
         with g.control_dependencies([tensors[-1]] if waits else []):
-            if kind == "c":
-                made = g.ops.Conv2D(source, filters, **STRIDES)
+            if kind == "f":
+                filters.append(g.placeholder("float32"))
+            if kind in "cf":
+                made = g.ops.Conv2D(source, filters[which % len(filters)], **STRIDES)
             elif kind == "p":
                 made = g.ops.MaxPool(source, **WINDOWS)
             elif kind == "r":

@@ -18,6 +18,7 @@ from flowengine.kernels.sequences import Sequence as FusedSequence
 from flowengine.kernels.sequences import SequenceStep
 from flowengine.passes.context import PassContext
 from flowengine.passes.fuse_large import fuse_large
+from tests.kernels.turns import Turns
 
 ONE = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 #: Ops whose values are given to a sequence in these tests.
@@ -87,11 +88,11 @@ class Rig:
             known += [made] if step.outputs == 1 else made
         return [known[number] for number in self.gives]
 
-    def check(self, **values: Any) -> list[Any]:
+    def check(self, *, turns: Turns | None = None, **values: Any) -> list[Any]:
         listed = self.listed(values)
         copies = [value.copy() if _may_change(value) else value for value in listed]
         with np.errstate(all="ignore"):
-            got = self.sequence.run(listed)
+            got = self.sequence.run(listed) if turns is None else turns.run(self.sequence, listed)
             same(got, self.alone(copies))
         return got
 
@@ -109,9 +110,10 @@ class Rig:
         done: list[bool] = []
         run = JointProgram.run
 
-        def told(self: JointProgram, known: list[Any]) -> bool:
-            done.append(run(self, known))
-            return done[-1]
+        def told(self: JointProgram, known: list[Any], turn: Any) -> Any:
+            ended = run(self, known, turn)
+            done.append(bool(ended))
+            return ended
 
         with mock.patch.object(JointProgram, "run", told):
             self.check(**values)

@@ -99,19 +99,20 @@ def test_a_network_that_is_played_hot_gives_what_its_nodes_give(
 ) -> None:
     seen: set[FusedSequence] = set()
     done: list[bool] = []
-    run_all, run_joint = FusedSequence.run, JointProgram.run
+    begin_all, run_joint = FusedSequence.begin, JointProgram.run
 
-    def told(self: FusedSequence, values: Any) -> Any:
+    def told(self: FusedSequence, values: Any, turn: Any) -> Any:
         seen.add(self)
-        return run_all(self, values)
+        return begin_all(self, values, turn)
 
-    def told_joint(self: JointProgram, known: Any) -> bool:
-        done.append(run_joint(self, known))
-        return done[-1]
+    def told_joint(self: JointProgram, known: Any, turn: Any) -> Any:
+        ended = run_joint(self, known, turn)
+        done.append(bool(ended))
+        return ended
 
     # However long this machine took for a layer.
     monkeypatch.setattr(fuse_sequences, "_MICROSECONDS_MAX", 1e9)
-    monkeypatch.setattr(FusedSequence, "run", told)
+    monkeypatch.setattr(FusedSequence, "begin", told)
     monkeypatch.setattr(JointProgram, "run", told_joint)
     trains, steps = build is _trained, 60
     onednn = fe.Config(kernel_provider="onednn")
