@@ -14,6 +14,7 @@ from flowengine.passes.fuse_sequences import fuse_sequences
 from flowengine.passes.fuse_updates import fuse_updates
 from flowengine.passes.gather_updates import gather_updates
 from flowengine.passes.keep_maxima import keep_maxima
+from flowengine.passes.pass_over import pass_over
 from flowengine.passes.pools_first import pools_first
 from flowengine.passes.rectify_norms import rectify_norms
 from flowengine.passes.relax_controls import relax_controls
@@ -49,6 +50,8 @@ def fuse_large(
     large = heavy | {name for name, cost in costs.items() if cost >= _LARGE_MICROSECONDS}
     # Gradients wait for one another in groups, which would part what follows one another.
     graph = relax_controls(graph, context)
+    if large:
+        graph = pass_over(graph, context)
     if context.fuse_contractions:
         graph = keep_maxima(graph, context, large)
         graph = rectify_norms(graph, context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.onednn.after import attached
+from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.layers import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
@@ -22,6 +24,7 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
+from flowengine.kernels.pieces import FLOAT32, Like, Piece, Source, Want
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.
@@ -65,10 +68,10 @@ class FollowedProduct:
             *(library, "matmul", library.engine),
             *(one.value, other.value, None, result.value, attrs.value),
         )
-        self._program = one_step(what, alone, {SRC: one, WEIGHTS: other, **dict(operands), DST: result})
+        self.program = one_step(what, alone, {SRC: one, WEIGHTS: other, **dict(operands), DST: result})
 
     def __call__(self, a: Array, b: Array, out: Array, *operands: Array) -> None:
-        self._program(address(a), address(b), *map(address, operands), address(out))
+        self.program(address(a), address(b), *map(address, operands), address(out))
 
 
 def _work(rows: int, depth: int, columns: int, forms: tuple[str, ...]) -> float:
@@ -104,6 +107,17 @@ class Product:
         else:
             multiply_whole(a, b, out)
         return out.reshape(self.output)
+
+    def piece(self, x: Array, w: Array, operands: Sequence[Source], wants: Sequence[Want]) -> Piece | None:
+        """See `pieces`; `operands` and `wants` are those of what follows."""
+        if self._followed is None:
+            return None
+        return Piece(
+            ((self._followed.program, (0, 1, *operands, ~0)),),
+            (Like.of(x), Like.of(w), *wants),
+            (Like(self.output, FLOAT32),),
+            JointProgram,
+        )
 
     def input_gradient(self, w: Array, gradient: Array) -> Array:
         out: Array = empty((self._rows, self._depth), np.float32)

@@ -153,7 +153,7 @@ class Forward:
         None as long as it is not known whether a variable's filters will be packed.
         """
         if self._product is not None:
-            return None
+            return self._product.piece(x, w, operands, wants)
         packed: Fixed | None = None
         if self._packed is not None and lasting is not None:
             held = lasting.held(w, self._packed)
@@ -369,6 +369,8 @@ class Followed:
         self._known: tuple[Any, ...] = ()
         #: (all shapes, whether the filters never change, the layer) of the last call where others may change.
         self._seen: tuple[Any, ...] = (None, None, None)
+        #: What was made of variables' values when it was asked for its piece before.
+        self._made: list[bytes] | None = None
 
     def _layer(
         self, x: Array, filters: Array, others: Sequence[Any], constant: bool
@@ -406,7 +408,11 @@ class Followed:
         return layer(dense_array(x), filters, *operands, lasting=self._lasting)
 
     def piece(self, x: Array, filters: Array, *others: Any) -> Piece | None:
-        """See `pieces`: where operands are the inputs themselves, or made of what never changes."""
+        """See `pieces`: where operands are the inputs themselves, or made of what does not change.
+
+        That are constants, and what variables hold if the same was made of it when this was asked before,
+        many runs ago. Who refers to what a variable holds keeps it as it is.
+        """
         if library() is None or not all(map(is_plain, (x, filters, *others))):
             return None
         found = self._layer(x, filters, others, never_changes(filters))
@@ -415,22 +421,31 @@ class Followed:
         layer, operands = found
         sources: list[Source] = []
         wants: list[Want] = []
-        if all(map(never_changes, others)):
-            sources += [Fixed(address(operand), operand) for operand in operands]
-            wants += [Same(other) for other in others]
-        else:
-            # What is added as it is comes in the order of the inputs; two may be one array, this time.
-            left = iter(enumerate(others, 2))
-            for operand in operands:
-                if operand is ZERO:
-                    sources.append(Fixed(address(ZERO), ZERO))
-                    continue
-                place = next((place for place, other in left if other is operand), None)
-                if place is None:
-                    return None
-                sources.append(place)
-            wants += [Like.of(other) for other in others]
+        made: list[bytes] = []
+        left = iter(operands)
+        first = 0
+        for count, _, values in self._taken:
+            taken = others[first : first + count]
+            given = [next(left) for _ in values(taken)]
+            is_fixed = all(map(never_changes, taken))
+            if not is_fixed and all(operand is ZERO or _is_among(operand, taken) for operand in given):
+                # What is added as it is comes in the order of the inputs; two may be one array, this time.
+                places = iter(range(first + 2, first + 2 + count))
+                sources += [Fixed(address(ZERO), ZERO) if each is ZERO else next(places) for each in given]
+                wants += map(Like.of, taken)
+            else:
+                sources += [Fixed(address(operand), operand) for operand in given]
+                wants += map(Same, taken)
+                made += [operand.tobytes() for operand in given if not is_fixed]
+            first += count
+        before, self._made = self._made, made
+        if made and made != before:
+            return None
         return layer.piece(x, filters, sources, wants, self._lasting)
+
+
+def _is_among(one: Any, others: Sequence[Any]) -> bool:
+    return any(one is other for other in others)
 
 
 def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:

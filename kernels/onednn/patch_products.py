@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import aligned
 from flowengine.kernels.onednn.conv_products import Product
 from flowengine.kernels.onednn.layers import Layer, Sliding
+from flowengine.kernels.pieces import Piece, Source, Want
 from flowengine.kernels.windows import Windows
 
 #: Bytes of filters from which a core's second cache does not hold them.
@@ -74,6 +76,9 @@ class PatchProduct(Product):
 
     def forward(self, x: Array, w: Array, *operands: Array) -> Array:
         return super().forward(self._patches(x), w, *operands)
+
+    def piece(self, x: Array, w: Array, operands: Sequence[Source], wants: Sequence[Want]) -> Piece | None:
+        return None  # patches are made first
 
     def input_gradient(self, w: Array, gradient: Array) -> Array:
         parts = super().input_gradient(w, gradient).reshape(self._parts)
