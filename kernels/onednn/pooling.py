@@ -17,7 +17,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
-from flowengine.core.errors import OpError
+from flowengine.core.errors import InternalError, OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.fused import Follower
 from flowengine.kernels.onednn.elementwise import gate
@@ -55,6 +55,7 @@ _TRAINING: Final = 64
 _MAX: Final = 0x1FF
 _MEAN: Final = 0x3FF
 _LOWEST: Final = np.finfo(np.float32).min
+_BYTES: Final = np.dtype(np.uint8)
 
 #: Bytes of images from which every core looks through some of them; fewer are mostly still in cache, and one
 #: core has seen them sooner than another wakes.
@@ -189,7 +190,11 @@ class MaxWithPlaces:
         what = layer.forward(_TRAINING, _MAX)
         places = what.memory(QUERY_WORKSPACE)
         self._bytes = layer.library.size_of(places.value)
-        self._program = one_step(what, alone, {SRC: layer.images, DST: layer.results, WORKSPACE: places})
+        given = {SRC: layer.images, DST: layer.results, WORKSPACE: places}
+        self._program = one_step(what, alone, given)
+        #: The same, and a look at it.
+        self._reviewed = reviewed = one_step(what, alone, given)
+        reviewed.by_numpy(self._review, [reviewed.numbers(x), reviewed.numbers(self.shape)])
 
     def __call__(self, x: Array) -> tuple[Array, Array]:
         """(the maxima, where they are), the second empty where the libraries may not agree on it."""
@@ -197,6 +202,16 @@ class MaxWithPlaces:
         places = empty((self._bytes,), np.uint8)
         self._program(address(x), address(out), address(places))
         return out, places if _is_plain(x, self._firsts, out) else places[:0].copy()
+
+    def _review(self, arrays: Sequence[Array]) -> None:
+        x, y = arrays
+        if not _is_plain(x, self._firsts, y):
+            raise InternalError("maxima of which the libraries may not agree where they are")
+
+    def piece(self, x: Array) -> Piece:
+        """See `pieces`; where maxima are not plain, the joint leaves it to the kernels."""
+        results = (Like(self.shape, FLOAT32), Like((self._bytes,), _BYTES))
+        return Piece(((self._reviewed, (0, ~0, ~1, 0, ~0)),), (Like.of(x),), results, JointProgram)
 
 
 class MaxGradientAtPlaces:
@@ -344,15 +359,23 @@ def max_pool_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., An
     return compute
 
 
+class _MaximaWithPlaces:
+    def __init__(self, pooling: Pooling, otherwise: Callable[..., Any]) -> None:
+        self._pooling = pooling
+        self._otherwise = otherwise
+
+    def __call__(self, x: Array) -> Any:
+        layer = max_with_places(self._pooling, x.shape)
+        return layer(dense_array(x)) if layer is not None else self._otherwise(x)
+
+    def piece(self, x: Array) -> Piece | None:
+        layer = max_with_places(self._pooling, x.shape) if is_plain(x) else None
+        return None if layer is None else layer.piece(x)
+
+
 @serves("_MaxPoolWithPlaces", types=OF_FLOAT32)
 def max_pool_with_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    pooling = Pooling.of(node)
-
-    def compute(x: Array) -> Any:
-        layer = max_with_places(pooling, x.shape)
-        return layer(dense_array(x)) if layer is not None else otherwise(x)
-
-    return compute
+    return _MaximaWithPlaces(Pooling.of(node), otherwise)
 
 
 class GradientAtPlaces:
