@@ -25,7 +25,8 @@ def pass_over(graph: Graph, context: PassContext) -> Graph:
     given: dict[OutputPort, OutputPort] = {}
     for node in graph:
         if node.op in HANDS_ON and node.name not in kept and _hands_on_a_value(node, graph):
-            given[OutputPort(node.name, 0)] = node.inputs[0]
+            port = node.inputs[0]
+            given[OutputPort(node.name, 0)] = given.get(port, port)
     if not given:
         return graph
     dropped = {port.node for port in given}

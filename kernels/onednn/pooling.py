@@ -193,7 +193,8 @@ class MaxWithPlaces:
         given = {SRC: layer.images, DST: layer.results, WORKSPACE: places}
         self._program = one_step(what, alone, given)
         #: The same, and a look at it.
-        self._reviewed = reviewed = one_step(what, alone, given)
+        self._reviewed = reviewed = Program(layer.library, alone)
+        reviewed.include(self._program, [~number for number in range(len(given))], 0)
         reviewed.by_numpy(self._review, [reviewed.numbers(x), reviewed.numbers(self.shape)])
 
     def __call__(self, x: Array) -> tuple[Array, Array]:

@@ -284,8 +284,8 @@ class Program:
         frame, own = self._placed(addresses)
         done = self._proceed(frame, 0, turn)
         if done < len(frame.calls):
-            if own is None and frame.base and frame.base == _scratch.base:
-                # Others will compute on this thread before it goes on.
+            if frame.base and frame.base == _scratch.base:
+                # Others will compute on this thread before it goes on, and not in this memory.
                 own, _scratch.kept, _scratch.base, _scratch.size = _scratch.kept, None, 0, 0
             return SuspendedProgram(frame, done, own)
         self._frames.append(frame)

@@ -56,19 +56,20 @@ def test_a_joint_takes_one_layer_a_turn() -> None:
     assert rig.ran_joined(**_values(3))
 
 
-def test_a_run_that_is_suspended_keeps_its_scratch_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_run_that_is_suspended_keeps_its_scratch_memory(is_first: bool) -> None:
+    """Also where it is the thread's first, or the first to need so much."""
     rig = _branches()
     rig.join(**_values(0))
     values = _values(4)
     listed = rig.listed(values)
     expected = rig.alone(listed)
-    base = program._scratch.base
+    if is_first:
+        program._scratch.kept, program._scratch.base, program._scratch.size = None, 0, 0
     progress = rig.sequence.begin(listed, Turns([False, True]))
     assert isinstance(progress, Progress)
-    assert base
     assert program._scratch.base == program._scratch.size == 0
     rig.check(**_values(1))
-    assert program._scratch.base not in (0, base)
     made = rig.sequence.go_on(progress, Turns([]))
     assert not isinstance(made, Progress)
     same(made, expected)
