@@ -16,11 +16,12 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+
+from flowengine.kernels.onednn.spinning import quiet_idle_threads
 
 logger: Final = logging.getLogger(__name__)
 
@@ -30,13 +31,6 @@ _CPU: Final = 1
 _IN_ORDER: Final = 1
 #: Names of the runtimes that compute before the call returns, on threads that need no driver.
 _RUNTIMES: Final = {1: "sequential", 2: "OpenMP", 4: "TBB"}
-
-#: How long an idle OpenMP thread looks for work before it sleeps, in turns of GNU's loop: 5,000 are some
-#: 0.2 ms, enough from one layer of a stretch to the next. Inception-v3 on one image takes 40 ms on two cores,
-#: with 1,000 turns 49. Beside a process that keeps one of the cores busy it takes 86 and 77, with 100,000
-#: turns 200; beside BLAS's own threads a network took a seventh longer with 10,000.
-_SPIN: Final = "5000"
-_SPIN_VARIABLES: Final = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 #: OpenMP 5.0: give back what can be had again, and keep what `omp_set_num_threads` and the like have set.
 _PAUSE_SOFT: Final = 1
@@ -148,7 +142,7 @@ class Library:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with _quiet_idle_threads():
+        with quiet_idle_threads():
             self._functions = ctypes.CDLL(path)
         self.version, self.runtime = self._check()
         for name, arguments in _FUNCTIONS.items():
@@ -233,23 +227,6 @@ class Library:
         """Undo `alone`."""
         if before > 1 and self._set_threads is not None:
             self._set_threads(before)
-
-
-@contextmanager
-def _quiet_idle_threads() -> Iterator[None]:
-    """While the library is loaded, tell GNU's OpenMP not to keep idle threads busy.
-
-    It reads its settings when it is loaded, and only then: a host's own are respected, and the environment
-    is left as it was found.
-    """
-    if any(name in os.environ for name in _SPIN_VARIABLES):
-        yield
-        return
-    os.environ["GOMP_SPINCOUNT"] = _SPIN
-    try:
-        yield
-    finally:
-        del os.environ["GOMP_SPINCOUNT"]
 
 
 def candidates() -> Iterator[str]:
