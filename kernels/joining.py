@@ -47,9 +47,10 @@ def concat_v2(xp: Any, values: tuple[Array, ...], axis: Value) -> Array:
 
 #: Elements from which a result is put together by every core, some rows at a time.
 _LARGE: Final = 1 << 18
-#: Bytes of the rows that a core takes at least, and into how many parts each core's share is divided, so that
-#: none waits long for another. More parts only cost calls: in half megabytes 12 MB took a third longer.
-_ROWS_BYTES: Final = 1 << 19
+#: Bytes of the rows that are put together before the next. What they are written to is in the second cache
+#: then from the first table's columns to the last's: 12 MB take 1.0 ms instead of 1.4.
+_BLOCK_BYTES: Final = 1 << 19
+#: Into how many parts each core's share is divided, so that none waits long for another.
 _PARTS_OF_CORE: Final = 2
 
 
@@ -80,18 +81,26 @@ def _joined_in_parts(values: tuple[Array, ...], axis: int) -> Array | None:
 def join_rows(tables: Sequence[Array], out: Array) -> None:
     """The rows of C-contiguous tables (R, C_i) one after another, in `out` (R, sum of C_i); by every core."""
     rows = len(out)
+    block = max(1, _BLOCK_BYTES // (out.shape[1] * out.itemsize))
     count = cores() if out.size >= _LARGE else 1
     if count == 1:
-        np.concatenate(tables, 1, out=out)
+        _join_blocks(tables, out, block)
         return
-    least = _ROWS_BYTES // (out.shape[1] * out.itemsize)
-    parts = slices(rows, max(1, least, -(-rows // (_PARTS_OF_CORE * count))))
+    parts = slices(rows, max(block, -(-rows // (_PARTS_OF_CORE * count))))
 
     def join(number: int) -> None:
         part = parts[number]
-        np.concatenate([taken[part] for taken in tables], 1, out=out[part])
+        _join_blocks([taken[part] for taken in tables], out[part], block)
 
     spread(join, len(parts))
+
+
+def _join_blocks(tables: Sequence[Array], out: Array, block: int) -> None:
+    if len(out) <= block:
+        np.concatenate(tables, 1, out=out)
+        return
+    for part in slices(len(out), block):
+        np.concatenate([taken[part] for taken in tables], 1, out=out[part])
 
 
 @kernel("Concat", host=("concat_dim",))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels import joining
 from flowengine.kernels.joining import concat_v2
 from flowengine.kernels.math_binary import add_n
 
@@ -25,6 +26,21 @@ def test_joined_along_any_axis(axis: int) -> None:
     for given in (values, tuple(v.transpose(1, 0, 2).copy().transpose(1, 0, 2) for v in values)):
         got = concat_v2(np, given, np.int32(axis))
         np.testing.assert_array_equal(got, np.concatenate(values, axis))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 300, 1001])
+@pytest.mark.parametrize("width", [1, 700, 200_000])
+def test_blocks_of_rows_end_where_the_rows_do(
+    monkeypatch: pytest.MonkeyPatch, count: int, rows: int, width: int
+) -> None:
+    """Rows of which thousands make a block, or of which one is more than a block."""
+    rows = min(rows, 7) if width > 1000 else rows
+    monkeypatch.setattr(joining, "cores", lambda: count)
+    tables = [numbers(0, rows, width), numbers(1, rows, 500), numbers(2, rows, 1)]
+    out = np.full((rows, width + 501), np.nan, np.float32)
+    joining.join_rows(tables, out)
+    np.testing.assert_array_equal(out, np.concatenate(tables, 1))
 
 
 def test_nothing_to_join_in_one_of_them() -> None:
