@@ -23,6 +23,8 @@ from flowengine.passes.relax_controls import relax_controls
 _FUSED_OPS: Final = frozenset(
     {"_FusedContraction", "_FusedElementwise", "_FusedSequence", "_DescentByProduct", "_GatheredUpdates"}
 )
+#: Of these, those whose members are computed in one pass over memory, or along with a product.
+_ONE_PASS: Final = frozenset({"_FusedContraction", "_FusedElementwise", "_DescentByProduct"})
 #: What takes less is not over tensors so large that a pass over memory matters.
 _LARGE_MICROSECONDS: Final = 15.0
 #: A convolution may compute what follows it for nothing: less than this is no library's.
@@ -85,7 +87,9 @@ def _told(graph: Graph, heavy: frozenset[str], costs: Mapping[str, float]) -> Fu
     for node in graph:
         if node.op in _FUSED_OPS:
             members = node.attrs["program"].names
-            known[node.name] = sum(costs.get(name, 0.0) for name in members)
+            every = [costs.get(name, 0.0) for name in members]
+            # Those that share a pass over memory take about what one of them took.
+            known[node.name] = max(every) if node.op in _ONE_PASS else sum(every)
             if not heavy.isdisjoint(members):
                 heavy |= {node.name}
     return FusedLarge(graph, heavy, known)

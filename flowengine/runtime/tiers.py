@@ -24,7 +24,8 @@ from flowengine.runtime.plan import Plan
 from flowengine.runtime.planner import make_plan
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
-#: at once for a loop. Few runs are waited for because who runs a plan four times runs it four hundred.
+#: at once for a loop, and after a second run for what is heavy. Few runs are waited for because who runs a
+#: plan four times runs it four hundred.
 #: At 0 every plan is compiled before its first run, which tests use.
 HOT_RUNS = 4
 #: Compiling a plan of so many nodes takes as long as fifty of its steps: it begins at the second one.
@@ -123,7 +124,12 @@ class TieredPlan:
             return False
         cost = _COMPILE_SECONDS_A_NODE * self.nodes
         enough = HOT_RUNS if self.nodes < _LARGE_NODES else min(HOT_RUNS, _LARGE_HOT_RUNS)
-        return self._runs >= enough or self._seconds > _HOT_RATIO * cost + 0.002
+        if self._runs >= enough:
+            return True
+        if self._seconds <= _HOT_RATIO * cost + 0.002:
+            return False
+        # What is heavy is fused by what it takes, and a first run also prepares and maps fresh memory.
+        return self._runs > 1 or not any(item.was_heavy for item in self.interpreted.items)
 
     def begin_compiling(self) -> None:
         """Say that `compile` is under way, so that nobody starts it again."""

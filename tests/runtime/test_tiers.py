@@ -269,6 +269,26 @@ async def test_a_hot_plan_is_compiled_and_much_larger_feeds_are_interpreted_agai
         assert metadata.heavy_items == 3
 
 
+@pytest.mark.parametrize("is_heavy", [False, True])
+async def test_a_long_first_run_makes_hot_unless_something_in_it_was_heavy(
+    monkeypatch: pytest.MonkeyPatch, is_heavy: bool
+) -> None:
+    """What is heavy prepares itself in its first run, which says little of the others."""
+    monkeypatch.setattr(tiers, "HOT_RUNS", 4)
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [2], name="x")
+    y = graph.ops.Neg(graph.ops.Square(x))
+    async with fe.Session(graph) as session:
+        await session.run(y, {x: [1.0, 2.0]})
+        plan = next(iter(session._plans.values())).plan
+    assert isinstance(plan, tiers.TieredPlan)
+    plan.interpreted.items[0].was_heavy = is_heavy
+    feeds = [np.ones(2, np.float32)]
+    plan._runs, plan._seconds = 0, 0.0
+    assert plan.ran(feeds, 60.0) is not is_heavy
+    assert plan.ran(feeds, 60.0)
+
+
 async def test_a_session_that_does_not_compile_never_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "HOT_RUNS", 0)
     graph = fe.Graph()
