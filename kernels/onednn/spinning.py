@@ -1,7 +1,7 @@
 """How long OpenMP's idle threads look for work before they sleep.
 
-GNU's OpenMP is told so in turns of a loop around the processor's PAUSE, which take 10 ns on one processor
-and 45 on another: the same number is too short here (whoever waits for the others falls asleep before
+GNU's OpenMP is told so in turns of a loop around the processor's PAUSE, which takes 10 ns on one processor
+and 140 cycles on others: the same number is too short here (whoever waits for the others falls asleep before
 they have woken up, and then has to be woken in turn) and robs the host's other threads there. So a turn
 is timed, and the number made of it.
 """
