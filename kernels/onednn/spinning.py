@@ -39,7 +39,7 @@ _ROUNDS: Final = 5
 def seconds_of_a_turn() -> float | None:
     """What PAUSE takes here, 0.1 to 0.3 ms to find out; None on other processors, and where memory with
     instructions of a program's own is not allowed."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    if sys.platform != "linux" or platform.machine() != "x86_64" or sys.maxsize < 1 << 32:
         return None
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

@@ -43,12 +43,18 @@ def test_where_no_instructions_may_be_made_nothing_is_timed(monkeypatch: pytest.
     assert spinning.seconds_of_a_turn() is None
 
 
-def test_other_processors_are_not_given_these_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("other", ["processor", "word"])
+def test_other_processors_are_not_given_these_instructions(
+    monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
     def refuse(*args: Any, **kwargs: Any) -> mmap.mmap:
         raise AssertionError("instructions of another processor")
 
     monkeypatch.setattr(mmap, "mmap", refuse)
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    if other == "processor":
+        monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    else:
+        monkeypatch.setattr(sys, "maxsize", (1 << 31) - 1)
     assert spinning.seconds_of_a_turn() is None
 
 
