@@ -81,7 +81,7 @@ def _joined_in_parts(values: tuple[Array, ...], axis: int) -> Array | None:
 def join_rows(tables: Sequence[Array], out: Array) -> None:
     """The rows of C-contiguous tables (R, C_i) one after another, in `out` (R, sum of C_i); by every core."""
     rows = len(out)
-    block = max(1, _BLOCK_BYTES // (out.shape[1] * out.itemsize))
+    block = max(1, _BLOCK_BYTES // max(1, out.shape[1] * out.itemsize))
     count = cores() if out.size >= _LARGE else 1
     if count == 1:
         _join_blocks(tables, out, block)

@@ -43,6 +43,12 @@ def test_blocks_of_rows_end_where_the_rows_do(
     np.testing.assert_array_equal(out, np.concatenate(tables, 1))
 
 
+def test_rows_of_nothing_are_joined() -> None:
+    empty = np.empty((3, 0), np.float32)
+    joining.join_rows([empty, empty], out := empty.copy())
+    assert out.shape == (3, 0)
+
+
 def test_nothing_to_join_in_one_of_them() -> None:
     values = (numbers(0, 600, 500), np.empty((600, 0), np.float32), numbers(1, 600, 7))
     np.testing.assert_array_equal(concat_v2(np, values, np.int32(1)), np.concatenate(values, 1))
