@@ -38,10 +38,13 @@ _UP_TO_6: Final[tuple[After, ...]] = (("eltwise", _CLIP, _LOWEST, 6.0), ("eltwis
 
 
 def attached(
-    forms: Sequence[str], channel: Handle, number: Handle, whole: Handle
+    forms: Sequence[str], channel: Handle, number: Handle, whole: Handle, ahead: Sequence[After] = ()
 ) -> tuple[list[After], list[tuple[int, Handle]]]:
-    """(what a primitive is to do last, (number, descriptor) of each operand)."""
-    after: list[After] = []
+    """(what a primitive is to do last, (number, descriptor) of each operand).
+
+    ahead   what it does before, which has no operands
+    """
+    after: list[After] = list(ahead)
     operands = []
     reaches = {"channel": channel, "number": number, "whole": whole}
     for form in forms:

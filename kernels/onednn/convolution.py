@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, sh
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
-from flowengine.kernels.onednn.library import address, library
+from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.matrix_product import product_alone
 from flowengine.kernels.onednn.objects import (
     QUERY_DIFF_DST,
@@ -55,14 +55,31 @@ from flowengine.kernels.onednn.program import (
 )
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
+from flowengine.kernels.onednn.winograd import Tiles, tiles_of
+from flowengine.kernels.onednn.winograd_programs import TiledForward
+from flowengine.kernels.onednn.winograd_programs import filter_gradient as tiled_filter_gradient
+from flowengine.kernels.onednn.winograd_programs import input_gradient as tiled_input_gradient
 from flowengine.kernels.pieces import FLOAT32, Fixed, Like, Piece, Same, Sizes, Source, Want, is_plain
 from flowengine.kernels.windows import Windows, spatial
+
+Result = TypeVar("Result")
 
 _FORWARD: Final = 96
 _FORWARD_TRAINING: Final = 64
 #: Multiplications and additions of one core in a microsecond; of depthwise ones, which are memory-bound.
 _PRODUCTS: Final = 70_000.0
 _DEPTHWISE_PRODUCTS: Final = 20_000.0
+
+
+def _in_tiles(
+    sliding: Sliding, layer: Layer, make: Callable[[Tiles], Result], constant: bool = False
+) -> Result | None:
+    """What is made of a convolution in tiles of rows, where that takes less time."""
+    tiles = tiles_of(sliding, layer, layer.library.threads(), constant)
+    try:
+        return None if tiles is None else make(tiles)
+    except LibraryError:
+        return None
 
 
 class Forward:
@@ -91,6 +108,13 @@ class Forward:
             return
         layer = Layer(sliding, x, w)
         library = layer.library
+        tiled = _in_tiles(
+            sliding, layer, lambda tiles: TiledForward(layer, tiles, forms, alone=alone), constant
+        )
+        if tiled is not None:
+            self.shape, self._packed = layer.output, tiled.packed
+            self._program, self._packed_program = tiled.program, tiled.packed_program
+            return
         channels = layer.output[1 if sliding.first else 3]
         channel, number = dense(library, (1, channels, 1, 1)), dense(library, (1, 1, 1, 1))
         after, operands = attached(forms, channel, number, layer.results)
@@ -207,6 +231,11 @@ class InputGradient:
             self.expected, self._planes = layer.output, layer.geometry
             return
         library = layer.library
+        self.shape, self.expected = x, layer.output
+        in_tiles = _in_tiles(sliding, layer, lambda tiles: tiled_input_gradient(layer, tiles, alone=alone))
+        if in_tiles is not None:
+            self._program = in_tiles
+            return
         hint = layer.forward(_FORWARD_TRAINING)
         what = Description(
             library,
@@ -220,7 +249,6 @@ class InputGradient:
             hint.value,
             layer.attributes.value,
         )
-        self.shape, self.expected = x, layer.output
         attrs = layer.attributes
         self._program = program = Program(library, alone)
         upstream = readable(program, layer.results, what.memory(QUERY_DIFF_DST), attrs)
@@ -275,6 +303,10 @@ class FilterGradient:
         of_matrices = filter_product(sliding, x, w, alone)
         if of_matrices is not None:
             self._program = of_matrices
+            return
+        in_tiles = _in_tiles(sliding, layer, lambda tiles: tiled_filter_gradient(layer, tiles, alone=alone))
+        if in_tiles is not None:
+            self._program = in_tiles
             return
         hint = layer.forward(_FORWARD_TRAINING)
         what = Description(

@@ -61,16 +61,18 @@ class Aligned:
 
 
 class Packed:
-    """Constant filters in a primitive's order, each for as long as the constant lives.
+    """Constant filters as primitives take them, each for as long as the constant lives.
 
-    wanted   that order
+    plain    how they lie
+    wanted   the order of the primitive's
+    program  brings them from an address, the first that it is given, to where the other is
+    size     bytes of what it brings there
     """
 
-    def __init__(self, library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> None:
+    def __init__(self, plain: Handle, wanted: Handle, program: Program, size: int) -> None:
         self.plain, self.wanted = plain, wanted
-        self._size = library.size_of(wanted.value)
-        self._program = Program(library)
-        self._program.reorder(self._program.outside(plain), self._program.outside(wanted), attributes)
+        self._size = size
+        self._program = program
         #: {identity: (the constant, its packed memory's owner and address)}
         self._kept: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
 
@@ -152,8 +154,8 @@ class Lasting:
 _every: Final[weakref.WeakSet[Packed]] = weakref.WeakSet()
 
 
-def shared(library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> Packed:
-    """What keeps filters that lie so in this order, for all primitives that want it.
+def known(library: Library, plain: Handle, wanted: Handle) -> Packed | None:
+    """What keeps filters that lie so in this order already.
 
     A convolution alone, the same with what follows it, and one of another batch mostly agree on the order.
     """
@@ -162,6 +164,20 @@ def shared(library: Library, plain: Handle, wanted: Handle, attributes: Handle) 
             packed.wanted.value, wanted.value
         ):
             return packed
-    made = Packed(library, plain, wanted, attributes)
-    _every.add(made)
-    return made
+    return None
+
+
+def keeping(packed: Packed) -> Packed:
+    """The same, which `known` finds from now on."""
+    _every.add(packed)
+    return packed
+
+
+def shared(library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> Packed:
+    """What keeps filters that lie so in this order, for all primitives that want it."""
+    packed = known(library, plain, wanted)
+    if packed is not None:
+        return packed
+    program = Program(library)
+    program.reorder(program.outside(plain), program.outside(wanted), attributes)
+    return keeping(Packed(plain, wanted, program, library.size_of(wanted.value)))

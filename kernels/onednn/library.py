@@ -64,6 +64,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "post_ops_append_eltwise": (Pointer, _INT, _FLOAT, _FLOAT),
     "post_ops_append_binary": (Pointer, _INT, Pointer),
     "post_ops_append_prelu": (Pointer, _INT),
+    "post_ops_append_sum": (Pointer, _FLOAT, _INT, _INT),
     "primitive_desc_destroy": (Pointer,),
     "primitive_desc_query": (Pointer, _INT, _INT, Pointer),
     "primitive_create": (Out, Pointer),

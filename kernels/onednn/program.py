@@ -107,16 +107,16 @@ class _Bound:
 
     __slots__ = ("_arrays", "_compute", "_forms", "_where")
 
-    def __init__(self, compute: Computing, memories: Sequence[tuple[Any, int]]) -> None:
+    def __init__(self, compute: Computing, memories: Sequence[tuple[Any, int, int]]) -> None:
         self._compute = compute
-        self._forms: list[tuple[tuple[int, ...], int]] = list(memories)
+        self._forms: list[tuple[tuple[int, ...], int, int]] = list(memories)
         self._where = [0] * len(memories)
         self._arrays: list[Array] = [np.empty(0, np.float32)] * len(memories)
 
     def place(self, addresses: Sequence[int], base: int) -> None:
         """The arrays lie at these addresses, or that far into the scratch memory, which begins at `base`."""
-        for number, (shape, place) in enumerate(self._forms):
-            where = addresses[~place] if place < 0 else base + place
+        for number, (shape, place, skipped) in enumerate(self._forms):
+            where = (addresses[~place] if place < 0 else base + place) + skipped
             if where != self._where[number]:
                 self._where[number] = where
                 memory: Any = (ctypes.c_byte * (4 * math.prod(shape))).from_address(where)
@@ -138,19 +138,19 @@ class _Frame:
             Handle(library.new("memory_create", form.value, library.engine, None), free)
             if isinstance(form, Handle)
             else None
-            for form, _ in program.memories
+            for form, _, _ in program.memories
         ]
-        #: For each address that is given, the memories that lie there.
-        self.outside: list[list[int]] = [[] for _ in range(program.given)]
+        #: For each address that is given, the memories that lie there, or so many bytes behind it.
+        self.outside: list[list[tuple[int, int]]] = [[] for _ in range(program.given)]
         #: (memory, its offset in the scratch memory)
         self.inside: list[tuple[int, int]] = []
-        for handle, (_, place) in zip(self.memories, program.memories, strict=True):
+        for handle, (_, place, skipped) in zip(self.memories, program.memories, strict=True):
             if handle is None:
                 continue
             if place < 0:
-                self.outside[~place].append(handle.value)
+                self.outside[~place].append((handle.value, skipped))
             else:
-                self.inside.append((handle.value, place))
+                self.inside.append((handle.value, place + skipped))
         self.base = 0
         self.addresses = (0,) * len(self.outside)
         self.arguments: list[Any] = []
@@ -182,9 +182,9 @@ class Program:
     def __init__(self, library: Library, alone: bool = False) -> None:
         self.library = library
         self._alone = alone
-        #: (descriptor, offset in the scratch memory; ~n for what lies at the caller's n-th address). What
-        #: only NumPy uses has its shape instead of a descriptor.
-        self.memories: list[tuple[Any, int]] = []
+        #: (descriptor, offset in the scratch memory; ~n for what lies at the caller's n-th address, bytes
+        #: that are skipped from there). What NumPy uses has its shape instead of a descriptor.
+        self.memories: list[tuple[Any, int, int]] = []
         #: How many addresses a call takes.
         self.given = 0
         self.arguments: list[list[tuple[int, int]]] = []
@@ -195,28 +195,30 @@ class Program:
 
     def outside(self, form: Handle) -> int:
         """A memory whose address is given at each call."""
-        self.memories.append((form, ~self.given))
+        self.memories.append((form, ~self.given, 0))
         self.given += 1
         return len(self.memories) - 1
 
     def numbers(self, shape: tuple[int, ...]) -> int:
         """A memory for NumPy, float32 and C-contiguous, whose address is given at each call."""
-        self.memories.append((shape, ~self.given))
+        self.memories.append((shape, ~self.given, 0))
         self.given += 1
         return len(self.memories) - 1
 
     def inside(self, form: Handle) -> int:
         """A memory that lives for a call."""
-        self.memories.append((form, self.scratch_bytes))
-        self.scratch_bytes += padded(self.library.size_of(form.value))
+        return self.room(form, self.library.size_of(form.value))
+
+    def room(self, form: Handle | tuple[int, ...], size: int) -> int:
+        """A memory of so many bytes that lives for a call; NumPy knows it by its shape."""
+        self.memories.append((form, self.scratch_bytes, 0))
+        self.scratch_bytes += padded(size)
         return len(self.memories) - 1
 
-    def within(self, memory: int, form: Handle, skipped: int) -> int:
-        """A part of a memory that lives for a call, which begins so many bytes into it."""
-        offset = self.memories[memory][1]
-        if offset < 0:
-            raise InternalError("the caller gives the address of a part")
-        self.memories.append((form, offset + skipped))
+    def within(self, memory: int, form: Handle | tuple[int, ...], skipped: int = 0) -> int:
+        """A part of a memory, which begins so many bytes into it; what NumPy is to see of it has a shape."""
+        _, place, before = self.memories[memory]
+        self.memories.append((form, place, before + skipped))
         return len(self.memories) - 1
 
     def include(self, other: Program, places: Sequence[int], scratch: int) -> None:
@@ -229,8 +231,8 @@ class Program:
         if len(places) != other.given:
             raise InternalError(f"a program that takes {other.given} addresses was given {len(places)}")
         first = len(self.memories)
-        for form, place in other.memories:
-            self.memories.append((form, places[~place] if place < 0 else scratch + place))
+        for form, place, skipped in other.memories:
+            self.memories.append((form, places[~place] if place < 0 else scratch + place, skipped))
         self.given = max([self.given, *(~place + 1 for place in places if place < 0)])
         self.scratch_bytes = max(self.scratch_bytes, scratch + other.scratch_bytes)
         for listed, (primitive, count, apart) in zip(other.arguments, other._steps, strict=True):
@@ -250,7 +252,7 @@ class Program:
         self._steps.append((description.primitive(), len(listed), bool(alone)))
 
     def by_numpy(self, compute: Computing, memories: Sequence[int]) -> None:
-        """Have something computed with arrays that lie in these memories, which `numbers` has given."""
+        """Have something computed with arrays that lie in these memories, which have shapes."""
         self.arguments.append(list(enumerate(memories)))
         self._steps.append((compute, len(memories), False))
 
@@ -313,8 +315,8 @@ class Program:
             # Filters mostly lie where they lay, and results often.
             for memories, where, before in zip(frame.outside, addresses, frame.addresses, strict=True):
                 if where != before:
-                    for memory in memories:
-                        set_handle(memory, where)
+                    for memory, skipped in memories:
+                        set_handle(memory, where + skipped)
             frame.addresses = addresses
         own = None
         if self.scratch_bytes:

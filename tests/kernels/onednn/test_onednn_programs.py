@@ -56,6 +56,34 @@ def _negation(library: Any, alone: bool, size: int = 1000) -> Program:
     return program
 
 
+def test_parts_of_what_is_given_move_with_it() -> None:
+    library = search().library
+    assert library is not None
+    form = dense(library, (16,))
+    program = Program(library)
+    given, made = program.outside(form), program.outside(form)
+    # The second sixteen numbers become the first, then NumPy doubles the last four of them.
+    program.reorder(program.within(given, form, 64), made, attributes(library))
+
+    def double(arrays: Any) -> None:
+        arrays[0] *= 2
+
+    program.by_numpy(double, [program.within(program.within(made, form, 16), (4,), 32)])
+    joined = Program(library)
+    joined.include(program, [~0, 64], 256)
+    joined.reorder(
+        joined.within(len(joined.memories) - 1, form, -48), joined.outside(form), attributes(library)
+    )
+    for seed in range(3):
+        x, alone, y = numbers(seed, 32), np.empty(16, np.float32), np.empty(16, np.float32)
+        program(address(x), address(alone))
+        wanted = x[16:].copy()
+        wanted[12:] *= 2
+        np.testing.assert_array_equal(alone, wanted)
+        joined(address(x), address(y))
+        np.testing.assert_array_equal(y, wanted)
+
+
 def test_programs_in_a_row_are_one_and_some_of_it_stays_on_one_thread() -> None:
     found = search().library
     assert found is not None
