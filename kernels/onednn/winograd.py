@@ -47,9 +47,12 @@ PRODUCTS: Final = 4
 #: Multiplications and additions of one core in a microsecond, and what this leaves of their time.
 _PER_MICROSECOND: Final = 90_000.0
 _LEFT: Final = 0.74
-#: Microseconds that NumPy takes for an element of the input and of the result; of the filters.
+#: Microseconds that NumPy takes for an element of the input and of the result; of the filters, and what it
+#: takes to read more of those that are kept; for what others find no more in the second cache.
 _PER_ELEMENT: Final = 0.75e-3
 _PER_FILTER: Final = 1.2e-3
+_PER_KEPT: Final = 0.15e-3
+_PER_CALL: Final = 100.0
 #: What the sums may take of what the products take in order.
 _GAIN: Final = 0.95
 #: Channels from which products of rows of a pixel's channels are worth it at all.
@@ -150,7 +153,7 @@ def tiles_of(sliding: Sliding, layer: Layer, threads: int, constant: bool = Fals
     moved = images * geometry.sizes[0] * geometry.sizes[1] * inward + pixels * outward
     in_order = pixels * filters / _PER_MICROSECOND / threads
     in_tiles = in_order * _LEFT * 2 * tiles.count / geometry.out[0]
-    added = moved * _PER_ELEMENT + (0 if constant else filters * _PER_FILTER)
+    added = _PER_CALL + moved * _PER_ELEMENT + filters * (_PER_KEPT if constant else _PER_FILTER)
     return tiles if in_tiles + added < _GAIN * in_order else None
 
 
