@@ -185,6 +185,10 @@ class Program:
         #: (descriptor, offset in the scratch memory; ~n for what lies at the caller's n-th address, bytes
         #: that are skipped from there). What NumPy uses has its shape instead of a descriptor.
         self.memories: list[tuple[Any, int, int]] = []
+        #: {part of a memory: its number}, and {operation: primitive, number of its scratch memory}: steps
+        #: come one after another, so those of one operation have that in common.
+        self._parts: dict[tuple[Any, int, int], int] = {}
+        self._made: dict[Description, tuple[Handle, int | None]] = {}
         #: How many addresses a call takes.
         self.given = 0
         self.arguments: list[list[tuple[int, int]]] = []
@@ -218,8 +222,12 @@ class Program:
     def within(self, memory: int, form: Handle | tuple[int, ...], skipped: int = 0) -> int:
         """A part of a memory, which begins so many bytes into it; what NumPy is to see of it has a shape."""
         _, place, before = self.memories[memory]
-        self.memories.append((form, place, before + skipped))
-        return len(self.memories) - 1
+        part = (form, place, before + skipped)
+        number = self._parts.get(part)
+        if number is None:
+            number = self._parts[part] = len(self.memories)
+            self.memories.append(part)
+        return number
 
     def include(self, other: Program, places: Sequence[int], scratch: int) -> None:
         """Do what another program does, after what this one does so far.
@@ -244,12 +252,18 @@ class Program:
 
         alone   on the calling thread alone; as the program, if nothing is said
         """
+        made = self._made.get(description)
+        if made is None:
+            scratchpad = description.memory(QUERY_SCRATCHPAD)
+            needed = self.library.size_of(scratchpad.value)
+            made = description.primitive(), self.inside(scratchpad) if needed else None
+            self._made[description] = made
+        primitive, scratch = made
         listed = list(arguments.items())
-        scratchpad = description.memory(QUERY_SCRATCHPAD)
-        if self.library.size_of(scratchpad.value):
-            listed.append((_SCRATCHPAD, self.inside(scratchpad)))
+        if scratch is not None:
+            listed.append((_SCRATCHPAD, scratch))
         self.arguments.append(listed)
-        self._steps.append((description.primitive(), len(listed), bool(alone)))
+        self._steps.append((primitive, len(listed), bool(alone)))
 
     def by_numpy(self, compute: Computing, memories: Sequence[int]) -> None:
         """Have something computed with arrays that lie in these memories, which have shapes."""

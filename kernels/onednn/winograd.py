@@ -39,8 +39,7 @@ from flowengine.kernels.windows import Windows
 
 #: The environment variable that turns this off.
 VARIABLE: Final = "FLOWENGINE_WINOGRAD"
-#: Rows of an input that two rows of a result depend on, of the filters, and products instead of six.
-_TILE: Final = 4
+#: Rows of the filters, and products instead of six.
 _TAPS: Final = 3
 PRODUCTS: Final = 4
 
