@@ -215,13 +215,13 @@ def test_random_graphs_keep_every_bit(data: st.DataObject) -> None:
 
 def test_a_hot_plan_runs_its_layers_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    begin_all = sequences.Sequence.begin
+    begin_all = sequences.Sequence._begin
 
-    def counted(sequence: sequences.Sequence, values: Any, turn: Any) -> Any:
+    def counted(sequence: sequences.Sequence, known: Any, turn: Any) -> Any:
         ran.append(repr(sequence))
-        return begin_all(sequence, values, turn)
+        return begin_all(sequence, known, turn)
 
-    monkeypatch.setattr(sequences.Sequence, "begin", counted)
+    monkeypatch.setattr(sequences.Sequence, "_begin", counted)
     graph = fe.Graph()
     size = 420  # some milliseconds: worth a thread
     monkeypatch.setattr("flowengine.passes.fuse_sequences._MICROSECONDS_MAX", 1e9)
