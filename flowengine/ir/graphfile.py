@@ -85,10 +85,12 @@ def load_graph(data: bytes | str) -> LoadedGraph:
             found = kind.FromString(data)
         except DecodeError:
             continue
-        if isinstance(found, MetaGraphDef) and found.HasField("graph_def"):
-            return _unpack(found)
-        if isinstance(found, SavedModel) and found.meta_graphs:
-            return _only_graph(found)
+        every = found.meta_graphs if isinstance(found, SavedModel) else [found]
+        graphs = [each.graph_def for each in every if each.HasField("graph_def")]
+        # What parses as a GraphDef as well, a library of functions without names, has none that is one.
+        if not graphs if graph_def is None else not any(map(_plausible, graphs)):
+            continue
+        return _only_graph(found) if isinstance(found, SavedModel) else _unpack(found)
     if graph_def is not None:
         # It does parse; what is wrong with it is for the importer to say.
         return LoadedGraph(graph_def)

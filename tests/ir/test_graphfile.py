@@ -110,6 +110,16 @@ def test_one_graph_needs_no_tag(tmp_path: Path) -> None:
     assert load_saved_model(tmp_path).graph_def == GRAPH
 
 
+def test_a_graph_of_nameless_functions_only() -> None:
+    """Its bytes are those of a MetaGraphDef, too, whose graph is a node without a name."""
+    graph_def = GraphDef()
+    graph_def.library.function.add().signature.SetInParent()
+    data = graph_def.SerializeToString()
+    assert MetaGraphDef.FromString(data).graph_def.node
+    assert load_graph(data).graph_def == graph_def
+    assert load_graph(data).meta_graph is None
+
+
 def test_a_graph_of_functions_only() -> None:
     library = FunctionDefLibrary()
     library.function.add().signature.name = "f"
