@@ -21,7 +21,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
-from flowengine.ir.proto import CollectionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
+from flowengine.ir.proto import CollectionDef, FunctionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
 
 _Message = TypeVar("_Message", bound=Message)
 
@@ -32,6 +32,8 @@ _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 _SAVED_MODEL_TEXT: Final = re.compile(r"^\s*(saved_model_schema_version\s*:|meta_graphs\s*[:{<])", re.M)
 _META_GRAPH_TEXT: Final = re.compile(r"^(meta_info_def|graph_def|collection_def|signature_def)\s*[:{<]", re.M)
 
+#: A function of an empty signature: the tag of that and its length.
+_BLANK_BYTES: Final = 2
 #: The tag that a graph for serving has by convention.
 SERVING_TAG: Final = "serve"
 
@@ -85,12 +87,10 @@ def load_graph(data: bytes | str) -> LoadedGraph:
             found = kind.FromString(data)
         except DecodeError:
             continue
-        every = found.meta_graphs if isinstance(found, SavedModel) else [found]
-        graphs = [each.graph_def for each in every if each.HasField("graph_def")]
-        # What parses as a GraphDef as well, a library of functions without names, has none that is one.
-        if not graphs if graph_def is None else not any(map(_plausible, graphs)):
-            continue
-        return _only_graph(found) if isinstance(found, SavedModel) else _unpack(found)
+        if isinstance(found, MetaGraphDef) and found.HasField("graph_def"):
+            return _unpack(found)
+        if isinstance(found, SavedModel) and found.meta_graphs:
+            return _only_graph(found)
     if graph_def is not None:
         # It does parse; what is wrong with it is for the importer to say.
         return LoadedGraph(graph_def)
@@ -160,10 +160,20 @@ def _unpack(meta: MetaGraphDef, directory: Path | None = None) -> LoadedGraph:
 def _plausible(graph_def: GraphDef) -> bool:
     """Whether what parsed as a GraphDef is one: a MetaGraphDef's description would be a node."""
     if not graph_def.node:
-        # An empty graph is one; a MetaGraphDef without description has its graph for a library.
-        return not graph_def.HasField("library") or all(f.signature.name for f in graph_def.library.function)
+        # An empty graph is one; a MetaGraphDef without description has its graph for a library, a SavedModel
+        # of one has it for a function's gradient.
+        library = graph_def.library
+        names = {function.signature.name for function in library.function}
+        return all(f.signature.name or _is_blank(f) for f in library.function) and all(
+            gradient.function_name in names for gradient in library.gradient
+        )
     first = graph_def.node[0]
     return bool(first.name and first.op) and first.op.isprintable()
+
+
+def _is_blank(function: FunctionDef) -> bool:
+    """Whether it has a signature and nothing in it; what else there is without a name is no function."""
+    return function.HasField("signature") and function.ByteSize() == _BLANK_BYTES
 
 
 def _as_text(data: bytes | str) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.onednn.filters import shared
+from flowengine.kernels.onednn.filters import reordering, shared
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import (
     QUERY_WEIGHTS,
@@ -43,7 +43,7 @@ class ConstantProduct:
         )
         wanted = what.memory(QUERY_WEIGHTS)
         plain = strided(found, (inner, columns), (1, inner) if right else (columns, 1))
-        self.kept = shared(found, plain, wanted, attrs)
+        self.kept = shared(found, plain, wanted, reordering(attrs))
         self._program = program = Program(found, alone)
         program.step(
             what,

@@ -22,10 +22,10 @@ from flowengine.kernels.onednn.absorbing import Taken, absorbed, fits, forms_of,
 from flowengine.kernels.onednn.after import ZERO, attached
 from flowengine.kernels.onednn.conv_products import as_product
 from flowengine.kernels.onednn.filter_products import filter_product
-from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, shared
+from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, reordering, shared
 from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.onednn.layers import DIRECT, Layer, Sliding, finish, readable
+from flowengine.kernels.onednn.layers import FORWARD, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.matrix_product import product_alone
 from flowengine.kernels.onednn.objects import (
@@ -64,8 +64,6 @@ from flowengine.kernels.windows import Windows, spatial
 
 Result = TypeVar("Result")
 
-_FORWARD: Final = 96
-_FORWARD_TRAINING: Final = 64
 #: Multiplications and additions of one core in a microsecond; of depthwise ones, which are memory-bound.
 _PRODUCTS: Final = 70_000.0
 _DEPTHWISE_PRODUCTS: Final = 20_000.0
@@ -119,11 +117,11 @@ class Forward:
         channel, number = dense(library, (1, channels, 1, 1)), dense(library, (1, 1, 1, 1))
         after, operands = attached(forms, channel, number, layer.results)
         attrs = attributes(library, after)
-        what = layer.forward(_FORWARD, attrs)
+        what = layer.forward(FORWARD, attrs)
         self.shape = layer.output
         wanted = what.memory(QUERY_WEIGHTS)
         if not library.equal(wanted.value, layer.filters.value):
-            self._packed = shared(library, layer.filters, wanted, layer.attributes)
+            self._packed = shared(library, layer.filters, wanted, reordering(layer.attributes))
         self._program = self._run_of(Program(library, alone), layer, what, layer.filters, operands)
         self._packed_program = self._run_of(Program(library, alone), layer, what, wanted, operands)
 
@@ -236,19 +234,7 @@ class InputGradient:
         if in_tiles is not None:
             self._program = in_tiles
             return
-        hint = layer.forward(_FORWARD_TRAINING)
-        what = Description(
-            library,
-            "convolution_backward_data",
-            library.engine,
-            DIRECT,
-            layer.any_images.value,
-            layer.any_filters.value,
-            layer.any_results.value,
-            *layer.slides,
-            hint.value,
-            layer.attributes.value,
-        )
+        what = layer.input_gradient()
         attrs = layer.attributes
         self._program = program = Program(library, alone)
         upstream = readable(program, layer.results, what.memory(QUERY_DIFF_DST), attrs)
@@ -308,20 +294,7 @@ class FilterGradient:
         if in_tiles is not None:
             self._program = in_tiles
             return
-        hint = layer.forward(_FORWARD_TRAINING)
-        what = Description(
-            library,
-            "convolution_backward_weights",
-            library.engine,
-            DIRECT,
-            layer.any_images.value,
-            layer.any_filters.value,
-            None,
-            layer.any_results.value,
-            *layer.slides,
-            hint.value,
-            layer.attributes.value,
-        )
+        what = layer.filter_gradient()
         attrs = layer.attributes
         self._program = program = Program(library, alone)
         source = readable(program, layer.images, what.memory(QUERY_SRC), attrs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -58,6 +59,10 @@ class Aligned:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+#: Has a program bring filters from one of its memories to another.
+Filling: TypeAlias = Callable[[Program, int, int], None]
 
 
 class Packed:
@@ -154,30 +159,26 @@ class Lasting:
 _every: Final[weakref.WeakSet[Packed]] = weakref.WeakSet()
 
 
-def known(library: Library, plain: Handle, wanted: Handle) -> Packed | None:
-    """What keeps filters that lie so in this order already.
+def reordering(attributes: Handle) -> Filling:
+    """Filters are only brought into order."""
+    return lambda program, given, made: program.reorder(given, made, attributes)
+
+
+def shared(library: Library, plain: Handle, wanted: Handle, fill: Filling, size: int | None = None) -> Packed:
+    """What keeps filters that lie so in this order, for all primitives that want it.
 
     A convolution alone, the same with what follows it, and one of another batch mostly agree on the order.
+
+    fill   has a program bring them from one memory to the other
+    size   bytes of what it brings there; those of `wanted`, if nothing is said
     """
     for packed in list(_every):
         if library.equal(packed.plain.value, plain.value) and library.equal(
             packed.wanted.value, wanted.value
         ):
             return packed
-    return None
-
-
-def keeping(packed: Packed) -> Packed:
-    """The same, which `known` finds from now on."""
-    _every.add(packed)
-    return packed
-
-
-def shared(library: Library, plain: Handle, wanted: Handle, attributes: Handle) -> Packed:
-    """What keeps filters that lie so in this order, for all primitives that want it."""
-    packed = known(library, plain, wanted)
-    if packed is not None:
-        return packed
     program = Program(library)
-    program.reorder(program.outside(plain), program.outside(wanted), attributes)
-    return keeping(Packed(plain, wanted, program, library.size_of(wanted.value)))
+    fill(program, program.outside(plain), program.outside(wanted))
+    made = Packed(plain, wanted, program, library.size_of(wanted.value) if size is None else size)
+    _every.add(made)
+    return made

@@ -24,6 +24,8 @@ from flowengine.kernels.onednn.program import (
 from flowengine.kernels.windows import Windows, explicit_pairs, is_channels_first, spatial, windows
 
 DIRECT: Final = 1
+FORWARD: Final = 96
+FORWARD_TRAINING: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,10 @@ class Layer:
         )
         self.attributes = attributes(library)
 
-    def forward(self, prop: int, attrs: Handle | None = None) -> Description:
+    def forward(self, prop: int, attrs: Handle | None = None, filters: Handle | None = None) -> Description:
+        """
+        filters   how they lie; as suits the primitive, if nothing is said
+        """
         library = self.library
         return Description(
             library,
@@ -115,11 +120,42 @@ class Layer:
             prop,
             DIRECT,
             self.any_images.value,
-            self.any_filters.value,
+            (filters or self.any_filters).value,
             None,
             self.any_results.value,
             *self.slides,
             (attrs or self.attributes).value,
+        )
+
+    def input_gradient(self, filters: Handle | None = None) -> Description:
+        library, hint = self.library, self.forward(FORWARD_TRAINING)
+        return Description(
+            library,
+            "convolution_backward_data",
+            library.engine,
+            DIRECT,
+            self.any_images.value,
+            (filters or self.any_filters).value,
+            self.any_results.value,
+            *self.slides,
+            hint.value,
+            self.attributes.value,
+        )
+
+    def filter_gradient(self, filters: Handle | None = None) -> Description:
+        library, hint = self.library, self.forward(FORWARD_TRAINING)
+        return Description(
+            library,
+            "convolution_backward_weights",
+            library.engine,
+            DIRECT,
+            self.any_images.value,
+            (filters or self.any_filters).value,
+            None,
+            self.any_results.value,
+            *self.slides,
+            hint.value,
+            self.attributes.value,
         )
 
 

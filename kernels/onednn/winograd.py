@@ -54,7 +54,7 @@ _PER_KEPT: Final = 0.15e-3
 _PER_CALL: Final = 100.0
 #: What the sums may take of what the products take in order.
 _GAIN: Final = 0.95
-#: Channels from which products of rows of a pixel's channels are worth it at all.
+#: Fewer channels were not measured: windows wide enough would make up for what they cost.
 _CHANNELS_MIN: Final = 32
 #: Bytes of blocks: what is added lies in the second cache, about; a gradient of filters is added up as well.
 BLOCK_BYTES: Final = 3 << 20

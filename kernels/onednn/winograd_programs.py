@@ -7,8 +7,8 @@ from typing import Final
 
 from flowengine.core.buffers import STAGGER
 from flowengine.kernels.onednn.after import attached
-from flowengine.kernels.onednn.filters import Packed, keeping, known
-from flowengine.kernels.onednn.layers import DIRECT, Layer
+from flowengine.kernels.onednn.filters import Packed, shared
+from flowengine.kernels.onednn.layers import FORWARD, Layer
 from flowengine.kernels.onednn.objects import (
     QUERY_DIFF_WEIGHTS,
     QUERY_WEIGHTS,
@@ -45,8 +45,6 @@ from flowengine.kernels.onednn.winograd import (
     unmix_filters,
 )
 
-_FORWARD: Final = 96
-_FORWARD_TRAINING: Final = 64
 #: Bytes of a float32.
 _SIZE: Final = 4
 #: What has a primitive add to what lies where its result goes.
@@ -73,8 +71,9 @@ class _Filters:
 
     def made(self, program: Program) -> int:
         """Where filters are that the program makes of those at the next address that it is given."""
-        given = program.outside(self._whole)
-        return self._mixed(program, given, program.room(self.wanted, self.bytes))
+        given, made = program.outside(self._whole), program.room(self.wanted, self.bytes)
+        self._mix(program, given, made)
+        return made
 
     def each(self, program: Program, made: int) -> list[int]:
         """The memories of the four."""
@@ -82,22 +81,15 @@ class _Filters:
 
     def packed(self) -> Packed:
         """What keeps filters that never change."""
-        found = known(self._library, self._whole, self.wanted)
-        if found is not None:
-            return found
-        program = Program(self._library)
-        given = program.outside(self._whole)
-        self._mixed(program, given, program.outside(self.wanted))
-        return keeping(Packed(self._whole, self.wanted, program, self.bytes))
+        return shared(self._library, self._whole, self.wanted, self._mix, self.bytes)
 
-    def _mixed(self, program: Program, given: int, made: int) -> int:
+    def _mix(self, program: Program, given: int, made: int) -> None:
         row, each = self._row, self.each(program, made)
         for number, place in enumerate(self._places):
             taken = program.within(given, row.filters, number * self._skipped)
             program.reorder(taken, each[place], row.attributes)
         seen = program.within(made, (PRODUCTS, self._slot // _SIZE))
         program.by_numpy(mix_filters(self._bytes // _SIZE), [seen])
-        return made
 
 
 class TiledForward:
@@ -129,21 +121,8 @@ class TiledForward:
         self.packed_program = self._made(Program(layer.library, alone), is_packed=True)
 
     def _described(self, row: Layer, filters: Handle, is_last: bool = False) -> Description:
-        library = row.library
-        attrs = attributes(library, self._after()[0]) if is_last else row.attributes
-        return Description(
-            library,
-            "convolution_forward",
-            library.engine,
-            _FORWARD,
-            DIRECT,
-            row.images.value,
-            filters.value,
-            None,
-            row.results.value,
-            *row.slides,
-            attrs.value,
-        )
+        attrs = attributes(row.library, self._after()[0]) if is_last else row.attributes
+        return row.forward(FORWARD, attrs, filters)
 
     def _after(self) -> tuple[list[After], list[tuple[int, Handle]]]:
         library = self._layer.library
@@ -189,8 +168,8 @@ def input_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> Program:
     parts = blocks(layer.input[0], tiles.count, _row_of_tiles(layer), BLOCK_BYTES)
     rows = {shape: one_row(layer, shape) for shape in {block.shape for block in parts}}
     first = rows[parts[0].shape]
-    wanted = _of_input(first, first.any_filters).memory(QUERY_WEIGHTS)
-    each = {shape: _of_input(row, wanted) for shape, row in rows.items()}
+    wanted = first.input_gradient().memory(QUERY_WEIGHTS)
+    each = {shape: row.input_gradient(wanted) for shape, row in rows.items()}
     filters = _Filters(layer, first, wanted, (3, 1, 0))
     source = program.numbers(layer.output)
     u = filters.each(program, filters.made(program))
@@ -219,8 +198,8 @@ def filter_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> Program:
     parts = blocks(layer.input[0], tiles.count, _row_of_tiles(layer), LARGE_BLOCK_BYTES)
     rows = {shape: one_row(layer, shape) for shape in {block.shape for block in parts}}
     first = rows[parts[0].shape]
-    wanted = _of_filters(first, first.any_filters).memory(QUERY_DIFF_WEIGHTS)
-    each = {shape: _of_filters(row, wanted) for shape, row in rows.items()}
+    wanted = first.filter_gradient().memory(QUERY_DIFF_WEIGHTS)
+    each = {shape: row.filter_gradient(wanted) for shape, row in rows.items()}
     size = library.size_of(wanted.value)
     slot = padded(size)
     total = program.room(wanted, PRODUCTS * slot)
@@ -266,38 +245,3 @@ def _rooms(program: Program, form: Handle) -> list[int]:
 def _seen(program: Program, memories: Sequence[int], shape: tuple[int, ...]) -> list[int]:
     """Memories for NumPy, of this shape."""
     return [program.within(memory, shape) for memory in memories]
-
-
-def _of_input(row: Layer, filters: Handle) -> Description:
-    library = row.library
-    hint = row.forward(_FORWARD_TRAINING)
-    return Description(
-        library,
-        "convolution_backward_data",
-        library.engine,
-        DIRECT,
-        row.images.value,
-        filters.value,
-        row.results.value,
-        *row.slides,
-        hint.value,
-        row.attributes.value,
-    )
-
-
-def _of_filters(row: Layer, filters: Handle) -> Description:
-    library = row.library
-    hint = row.forward(_FORWARD_TRAINING)
-    return Description(
-        library,
-        "convolution_backward_weights",
-        library.engine,
-        DIRECT,
-        row.images.value,
-        filters.value,
-        None,
-        row.results.value,
-        *row.slides,
-        hint.value,
-        row.attributes.value,
-    )

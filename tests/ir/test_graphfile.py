@@ -120,6 +120,19 @@ def test_a_graph_of_nameless_functions_only() -> None:
     assert load_graph(data).meta_graph is None
 
 
+def test_a_meta_graph_whose_node_has_no_name_is_no_library() -> None:
+    """The importer is to say what is wrong with it: nothing may be read as an empty graph."""
+    bare = MetaGraphDef()
+    bare.graph_def.node.add(op="NoOp")
+    told = MetaGraphDef(graph_def=bare.graph_def)
+    told.meta_info_def.tags.append("serve")
+    for meta_graph_def in (bare, told):
+        assert load_graph(meta_graph_def.SerializeToString()).graph_def == bare.graph_def
+    # As a GraphDef it would be a library of one gradient.
+    saved = SavedModel(saved_model_schema_version=1, meta_graphs=[bare])
+    assert load_graph(saved.SerializeToString()).meta_graph is not None
+
+
 def test_a_graph_of_functions_only() -> None:
     library = FunctionDefLibrary()
     library.function.add().signature.name = "f"
