@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from flowengine import asyncio as asyncio
     from flowengine import blocking as blocking
     from flowengine import train as train
-    from flowengine.build.graph import Graph
-    from flowengine.build.tensor import Operation, Tensor
     from flowengine.cluster.server import Server
     from flowengine.cluster.spec import ClusterSpec
     from flowengine.core import dtypes, errors
     from flowengine.core.config import Config, RunMetadata, RunOptions
     from flowengine.core.dtypes import DType
     from flowengine.core.shapes import TensorShape
+    from flowengine.graphs.graph import Graph
+    from flowengine.graphs.tensor import Operation, Tensor
     from flowengine.ir.opdef import OpDef, OpRegistry
     from flowengine.kernels.registry import KernelRegistry
     from flowengine.resources.container import ResourceManager
@@ -40,17 +40,17 @@ _PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
     "ClusterSpec": ("flowengine.cluster.spec", "ClusterSpec"),
     "Config": ("flowengine.core.config", "Config"),
     "DType": ("flowengine.core.dtypes", "DType"),
-    "Graph": ("flowengine.build.graph", "Graph"),
+    "Graph": ("flowengine.graphs.graph", "Graph"),
     "KernelRegistry": ("flowengine.kernels.registry", "KernelRegistry"),
     "OpDef": ("flowengine.ir.opdef", "OpDef"),
     "OpRegistry": ("flowengine.ir.opdef", "OpRegistry"),
-    "Operation": ("flowengine.build.tensor", "Operation"),
+    "Operation": ("flowengine.graphs.tensor", "Operation"),
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
     "RunMetadata": ("flowengine.core.config", "RunMetadata"),
     "RunOptions": ("flowengine.core.config", "RunOptions"),
     "Server": ("flowengine.cluster.server", "Server"),
     "Session": ("flowengine.session", "Session"),
-    "Tensor": ("flowengine.build.tensor", "Tensor"),
+    "Tensor": ("flowengine.graphs.tensor", "Tensor"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
     "asyncio": ("flowengine.asyncio", None),
     "blocking": ("flowengine.blocking", None),

@@ -19,7 +19,7 @@ from typing import Any
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.ir.graph import Graph
-from flowengine.passes.costs import CostModel
+from flowengine.passes.place.costs import CostModel
 from flowengine.portal import Call, Portal
 from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session

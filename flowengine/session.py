@@ -16,23 +16,23 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
 
-from flowengine.build.graph import Graph as BuildGraph
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
+from flowengine.graphs.graph import Graph as BuildGraph
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph
-from flowengine.kernels.generators import places_of, random_sequences, set_places
+from flowengine.kernels.common.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
-from flowengine.passes.costs import CostModel
 from flowengine.passes.pipeline import cut, prepare
+from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble
 from flowengine.runtime.functions import FunctionTable

@@ -6,43 +6,43 @@ from typing import Final
 
 #: {module: names of its ops}
 OPS: Final[dict[str, str]] = {
-    "control_flow": """
+    "control.control_flow": """
         ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit RefMerge RefNextIteration
         RefSelect RefSwitch Switch
     """,
-    "fused": """
+    "numpy.fused": """
         _FusedContraction _FusedElementwise
     """,
-    "sequences": """
+    "numpy.sequences": """
         _FusedSequence
     """,
-    "descents": """
+    "training.descents": """
         _DescentByProduct
     """,
-    "sendrecv": """
+    "control.sendrecv": """
         _HostRecv _HostSend _Narrow _Recv _Send _Widen
     """,
-    "state": """
+    "state.variables": """
         Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized
         TemporaryVariable Variable VariableV2
     """,
-    "resource_variables": """
+    "state.resource_variables": """
         AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp DisableCopyOnRead
         ReadVariableOp ResourceCountUpTo VarHandleOp VarIsInitializedOp VariableShape
     """,
-    "scatter": """
+    "state.scatter": """
         ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv ResourceScatterMax
         ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub
         ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax
         ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate
     """,
-    "queues": """
+    "queues.queues": """
         FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 QueueClose
         QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2
         QueueDequeueV2 QueueEnqueue QueueEnqueueMany QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed
         QueueIsClosedV2 QueueSize QueueSizeV2 RandomShuffleQueue RandomShuffleQueueV2
     """,
-    "tensor_array": """
+    "state.tensor_array": """
         TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat
         TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3
         TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3 TensorArrayGradWithShape TensorArrayPack
@@ -51,214 +51,214 @@ OPS: Final[dict[str, str]] = {
         TensorArraySplitV2 TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3 TensorArrayWrite
         TensorArrayWriteV2 TensorArrayWriteV3
     """,
-    "stack": """
+    "state.stack": """
         Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2
     """,
-    "tables": """
+    "state.tables": """
         FakeQueue HashTable HashTableV2 InitializeTable InitializeTableV2 LookupTableExport
         LookupTableExportV2 LookupTableFind LookupTableFindV2 LookupTableImport LookupTableImportV2
         LookupTableInsert LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
         MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
         MutableHashTableOfTensorsV2 MutableHashTableV2
     """,
-    "table_files": """
+    "state.table_files": """
         InitializeTableFromTextFile InitializeTableFromTextFileV2
     """,
-    "accumulators": """
+    "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
         ConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated
         ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator
         SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator
     """,
-    "staging": """
+    "queues.staging": """
         MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey OrderedMapClear
         OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage
         OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage
     """,
-    "barriers": """
+    "queues.barriers": """
         Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
     """,
-    "mutexes": """
+    "state.mutexes": """
         ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
     """,
-    "session_tensors": """
+    "state.session_tensors": """
         DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor
     """,
-    "batching": """
+    "queues.batching": """
         Batch Unbatch UnbatchGrad
     """,
-    "string_hash": """
+    "strings.hashing": """
         StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
     """,
-    "string_format": """
+    "strings.formatting": """
         AsString StringJoin
     """,
-    "strings": """
+    "strings.elements": """
         DecodeBase64 EncodeBase64 StringLength StringLower StringStrip StringToNumber StringUpper Substr
     """,
-    "string_splitting": """
+    "strings.splitting": """
         ReduceJoin StringSplit StringSplitV2
     """,
-    "regex": """
+    "strings.regex": """
         RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
     """,
-    "decoding": """
+    "io.decoding": """
         DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor SerializeTensor
     """,
-    "examples": """
+    "io.examples": """
         ParseExample ParseSingleExample ParseSingleSequenceExample
     """,
-    "image_coding": """
+    "image.coding": """
         DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg EncodePng
     """,
-    "constants": """
+    "array.constants": """
         Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
     """,
-    "identity": """
+    "array.identity": """
         Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst
         Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient
     """,
-    "printing": """
+    "io.printing": """
         Print PrintV2 Timestamp
     """,
-    "array_shapes": """
+    "array.shapes": """
         BroadcastArgs BroadcastTo ExpandDims QuantizedReshape Rank Reshape Shape ShapeN Size Squeeze Tile
         TileGrad
     """,
-    "transpose": """
+    "array.transpose": """
         ConjugateTranspose InvertPermutation Transpose
     """,
-    "joining": """
+    "array.joining": """
         Concat ConcatOffset ConcatV2 Pack ParallelConcat Split SplitV Unpack
     """,
-    "slicing": """
+    "array.slicing": """
         Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate
     """,
-    "sliced_assign": """
+    "array.sliced_assign": """
         ResourceStridedSliceAssign StridedSliceAssign
     """,
-    "padding": """
+    "array.padding": """
         MirrorPad MirrorPadGrad Pad PadV2
     """,
-    "gather": """
+    "array.gather": """
         Gather GatherNd GatherV2
     """,
-    "gather_tree": """
+    "array.gather_tree": """
         Addons>GatherTree GatherTree
     """,
-    "scatter_values": """
+    "array.scatter_values": """
         ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate
     """,
-    "one_hot": """
+    "array.one_hot": """
         OneHot SparseToDense
     """,
-    "unique": """
+    "array.unique": """
         ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
     """,
-    "where": """
+    "array.where": """
         Where
     """,
-    "reverse": """
+    "array.reverse": """
         Reverse ReverseSequence ReverseV2 Roll
     """,
-    "partition": """
+    "array.partition": """
         DynamicPartition DynamicStitch ParallelDynamicStitch
     """,
-    "matrix_parts": """
+    "linalg.parts": """
         BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
         MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag MatrixSetDiagV2
     """,
-    "segments": """
+    "math.segments": """
         SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax UnsortedSegmentMin
         UnsortedSegmentProd UnsortedSegmentSum
     """,
-    "sparse_segments": """
+    "math.sparse_segments": """
         SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
         SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
         SparseSegmentSumWithNumSegments
     """,
-    "inplace": """
+    "array.inplace": """
         InplaceAdd InplaceSub InplaceUpdate
     """,
-    "search": """
+    "array.search": """
         LowerBound UnravelIndex UpperBound
     """,
-    "patches": """
+    "image.patches": """
         ExtractImagePatches ExtractVolumePatches
     """,
-    "space_batch": """
+    "array.space_batch": """
         BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth
     """,
-    "tensor_list": """
+    "data.tensor_list": """
         EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem TensorListLength
         TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize
         TensorListSetItem
     """,
-    "tensor_list_joining": """
+    "data.tensor_list_joining": """
         TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
         TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
     """,
-    "math_unary": """
+    "math.unary": """
         Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp Expm1 Floor
         Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg PopulationCount Real Reciprocal Rint
         Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
     """,
-    "math_binary": """
+    "math.binary": """
         AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue LeftShift Maximum
         Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
     """,
-    "math_division": """
+    "math.division": """
         Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
     """,
-    "math_compare": """
+    "math.compare": """
         ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr NotEqual
     """,
-    "math_gradients": """
+    "math.gradients": """
         InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
     """,
-    "math_special": """
+    "math.special": """
         BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
     """,
-    "math_sequences": """
+    "math.sequences": """
         Bincount BroadcastArgs BroadcastGradientArgs Bucketize HistogramFixedWidth LinSpace Range
     """,
-    "cast": """
+    "math.cast": """
         Bitcast Cast CheckNumerics
     """,
-    "reductions": """
+    "math.reductions": """
         All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
     """,
-    "matrix": """
+    "linalg.products": """
         BatchMatMul BatchMatMulV2 Cross MatMul SparseMatMul
     """,
-    "nn_activations": """
+    "nn.activations": """
         BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
         ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
     """,
-    "nn_softmax": """
+    "nn.softmax": """
         LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
     """,
-    "nn_conv": """
+    "nn.convolution": """
         Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2
         DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
     """,
-    "nn_pool": """
+    "nn.pooling": """
         AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
         MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2
         MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
     """,
-    "pool_places": """
+    "nn.pool_places": """
         _MaxPoolGradAtPlaces _MaxPoolWithPlaces
     """,
-    "nn_norm": """
+    "nn.normalization": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
         LRNGrad _BatchNormRelu
     """,
-    "nn_dilation": """
+    "nn.dilation": """
         Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput
     """,
-    "training": """
+    "training.apply": """
         ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam ApplyAddSign
         ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent ApplyMomentum ApplyPowerSign
         ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ResourceApplyAdaMax
@@ -275,69 +275,69 @@ OPS: Final[dict[str, str]] = {
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp
     """,
-    "gathered_updates": """
+    "training.gathered_updates": """
         _GatheredUpdates
     """,
-    "random": """
+    "random.stateful": """
         Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
     """,
-    "random_stateless": """
+    "random.stateless": """
         StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
         StatelessTruncatedNormal
     """,
-    "random_gamma": """
+    "random.gamma": """
         RandomGamma
     """,
-    "nn_fractional_pool": """
+    "nn.fractional_pooling": """
         FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
     """,
-    "nn_rnn": """
+    "nn.recurrent": """
         BlockLSTM BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell LSTMBlockCellGrad
     """,
-    "data_format": """
+    "nn.data_format": """
         DataFormatDimMap DataFormatVecPermute
     """,
-    "candidates": """
+    "nn.candidates": """
         AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
     """,
-    "sorting": """
+    "nn.sorting": """
         InTopK InTopKV2 NthElement TopK TopKV2
     """,
-    "image": """
+    "image.resizing": """
         ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
     """,
-    "image_boxes": """
+    "image.boxes": """
         CropAndResize
     """,
-    "suppression": """
+    "image.suppression": """
         NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
     """,
-    "summaries": """
+    "io.summaries": """
         HistogramSummary MergeSummary ScalarSummary
     """,
-    "checkpoint": """
+    "io.checkpoint": """
         MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec
     """,
-    "checkpoint_v1": """
+    "io.checkpoint_v1": """
         Restore RestoreSlice Save SaveSlices
     """,
-    "remapping": """
+    "io.remapping": """
         GenerateVocabRemapping LoadAndRemapMatrix
     """,
-    "audio": """
+    "signal.audio": """
         AudioSpectrogram DecodeWav EncodeWav Mfcc
     """,
-    "optional": """
+    "data.optional": """
         OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
     """,
-    "readers": """
+    "io.readers": """
         FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 LMDBReader
         ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
         ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
         ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2
         TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2
     """,
-    "record_input": """
+    "io.record_input": """
         MatchingFiles ReadFile RecordInput WriteFile
     """,
 }

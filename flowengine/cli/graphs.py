@@ -15,7 +15,7 @@ from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import OutputPort
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
+    from flowengine.graphs.graph import Graph
 
 #: The file that makes a directory a SavedModel, in binary and in text form.
 _SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
@@ -43,7 +43,7 @@ def load_graph(path: str) -> Loaded:
 
     `-` is standard input. Raises CommandError (an unreadable graph) with the first fault of several.
     """
-    from flowengine.build.graph import Graph
+    from flowengine.graphs.graph import Graph
     from flowengine.ir import graphfile
     from flowengine.ir.graphdef import read_into
 

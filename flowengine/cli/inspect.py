@@ -13,7 +13,7 @@ from flowengine.cli.graphs import load_graph
 from flowengine.cli.results import dumps
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
+    from flowengine.graphs.graph import Graph
 
 HELP: Final = """\
 Show what GRAPH holds: nodes by op, placeholders, likely outputs, variables, the exact number of parameters,

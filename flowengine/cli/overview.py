@@ -14,7 +14,7 @@ from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
+    from flowengine.graphs.graph import Graph
 
 #: Before this version of producers, a Placeholder's shape [] meant that nothing is known of it.
 _SCALAR_PLACEHOLDER_PRODUCER: Final = 24

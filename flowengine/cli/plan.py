@@ -12,8 +12,8 @@ from flowengine.cli.overview import likely_outputs, placeholders
 from flowengine.cli.placement import config_of, placement_options
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
     from flowengine.core.config import Config
+    from flowengine.graphs.graph import Graph
 
 HELP: Final = """\
 Show what a step of GRAPH would run: the nodes left after the passes, and what the passes did.

@@ -19,7 +19,7 @@ from flowengine.cli.steps import Job, Report, percentiles, run_job
 from flowengine.cli.training import Training, facts_of
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
+    from flowengine.graphs.graph import Graph
 
 _SHOWN: Final = 12
 

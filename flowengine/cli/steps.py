@@ -13,8 +13,8 @@ from flowengine.cli.recovering import run_recovering
 from flowengine.cli.training import Training
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
     from flowengine.core.config import Config
+    from flowengine.graphs.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

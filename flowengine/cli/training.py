@@ -12,7 +12,7 @@ from flowengine.cli.failure import STEP_ERROR, UNREADABLE_GRAPH, USAGE, CommandE
 from flowengine.core.errors import OpError
 
 if TYPE_CHECKING:
-    from flowengine.build.graph import Graph
+    from flowengine.graphs.graph import Graph
     from flowengine.session import Session
 
 #: What checkpoints are called in the directory, before the step.

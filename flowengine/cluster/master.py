@@ -37,9 +37,9 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.partition import partition
+from flowengine.passes.cut.partition import partition
 from flowengine.passes.pipeline import prepare
-from flowengine.passes.placer import Placer
+from flowengine.passes.place.placer import Placer
 from flowengine.runtime.requests import Requests
 from flowengine.runtime.taskless import Running
 from flowengine.transport.identity import Identity

@@ -14,8 +14,8 @@ from flowengine.cluster.together import together
 from flowengine.cluster.worker import Worker
 from flowengine.core.errors import OpError
 from flowengine.core.names import DeviceName
-from flowengine.kernels.generators import add_places
-from flowengine.passes.offers import Offer
+from flowengine.kernels.common.generators import add_places
+from flowengine.passes.place.offers import Offer
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.identity import Identity
 from flowengine.transport.peer import Peer

@@ -10,8 +10,8 @@ from flowengine.cluster.messages import RegisterGraph
 from flowengine.cluster.worker import graph_tensor
 from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
-from flowengine.passes.partition import Partition, Partitioned
-from flowengine.passes.prune import prune
+from flowengine.passes.cut.partition import Partition, Partitioned
+from flowengine.passes.simplify.prune import prune
 from flowengine.transport.exchange import task_of_device
 
 

@@ -34,11 +34,11 @@ from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_from_def, graph_to_def
 from flowengine.ir.graphfile import parse_graph_def
-from flowengine.kernels.generators import places_of, set_places
+from flowengine.kernels.common.generators import places_of, set_places
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
-from flowengine.passes.partition import Partition, Partitioned
+from flowengine.passes.cut.partition import Partition, Partitioned
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.exchange import Group, JointGroup
 from flowengine.runtime.functions import FunctionTable

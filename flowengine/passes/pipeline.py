@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from flowengine.ir.graph import Graph
-from flowengine.passes.compress import compress_transfers
 from flowengine.passes.context import PassContext
-from flowengine.passes.cse import merge_common_subexpressions
-from flowengine.passes.fold import fold_constants
-from flowengine.passes.fold_batch_norm import fold_batch_norms
-from flowengine.passes.late_reads import read_late
-from flowengine.passes.partition import Partitioned, partition
-from flowengine.passes.prune import prune
-from flowengine.passes.schedule_recv import schedule_receives
-from flowengine.passes.unused import drop_unused_gradients
+from flowengine.passes.cut.compress import compress_transfers
+from flowengine.passes.cut.partition import Partitioned, partition
+from flowengine.passes.cut.schedule_recv import schedule_receives
+from flowengine.passes.simplify.cse import merge_common_subexpressions
+from flowengine.passes.simplify.fold import fold_constants
+from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
+from flowengine.passes.simplify.late_reads import read_late
+from flowengine.passes.simplify.prune import prune
+from flowengine.passes.simplify.unused import drop_unused_gradients
 
 Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
 

@@ -19,8 +19,8 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.codegen import compile_region
-from flowengine.passes.units import FORWARDING, Unit
+from flowengine.passes.blocks.codegen import compile_region
+from flowengine.passes.blocks.units import FORWARDING, Unit
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.signatures import Signatures, takes_variables
 

@@ -19,8 +19,8 @@ from typing import Any, Final, Generic, TypeVar
 from flowengine.ir.graph import Graph, Node
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.context import PassContext
-from flowengine.passes.costs import CostModel
-from flowengine.passes.placer import REPLACING_WORTH
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.placer import REPLACING_WORTH
 from flowengine.runtime.placing import SessionPlacer
 
 #: Steps that are measured before the next placement: two say whether the first was an exception.

@@ -23,7 +23,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
-from flowengine.passes.partition import Partitioned, Transfer
+from flowengine.passes.cut.partition import Partitioned, Transfer
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.binding import Functions
 from flowengine.runtime.exchange import Exchange, Group

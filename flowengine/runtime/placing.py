@@ -11,11 +11,11 @@ from flowengine.devices.device import DeviceSet
 from flowengine.ir.graph import Graph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
-from flowengine.passes.costs import CostModel
-from flowengine.passes.offers import Links, Offer
-from flowengine.passes.place import Placement
-from flowengine.passes.place_report import report
-from flowengine.passes.placer import Placer as GraphPlacer
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.offers import Links, Offer
+from flowengine.passes.place.place import Placement
+from flowengine.passes.place.placer import Placer as GraphPlacer
+from flowengine.passes.place.report import report
 
 #: From a graph that passes have gone over to {node name: complete device name}, of every node.
 Placer: TypeAlias = Callable[[Graph, PassContext], Mapping[str, str]]

@@ -24,7 +24,7 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.units import FORWARDING
+from flowengine.passes.blocks.units import FORWARDING
 from flowengine.runtime.binding import Binder, Functions, constant_value
 from flowengine.runtime.items import Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.plan import Plan

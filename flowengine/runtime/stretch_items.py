@@ -10,9 +10,9 @@ from typing import Final
 
 from flowengine.core.dtypes import resource
 from flowengine.ir.graph import OutputPort
-from flowengine.kernels.sequences import Sequence
+from flowengine.kernels.numpy.sequences import Sequence
 from flowengine.ops.internal import FUSED_SEQUENCE
-from flowengine.passes.program import Program
+from flowengine.passes.blocks.program import Program
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.signatures import takes_variables
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import FailedPreconditionError
-from flowengine.kernels.sequences import Progress, Sequence, as_outputs
+from flowengine.kernels.numpy.sequences import Progress, Sequence, as_outputs
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import ALONE_MICROSECONDS, HEAVY_MICROSECONDS

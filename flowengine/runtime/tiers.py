@@ -16,9 +16,9 @@ from flowengine.core.collector import collection_paused
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.blocks.fuse import MEMBERS_MAX, fuse
+from flowengine.passes.claims.fuse_large import fuse_large, in_sequences
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse import MEMBERS_MAX, fuse
-from flowengine.passes.fuse_large import fuse_large, in_sequences
 from flowengine.runtime.binding import Functions
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.planner import make_plan

@@ -21,7 +21,7 @@ from flowengine.cluster.console import Console, open_console
 from flowengine.cluster.local import LocalCluster, local_cluster
 from flowengine.cluster.spec import device_prefix
 from flowengine.core.hashing import fingerprint64
-from flowengine.passes.colocate import colocate
+from flowengine.passes.place.colocate import colocate
 from flowengine.testing.recorded import find_cases
 from flowengine.testing.replay import Outcome, Result, judge, play, prepared_case
 

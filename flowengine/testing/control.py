@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 
 
 def while_loop(

@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flowengine.build.graph import Graph as BuilderGraph
-from flowengine.build.tensor import Tensor
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph as BuilderGraph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.attrs import FuncAttr, TensorAttr
 from flowengine.ir.graph import Graph
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Operation, Tensor
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import as_dtype
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.load import load_all

@@ -27,7 +27,7 @@ from flowengine.core.names import DeviceName
 from flowengine.core.rendezvous import Received, RendezvousKey
 from flowengine.ir.graph import Graph, Node
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.offers import EvenLinks, Links, Offer
+from flowengine.passes.place.offers import EvenLinks, Links, Offer
 from flowengine.runtime import partitions
 from flowengine.runtime.exchange import Group
 from flowengine.runtime.placing import Placer

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from flowengine.core.hashing import fingerprint64
 from flowengine.devices.device import LOCAL_TASK
 from flowengine.ir.graph import Graph
-from flowengine.passes.colocate import colocate
 from flowengine.passes.context import PassContext
+from flowengine.passes.place.colocate import colocate
 
 
 class RandomPlacer:

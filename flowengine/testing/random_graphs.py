@@ -15,10 +15,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
 from flowengine.core import dtypes as dt
 from flowengine.core.dtypes import DType
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.testing.random_recurrence import Recurrence
 
 #: Type and shape.

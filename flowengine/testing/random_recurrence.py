@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from hypothesis import strategies as st
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
 from flowengine.core import dtypes as dt
 from flowengine.core.dtypes import DType
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 
 Kind: TypeAlias = tuple[DType, tuple[int, ...]]
 

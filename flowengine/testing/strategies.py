@@ -15,10 +15,10 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from flowengine.build.graph import Graph
 from flowengine.core import dtypes as dt
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
+from flowengine.graphs.graph import Graph
 from flowengine.testing.graphs import as_text
 from flowengine.testing.random_graphs import GraphWriter
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowengine.build.tensor import Tensor
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.tensor import Tensor
 from flowengine.train.inputs import Example, columns, element_shapes, like, only_if
 from flowengine.train.producers import as_tensor, run_queue
 from flowengine.train.queues import GraphQueue

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Operation, Tensor
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.train.producers import as_tensor, run_queue
 from flowengine.train.queues import GraphQueue
 

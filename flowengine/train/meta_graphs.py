@@ -8,7 +8,7 @@ from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Graph
-from flowengine.kernels.file_access import translated
+from flowengine.kernels.common.file_access import translated
 from flowengine.train.saver_nodes import SaverNodes
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.train.pipelines import LocalVariable, pipeline_of
 from flowengine.train.queue_runners import QueueRunner, add_queue_runner
 from flowengine.train.queues import GraphQueue, seeds

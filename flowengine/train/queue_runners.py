@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.build.tensor import Operation, Tensor
 from flowengine.core import errors
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import Graph
 from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
 from flowengine.train.pipelines import (

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Operation, Tensor
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Operation, Tensor
 
 #: What TensorFlow's client puts beside the seed of an op where the graph has none of its own.
 GRAPH_SEED: Final = 87654321

@@ -21,9 +21,9 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
-from flowengine.build.graph import Graph as BuildGraph
 from flowengine.core.config import Config
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph as BuildGraph
 from flowengine.ir.graph import Graph
 from flowengine.session import Session
 from flowengine.train.recovery_loop import Init, RecoveredRun, Recovery, Restart, Run, Step

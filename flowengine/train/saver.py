@@ -17,13 +17,13 @@ from typing import Any
 
 import trio
 
-from flowengine.build.graph import Graph as BuildGraph
 from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
 from flowengine.checkpoint.state import STATE_NAME, latest_checkpoint
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.graphs.graph import Graph as BuildGraph
 from flowengine.ir.graph import Graph
-from flowengine.kernels.file_access import translated
+from flowengine.kernels.common.file_access import translated
 from flowengine.resources.variable import Variable
 from flowengine.session import Session
 from flowengine.train.boundary import at_boundary as _at_boundary

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flowengine.build.graph import Graph as BuildGraph
-from flowengine.build.tensor import Tensor
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
+from flowengine.graphs.graph import Graph as BuildGraph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.train.saveables import Saveable, of_variable, variable_behind

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.fused import Follower
+from flowengine.kernels.numpy.fused import Follower
 from flowengine.kernels.onednn.after import RELU6_FORM, RELU_FORM, ZERO
 
 #: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.kernels.common.parallel import slices, spread
+from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, is_plain
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, Handle, attributes, dense
@@ -27,8 +29,6 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
-from flowengine.kernels.parallel import slices, spread
-from flowengine.kernels.pieces import FLOAT32, Fixed, Like, Piece, is_plain
 
 #: Elements from which the library takes them; for fewer NumPy's call is as quick.
 _LEAST: Final = 1 << 14

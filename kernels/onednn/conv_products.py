@@ -9,6 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
+from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Source, Want
 from flowengine.kernels.onednn.after import attached
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.layers import Sliding
@@ -24,7 +25,6 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
-from flowengine.kernels.pieces import FLOAT32, Like, Piece, Source, Want
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.

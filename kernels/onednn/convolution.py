@@ -16,8 +16,10 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
-from flowengine.kernels import conv_planes
-from flowengine.kernels.fused import Follower
+from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, Same, Sizes, Source, Want, is_plain
+from flowengine.kernels.common.windows import Windows, spatial
+from flowengine.kernels.nn import conv_planes
+from flowengine.kernels.numpy.fused import Follower
 from flowengine.kernels.onednn.absorbing import Taken, absorbed, fits, forms_of, operands_of
 from flowengine.kernels.onednn.after import ZERO, attached
 from flowengine.kernels.onednn.conv_products import as_product
@@ -59,8 +61,6 @@ from flowengine.kernels.onednn.winograd import Tiles, tiles_of
 from flowengine.kernels.onednn.winograd_programs import TiledForward
 from flowengine.kernels.onednn.winograd_programs import filter_gradient as tiled_filter_gradient
 from flowengine.kernels.onednn.winograd_programs import input_gradient as tiled_input_gradient
-from flowengine.kernels.pieces import FLOAT32, Fixed, Like, Piece, Same, Sizes, Source, Want, is_plain
-from flowengine.kernels.windows import Windows, spatial
 
 Result = TypeVar("Result")
 

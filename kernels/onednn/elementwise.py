@@ -15,6 +15,8 @@ import numpy as np
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.pieces import Fixed, Like, Piece, Source
+from flowengine.kernels.common.windows import is_channels_first
 from flowengine.kernels.onednn.column_sums import BiasGradient
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import address, library
@@ -32,8 +34,6 @@ from flowengine.kernels.onednn.program import (
 )
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 from flowengine.kernels.onednn.thin_products import BLOCK, gives_large, large_result
-from flowengine.kernels.pieces import Fixed, Like, Piece, Source
-from flowengine.kernels.windows import is_channels_first
 
 _ADD: Final = 0x1FFF0
 _MULTIPLY: Final = 0x1FFF1

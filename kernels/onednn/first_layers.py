@@ -25,6 +25,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
+from flowengine.kernels.common.windows import Windows
 from flowengine.kernels.onednn.layers import DIRECT, Layer, readable
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
@@ -37,7 +38,6 @@ from flowengine.kernels.onednn.objects import (
     strided,
 )
 from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, Program
-from flowengine.kernels.windows import Windows
 
 _FORWARD: Final = 96
 #: Numbers of a vector, and how many of these a block has at most.

@@ -13,9 +13,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import ALIGNED, STAGGER, empty
 from flowengine.core.errors import InternalError
-from flowengine.kernels.onednn.library import address, library
-from flowengine.kernels.onednn.program import KEPT_BYTES, Program, SuspendedProgram, padded, required
-from flowengine.kernels.pieces import (
+from flowengine.kernels.common.pieces import (
     Call,
     Fixed,
     Like,
@@ -29,6 +27,8 @@ from flowengine.kernels.pieces import (
     Turn,
     Want,
 )
+from flowengine.kernels.onednn.library import address, library
+from flowengine.kernels.onednn.program import KEPT_BYTES, Program, SuspendedProgram, padded, required
 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES

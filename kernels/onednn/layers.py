@@ -7,6 +7,7 @@ from typing import Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.windows import Windows, explicit_pairs, is_channels_first, spatial, windows
 from flowengine.kernels.onednn.library import LibraryError
 from flowengine.kernels.onednn.objects import (
     Description,
@@ -21,7 +22,6 @@ from flowengine.kernels.onednn.program import (
     Program,
     required,
 )
-from flowengine.kernels.windows import Windows, explicit_pairs, is_channels_first, spatial, windows
 
 DIRECT: Final = 1
 FORWARD: Final = 96

@@ -12,8 +12,9 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
-from flowengine.kernels import nn_norm
-from flowengine.kernels.nn_activations import relu
+from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plain
+from flowengine.kernels.nn import normalization as nn_norm
+from flowengine.kernels.nn.activations import relu
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import Library, LibraryError, address
 from flowengine.kernels.onednn.objects import (
@@ -46,7 +47,6 @@ from flowengine.kernels.onednn.program import (
 )
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
-from flowengine.kernels.pieces import FLOAT32, Like, Piece, Same, is_plain
 
 _TRAINING: Final = 64
 _INFERENCE: Final = 96

@@ -19,7 +19,10 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.core.errors import InternalError, OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.fused import Follower
+from flowengine.kernels.common.parallel import spread
+from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Sizes, Source, is_plain
+from flowengine.kernels.common.windows import spatial, windows
+from flowengine.kernels.numpy.fused import Follower
 from flowengine.kernels.onednn.elementwise import Gate, gate, staying
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address
@@ -47,9 +50,6 @@ from flowengine.kernels.onednn.program import (
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
 from flowengine.kernels.onednn.totals import total
-from flowengine.kernels.parallel import spread
-from flowengine.kernels.pieces import FLOAT32, Like, Piece, Sizes, Source, is_plain
-from flowengine.kernels.windows import spatial, windows
 
 _INFERENCE: Final = 96
 _TRAINING: Final = 64

@@ -21,10 +21,10 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InternalError
+from flowengine.kernels.common.pieces import Turn
 from flowengine.kernels.onednn import library as loading
 from flowengine.kernels.onednn.library import Library, LibraryError, address
 from flowengine.kernels.onednn.objects import QUERY_SCRATCHPAD, Description, Handle
-from flowengine.kernels.pieces import Turn
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from flowengine.core.arrays import Array
+from flowengine.kernels.common.pieces import Source
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.program import (
@@ -22,7 +23,6 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
-from flowengine.kernels.pieces import Source
 
 _ADD: Final = 0x1FFF0
 #: More than these the library does not take.

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from flowengine.build.graph import Graph
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
+from flowengine.graphs.graph import Graph
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.proto import GraphDef
 from flowengine.ops.load import registry

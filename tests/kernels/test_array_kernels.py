@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.kernels import image, segment_sums
-from flowengine.kernels.identity import summarize_value
-from flowengine.kernels.segment_sums import add_rows
-from flowengine.kernels.unique import first_appearances
+from flowengine.kernels.array.identity import summarize_value
+from flowengine.kernels.array.unique import first_appearances
+from flowengine.kernels.common import segment_sums
+from flowengine.kernels.common.segment_sums import add_rows
+from flowengine.kernels.image import resizing as image
 
 Run = Callable[..., Any]
 

@@ -14,9 +14,9 @@ from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.example_pb2 import Example
-from flowengine.kernels import example_walk, examples
-from flowengine.kernels.example_features import Dense
-from flowengine.kernels.example_scan import Irregular, Scan
+from flowengine.kernels.io import example_walk, examples
+from flowengine.kernels.io.example_features import Dense
+from flowengine.kernels.io.example_scan import Irregular, Scan
 
 TYPES = (dtypes.int64, dtypes.float32, dtypes.string)
 KEYS = ("a", "key of eleven", "é", "12345678")

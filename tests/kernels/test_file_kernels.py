@@ -19,8 +19,8 @@ from flowengine.core.errors import (
     OutOfRangeError,
     PermissionDeniedError,
 )
-from flowengine.kernels import files
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.io import files
 from flowengine.resources.container import ResourceManager, StepContainer
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from flowengine.core.errors import NotFoundError, PermissionDeniedError
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.files import matching_files, read_file, write_file
+from flowengine.kernels.io.files import matching_files, read_file, write_file
 from flowengine.resources.container import ResourceManager, StepContainer
 
 

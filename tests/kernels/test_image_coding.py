@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.ir.graph import Node
-from flowengine.kernels import image_coding as coding
+from flowengine.kernels.image import coding
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow (the extra `image`) is not installed")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels import joining
-from flowengine.kernels.joining import concat_v2
-from flowengine.kernels.math_binary import add_n
+from flowengine.kernels.array import joining
+from flowengine.kernels.array.joining import concat_v2
+from flowengine.kernels.math.binary import add_n
 
 
 def numbers(seed: int, *shape: int) -> Any:

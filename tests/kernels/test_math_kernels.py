@@ -14,11 +14,13 @@ from hypothesis.extra import numpy as hnp
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
-from flowengine.kernels import blockwise, math_binary, math_division, ufuncs
-from flowengine.kernels.cast import convert
-from flowengine.kernels.channels import Blocks
-from flowengine.kernels.sorting import _top
-from flowengine.kernels.summaries import histogram_proto
+from flowengine.kernels.common import blockwise, ufuncs
+from flowengine.kernels.common.channels import Blocks
+from flowengine.kernels.io.summaries import histogram_proto
+from flowengine.kernels.math import binary as math_binary
+from flowengine.kernels.math import division as math_division
+from flowengine.kernels.math.cast import convert
+from flowengine.kernels.nn.sorting import _top
 
 Run = Callable[..., Any]
 

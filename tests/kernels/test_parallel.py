@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.kernels import pooling, strided
-from flowengine.kernels.parallel import cores, slices, spread
-from flowengine.kernels.windows import windows
+from flowengine.kernels.common import strided
+from flowengine.kernels.common.parallel import cores, slices, spread
+from flowengine.kernels.common.windows import windows
+from flowengine.kernels.nn import window_extremes as pooling
 
 
 def test_every_piece_runs_once() -> None:

@@ -15,7 +15,7 @@ from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.example_pb2 import Example, SequenceExample
-from flowengine.kernels import decoding, examples
+from flowengine.kernels.io import decoding, examples
 
 
 def _strings(*values: bytes) -> Any:

@@ -12,8 +12,8 @@ import pytest
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
 from flowengine.ir.graph import Node
-from flowengine.kernels import printing
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.io import printing
 from flowengine.resources.container import ResourceManager, StepContainer
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
-from flowengine.kernels import float_functions, philox
+from flowengine.kernels.common import float_functions, philox
 from flowengine.kernels.load import load_all
 from flowengine.ops.load import registry
 from flowengine.resources.container import ResourceManager

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import UNKNOWN_SHAPE
-from flowengine.kernels import scatter
+from flowengine.kernels.state import scatter
 from flowengine.resources.variable import Variable
 
 

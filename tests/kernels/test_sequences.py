@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels import sequences
-from flowengine.kernels.pieces import (
+from flowengine.kernels.common.pieces import (
     Like,
     Piece,
     Placed,
@@ -35,8 +34,9 @@ from flowengine.kernels.pieces import (
     piece_of,
     tells,
 )
-from flowengine.kernels.sequences import Progress, SequenceStep, fused_sequence
-from flowengine.kernels.sequences import Sequence as FusedSequence
+from flowengine.kernels.numpy import sequences
+from flowengine.kernels.numpy.sequences import Progress, SequenceStep, fused_sequence
+from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
 from tests.kernels.turns import Turns
 
 KINDS = ("sum", "sum", "sum", "sized", "same", "pair", "always", "plain", "late", "list")

@@ -9,8 +9,8 @@ import pytest
 
 from flowengine.core import dtypes as dt
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.string_format import as_string, string_join
-from flowengine.kernels.string_hash import (
+from flowengine.kernels.strings.formatting import as_string, string_join
+from flowengine.kernels.strings.hashing import (
     string_to_hash_bucket,
     string_to_hash_bucket_fast,
     string_to_hash_bucket_strong,

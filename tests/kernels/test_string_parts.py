@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from flowengine.kernels import regex, string_splitting, strings
+from flowengine.kernels.strings import elements as strings
+from flowengine.kernels.strings import regex
+from flowengine.kernels.strings import splitting as string_splitting
 
 
 def _strings(*values: bytes) -> Any:

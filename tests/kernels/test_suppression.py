@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.kernels.suppression import (
+from flowengine.kernels.image.suppression import (
     non_max_suppression,
     non_max_suppression_v2,
     non_max_suppression_v3,

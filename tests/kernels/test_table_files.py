@@ -11,7 +11,7 @@ import pytest
 from flowengine.core import dtypes as dt
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.table_files import initialize_table_from_text_file
+from flowengine.kernels.state.table_files import initialize_table_from_text_file
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.resources.table import HashTable
 

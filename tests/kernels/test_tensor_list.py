@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.kernels import tensor_list as ops
-from flowengine.kernels.tensor_list_value import TensorList
+from flowengine.kernels.data import tensor_list as ops
+from flowengine.kernels.data.tensor_list_value import TensorList
 
 Run = Callable[..., Any]
 _FLOAT = dtypes.float32

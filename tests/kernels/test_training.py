@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.kernels import optimizers, training
+from flowengine.kernels.training import apply as training
+from flowengine.kernels.training import optimizers
 from flowengine.ops.load import registry
 from flowengine.resources.variable import Variable
 

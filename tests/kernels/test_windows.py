@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
-from flowengine.kernels import conv, conv_planes, depthwise, pooling
-from flowengine.kernels.windows import BLOCK_BYTES, Windows, scratch, windows
+from flowengine.kernels.common.windows import BLOCK_BYTES, Windows, scratch, windows
+from flowengine.kernels.nn import conv_planes, depthwise
+from flowengine.kernels.nn import conv_products as conv
+from flowengine.kernels.nn import window_extremes as pooling
 
 Run = Callable[..., Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from flowengine.kernels.sequences import Progress
-from flowengine.kernels.sequences import Sequence as FusedSequence
+from flowengine.kernels.numpy.sequences import Progress
+from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
 
 
 class Turns:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Operation, Tensor
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Operation, Tensor
 
 #: A shape (None: unknown rank; None among the dimensions: unknown), or an array: a constant input.
 Given = Any

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
 from flowengine.core import dtypes as dt
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.opdef import AttrDef, OpDef
 from flowengine.ops.load import registry

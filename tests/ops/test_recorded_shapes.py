@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flowengine.build.graph import Graph
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import OutputPort
 from flowengine.ops.shape_inference import infer_shapes
 from flowengine.testing.recorded import RecordedCase, find_cases, open_case

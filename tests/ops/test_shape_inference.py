@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir import graph as ir
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ops.shape_inference import infer_shapes

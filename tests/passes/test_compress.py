@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels.sendrecv import narrow, widen
+from flowengine.kernels.control.sendrecv import narrow, widen
 
 
 @given(st.lists(st.floats(width=32), max_size=20))

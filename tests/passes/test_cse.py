@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import flowengine.kernels.load
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
 from flowengine.core import dtypes
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.validate import check_graph
-from flowengine.passes import cse
 from flowengine.passes.context import PassContext
-from flowengine.passes.cse import COMPARED_BYTES_MAX, merge_common_subexpressions
+from flowengine.passes.simplify import cse
+from flowengine.passes.simplify.cse import COMPARED_BYTES_MAX, merge_common_subexpressions
 
 KERNELS = flowengine.kernels.load.load_all()
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import flowengine.kernels.load
-from flowengine.build.graph import Graph
-from flowengine.build.tensor import Tensor
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.opdef import OpDef, OpRegistry
@@ -17,9 +17,9 @@ from flowengine.ir.validate import check_graph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
-from flowengine.passes.fold import FOLDED_BYTES_MAX, FOLDED_BYTES_TOTAL_MAX, fold_constants
 from flowengine.passes.pipeline import prepare
-from flowengine.passes.prune import prune
+from flowengine.passes.simplify.fold import FOLDED_BYTES_MAX, FOLDED_BYTES_TOTAL_MAX, fold_constants
+from flowengine.passes.simplify.prune import prune
 
 KERNELS = flowengine.kernels.load.load_all()
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.ir.graph import OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.fold_batch_norm import fold_batch_norms
 from flowengine.passes.pipeline import prepare
+from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
 
 FOLDED = fe.Config()
 APART = fe.Config(fold_batch_norms=False)

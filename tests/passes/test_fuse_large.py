@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.kernels import channels, fused
+from flowengine.kernels.common import channels
 from flowengine.kernels.load import registry
+from flowengine.kernels.numpy import fused
+from flowengine.passes.claims.fuse_large import fuse_large
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
 
 ROWS, COLUMNS = 24, 7
 

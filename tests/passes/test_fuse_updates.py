@@ -14,8 +14,8 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import elementwise
 from flowengine.kernels.onednn.library import search
+from flowengine.passes.claims.fuse_updates import fuse_updates
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_updates import fuse_updates
 from flowengine.resources.variable import Variable
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

@@ -15,12 +15,12 @@ from flowengine.core.dtypes import float32
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.kernels.gathered_updates import GatheredUpdates
 from flowengine.kernels.load import registry
-from flowengine.kernels.training import dense_updates
+from flowengine.kernels.training.apply import dense_updates
+from flowengine.kernels.training.gathered_updates import GatheredUpdates
+from flowengine.passes.claims.fuse_large import fuse_large
+from flowengine.passes.claims.gather_updates import gather_updates
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
-from flowengine.passes.gather_updates import gather_updates
 from flowengine.resources.variable import Variable
 
 SHAPES = ((3,), (2, 5), (), (7,), (1, 1, 4, 2))

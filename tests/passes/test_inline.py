@@ -14,7 +14,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import Kernel
-from flowengine.passes.codegen_calls import INLINE_TYPES
+from flowengine.passes.blocks.codegen_calls import INLINE_TYPES
 
 _BOOLEAN = ("LogicalAnd", "LogicalOr", "LogicalNot")
 _EITHER = ("Equal", "NotEqual")

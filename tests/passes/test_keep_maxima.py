@@ -14,9 +14,9 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import pooling
 from flowengine.kernels.onednn.library import search
+from flowengine.passes.claims.fuse_large import fuse_large
+from flowengine.passes.claims.keep_maxima import keep_maxima
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
-from flowengine.passes.keep_maxima import keep_maxima
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 

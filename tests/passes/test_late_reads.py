@@ -9,7 +9,7 @@ import flowengine as fe
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.late_reads import read_late
+from flowengine.passes.simplify.late_reads import read_late
 
 
 def request(fetches: str, feeds: str = "") -> PassContext:

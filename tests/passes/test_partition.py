@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.build.graph import Graph
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.partition import Partition, Partitioned, partition
+from flowengine.passes.cut.partition import Partition, Partitioned, partition
 from flowengine.testing.control import while_loop
 
 A, B, C = (f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(3))

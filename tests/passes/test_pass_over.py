@@ -13,9 +13,9 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_to_def
 from flowengine.kernels.load import load_all
+from flowengine.passes.claims.fuse_large import fuse_large
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
-from flowengine.passes.pass_over import pass_over
+from flowengine.passes.simplify.pass_over import pass_over
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.test_tiers import play
 

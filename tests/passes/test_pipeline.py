@@ -79,7 +79,7 @@ def test_a_second_time_changes_nothing(case: GraphCase) -> None:
 
 
 def test_explain_tells_what_changed_and_draws_hostile_names() -> None:
-    from flowengine.build.graph import Graph as Builder
+    from flowengine.graphs.graph import Graph as Builder
 
     g = Builder()
     a = g.ops.Neg(g.constant(1.0, name="one"), name="a")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.build.graph import Graph
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.graph import Node
-from flowengine.passes.colocate import Groups, colocate, follow_preferences
+from flowengine.passes.place.colocate import Groups, colocate, follow_preferences
 
 
 def together(groups: Groups, *names: str) -> bool:

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine.kernels.load
-from flowengine.build.graph import Graph
 from flowengine.core.errors import DataLossError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.passes.calibrate import calibrate
-from flowengine.passes.cost_estimates import USUAL_DIMENSION, Estimator, bytes_of
-from flowengine.passes.costs import SAMPLES_MAX, CostModel
-from flowengine.passes.offers import EvenLinks, Offer, cpu_offers
-from flowengine.passes.place_graph import problem_of
+from flowengine.graphs.graph import Graph
+from flowengine.passes.place.calibrate import calibrate
+from flowengine.passes.place.costs import SAMPLES_MAX, CostModel
+from flowengine.passes.place.estimates import USUAL_DIMENSION, Estimator, bytes_of
+from flowengine.passes.place.offers import EvenLinks, Offer, cpu_offers
+from flowengine.passes.place.problem_graph import problem_of
 
 KERNELS = flowengine.kernels.load.load_all()
 

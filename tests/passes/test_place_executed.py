@@ -21,20 +21,20 @@ import trio.testing
 import flowengine as fe
 from flowengine.ir.graph import Graph, Node
 from flowengine.kernels.load import registry
-from flowengine.passes.colocate import colocate
 from flowengine.passes.context import PassContext
-from flowengine.passes.cost_estimates import Estimator
-from flowengine.passes.costs import CostModel
-from flowengine.passes.feasible import Feasible
-from flowengine.passes.offers import EvenLinks, Offer, cpu_offers
 from flowengine.passes.pipeline import prepare
-from flowengine.passes.place import PlaceRequest, place
-from flowengine.passes.place_graph import problem_of
-from flowengine.passes.place_lists import all_on, round_robin
-from flowengine.passes.place_problem import Problem
-from flowengine.passes.place_search import search
-from flowengine.passes.place_simulate import simulate
-from flowengine.passes.placer import Placer
+from flowengine.passes.place.colocate import colocate
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.estimates import Estimator
+from flowengine.passes.place.feasible import Feasible
+from flowengine.passes.place.lists import all_on, round_robin
+from flowengine.passes.place.offers import EvenLinks, Offer, cpu_offers
+from flowengine.passes.place.place import PlaceRequest, place
+from flowengine.passes.place.placer import Placer
+from flowengine.passes.place.problem import Problem
+from flowengine.passes.place.problem_graph import problem_of
+from flowengine.passes.place.search import search
+from flowengine.passes.place.simulate import simulate
 from flowengine.runtime.fetches import port_of
 from flowengine.testing.mock_devices import MockDevices
 from flowengine.testing.recorded import RecordedCase, open_case

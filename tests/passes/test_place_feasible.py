@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import flowengine.kernels.load
-from flowengine.build.graph import Graph
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.names import DeviceName
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.offers import Offer, cpu_offers
-from flowengine.passes.place import Placement, PlaceRequest, place
+from flowengine.passes.place.offers import Offer, cpu_offers
+from flowengine.passes.place.place import Placement, PlaceRequest, place
 
 KERNELS = flowengine.kernels.load.load_all()
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.passes.place_lists import all_on, by_executor, by_rank, round_robin
-from flowengine.passes.place_problem import Problem
-from flowengine.passes.place_search import search
-from flowengine.passes.place_simulate import simulate
+from flowengine.passes.place.lists import all_on, by_executor, by_rank, round_robin
+from flowengine.passes.place.problem import Problem
+from flowengine.passes.place.search import search
+from flowengine.passes.place.simulate import simulate
 
 Reporter = Callable[[str, object], None]
 

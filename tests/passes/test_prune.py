@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from flowengine.build.graph import Graph
 from flowengine.core.errors import NotFoundError
 from flowengine.core.names import parse_tensor_name
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.prune import _backwards, _walked, prune
+from flowengine.passes.simplify.prune import _backwards, _walked, prune
 from flowengine.testing.strategies import GraphCase, graphs
 
 

@@ -15,9 +15,9 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import normalization
 from flowengine.kernels.onednn.library import search
+from flowengine.passes.claims.fuse_large import fuse_large
+from flowengine.passes.claims.rectify_norms import rectify_norms
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
-from flowengine.passes.rectify_norms import rectify_norms
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 

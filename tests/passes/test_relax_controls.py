@@ -14,11 +14,11 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.traverse import forward_sources, topological_order
 from flowengine.kernels.load import registry
-from flowengine.passes import relax_controls as module
 from flowengine.passes.context import PassContext
-from flowengine.passes.late_reads import read_late
-from flowengine.passes.prune import prune
-from flowengine.passes.relax_controls import relax_controls
+from flowengine.passes.simplify import relax_controls as module
+from flowengine.passes.simplify.late_reads import read_late
+from flowengine.passes.simplify.prune import prune
+from flowengine.passes.simplify.relax_controls import relax_controls
 
 
 def context(targets: Iterable[str], fetches: Iterable[str] = (), feeds: Iterable[str] = ()) -> PassContext:

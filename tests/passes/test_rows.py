@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.kernels.load import registry
-from flowengine.passes.codegen_rows import Row
+from flowengine.passes.blocks.codegen_rows import Row
 from flowengine.runtime import tiers
 from flowengine.testing.control import conditional, while_loop
 

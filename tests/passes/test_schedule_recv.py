@@ -9,8 +9,8 @@ import flowengine as fe
 from flowengine.core.names import DeviceName
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.partition import partition
-from flowengine.passes.schedule_recv import schedule_receives
+from flowengine.passes.cut.partition import partition
+from flowengine.passes.cut.schedule_recv import schedule_receives
 
 A, B = (f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(2))
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.build.graph import Graph
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Graph as IrGraph
 from flowengine.ir.validate import check_graph
 from flowengine.passes.context import PassContext
-from flowengine.passes.unused import drop_unused_gradients
+from flowengine.passes.simplify.unused import drop_unused_gradients
 
 
 def dropped(graph: IrGraph, fetches: Any = (), targets: str = "", feeds: Any = ()) -> IrGraph:

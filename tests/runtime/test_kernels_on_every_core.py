@@ -10,7 +10,10 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.kernels import blockwise, channels, depthwise, fused, pooling
+from flowengine.kernels.common import blockwise, channels
+from flowengine.kernels.nn import depthwise
+from flowengine.kernels.nn import window_extremes as pooling
+from flowengine.kernels.numpy import fused
 
 
 @pytest.fixture(autouse=True)

@@ -21,10 +21,10 @@ from flowengine.devices.device import LOCAL_TASK
 from flowengine.ir.graph import Graph, Node
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.colocate import colocate
 from flowengine.passes.context import PassContext
-from flowengine.passes.costs import CostModel
-from flowengine.passes.place import Placement
+from flowengine.passes.place.colocate import colocate
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.place import Placement
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.measuring import MEASURED_STEPS, Measure, Measuring
 from flowengine.runtime.placing import SessionPlacer

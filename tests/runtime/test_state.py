@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.build.tensor import Tensor
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.graph import OutputPort
 from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
-from flowengine.passes.prune import prune
+from flowengine.passes.simplify.prune import prune
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.items import Item, Kind
 from flowengine.runtime.plan import Plan

@@ -12,8 +12,8 @@ import trio
 import trio.testing
 
 import flowengine as fe
-from flowengine.kernels import sequences
-from flowengine.kernels.sequences import Progress
+from flowengine.kernels.numpy import sequences
+from flowengine.kernels.numpy.sequences import Progress
 from flowengine.resources.variable import Variable
 from flowengine.runtime import stretches
 from tests.runtime.test_stretches import EYE, Gate, Products, chain, force

@@ -13,11 +13,11 @@ from flowengine.core.arrays import Array
 from flowengine.ir.graph import OutputPort
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.load import registry
+from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
+from flowengine.kernels.numpy.sequences import SequenceStep
 from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.sequences import Sequence as FusedSequence
-from flowengine.kernels.sequences import SequenceStep
+from flowengine.passes.claims.fuse_large import fuse_large
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
 from tests.kernels.turns import Turns
 
 ONE = {"strides": [1, 1, 1, 1], "padding": "SAME"}

@@ -13,8 +13,8 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import search
+from flowengine.passes.claims.fuse_large import fuse_large
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_large import fuse_large
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 

@@ -10,11 +10,11 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.kernels import sequences
+from flowengine.kernels.numpy import sequences
+from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
 from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.sequences import Sequence as FusedSequence
-from flowengine.passes import fuse_sequences
+from flowengine.passes.claims import fuse_sequences
 from tests.kernels.onednn.rig import ONE, numbers, same
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

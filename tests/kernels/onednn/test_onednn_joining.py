@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels import joining
+from flowengine.kernels.array import joining
+from flowengine.kernels.common.pieces import Like, Same
 from flowengine.kernels.onednn.joining import Concat
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.pieces import Like, Same
 from tests.kernels.onednn.rig import Rig, constant, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

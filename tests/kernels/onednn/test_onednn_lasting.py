@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
+from flowengine.kernels.common.pieces import Like, Same
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.pieces import Like, Same
+from flowengine.passes.claims.fuse_elementwise import Groups
 from flowengine.passes.context import PassContext
-from flowengine.passes.fuse_elementwise import Groups
 from flowengine.resources.variable import Variable
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from flowengine.kernels import conv
+from flowengine.kernels.common.windows import windows
+from flowengine.kernels.nn import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.after import ZERO
 from flowengine.kernels.onednn.layers import Layer, Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
 from flowengine.kernels.onednn.patch_products import PatchProduct, are_quicker, as_patches
-from flowengine.kernels.windows import windows
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

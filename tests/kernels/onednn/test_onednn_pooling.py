@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels import nn_activations, nn_pool
-from flowengine.kernels.math_binary import add_n
+from flowengine.kernels.math.binary import add_n
+from flowengine.kernels.nn import activations as nn_activations
+from flowengine.kernels.nn import pooling as nn_pool
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.pooling import (
     GradientAtPlaces,

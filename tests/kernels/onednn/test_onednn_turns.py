@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import flowengine as fe
+from flowengine.kernels.numpy.sequences import Progress
 from flowengine.kernels.onednn import program
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.sequences import Progress
 from tests.kernels.onednn.rig import ENOUGH, ONE, Rig, chain, inputs_of_chain, numbers, same
 from tests.kernels.turns import Turns
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels import conv
+from flowengine.kernels.nn import conv_products as conv
 from flowengine.kernels.onednn import convolution, winograd, winograd_programs
 from flowengine.kernels.onednn.after import ZERO
 from flowengine.kernels.onednn.convolution import FilterGradient, Forward, InputGradient

@@ -1,0 +1,278 @@
+"""`Graph`: a graph to load, to write, and to build node by node.
+
+    graph = Graph()
+    x = graph.placeholder("float32", [None, 3], name="x")
+    w = graph.constant([[1.0], [2.0], [3.0]], name="w")
+    y = graph.ops.MatMul(x, w, name="y")          # <Tensor 'y:0' shape=[?,1] dtype=float32>
+
+Every op of the registry has a constructor under `graph.ops`; see `graphs.constructor` for how arguments
+are converted. Shapes are inferred as nodes are added, so a contradiction is an error where it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from flowengine.core.arrays import to_array
+from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.names import DeviceName, parse_tensor_name
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.attrs import constant as constant_attr
+from flowengine.graphs.constructor import Ops, build_node
+from flowengine.graphs.scopes import Scopes, creation_site
+from flowengine.graphs.tensor import Operation, Tensor
+from flowengine.graphs.values import to_value
+from flowengine.ir import graph as ir
+from flowengine.ir.attrs import AttrValue, TensorAttr
+from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.opdef import OpDef, OpRegistry
+from flowengine.ops.load import registry as standard_registry
+from flowengine.ops.shape_inference import ShapeInference
+
+
+class Graph(ir.Graph):
+    """A graph under construction.
+
+    registry   the ops that it may use: this package's by default; for ops of your own make
+               `OpRegistry(parent=flowengine.ops.load.registry())` and register them there
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node] = (),
+        *,
+        registry: OpRegistry | None = None,
+        producer: int = 134,
+        min_consumer: int = 0,
+    ) -> None:
+        super().__init__(nodes, producer=producer, min_consumer=min_consumer)
+        self._registry = registry
+        self._shapes: ShapeInference | None = None
+        #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
+        self.ops = Ops(self)
+        self.scopes = Scopes(self._nodes)
+
+    @property
+    def registry(self) -> OpRegistry:
+        """The ops that this graph may use."""
+        if self._registry is None:
+            self._registry = standard_registry()
+        return self._registry
+
+    # ------------------------------------------------------------------ reading and writing
+
+    @classmethod
+    def from_graph_def(cls, data: Any, *, strict: bool = False, registry: OpRegistry | None = None) -> Graph:
+        """Read a GraphDef: its bytes (binary or text form), a str (text form) or the message itself.
+
+        Ops that the registry does not know are kept as opaque nodes; with `strict` they are faults.
+        Raises InvalidArgumentError with all `faults` of the graph.
+        """
+        # Here because protobuf costs more to import than all of this package.
+        from flowengine.ir.graphdef import parse_graph_def, read_into
+
+        graph = cls(registry=registry)
+        read_into(graph, parse_graph_def(data), graph.registry, strict=strict)
+        return graph
+
+    def to_graph_def(self) -> Any:
+        """This graph as a GraphDef message that TensorFlow can load."""
+        from flowengine.ir.graphdef import graph_to_def
+
+        return graph_to_def(self)
+
+    # ------------------------------------------------------------------ what is in it
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor called `node:slot`; NotFoundError or InvalidArgumentError if there is none."""
+        node_name, slot = parse_tensor_name(name)
+        node = self[node_name]
+        if node.op_def is not None and slot >= len(node.output_types):
+            raise InvalidArgumentError(
+                f"'{node_name}' ({node.op}) has {len(node.output_types)} outputs; there is no '{name}'"
+            )
+        return Tensor(self, node_name, slot)
+
+    def operation(self, name: str) -> Operation:
+        """The operation of this name; NotFoundError if there is none."""
+        self[name]
+        return Operation(self, name)
+
+    def operations(self) -> list[Operation]:
+        """All operations in the order of their construction."""
+        return [Operation(self, name) for name in self._nodes]
+
+    def shape_of(self, port: OutputPort) -> TensorShape:
+        """What is known of an output's shape; unknown for an output of an opaque node."""
+        return self._inference().shape(port)
+
+    def _inference(self) -> ShapeInference:
+        if self._shapes is None:
+            self._shapes = ShapeInference(self)
+        self._shapes.update()
+        return self._shapes
+
+    # ------------------------------------------------------------------ building
+
+    def create_op(
+        self,
+        op: str,
+        inputs: Sequence[Any] = (),
+        attrs: dict[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Operation:
+        """Add a node of the op called so; inputs and attributes as for its constructor in `ops`.
+
+        Raises NotFoundError for an unknown op, InvalidArgumentError for arguments that do not fit.
+        """
+        definition = self.registry[op]
+        if len(inputs) != len(definition.inputs):
+            raise InvalidArgumentError(f"{op} takes {len(definition.inputs)} inputs; {len(inputs)} are given")
+        return Operation(self, build_node(self, definition, inputs, attrs or {}, name).name)
+
+    def constant(
+        self,
+        value: Any,
+        dtype: Any = None,
+        shape: Any = None,
+        name: str = "Const",
+    ) -> Tensor:
+        """A Const. A Python float is float32 unless `dtype` says otherwise.
+
+        `shape` reshapes the value, or repeats a single one. Raises InvalidArgumentError for what is no
+        tensor, does not fit into dtype, or has another number of elements than shape.
+        """
+        converted, actual = to_value(value, None if dtype is None else as_dtype(dtype))
+        if shape is not None:
+            converted = _reshaped(converted, TensorShape(shape))
+        return self.append_constant(constant_attr(converted, actual), self.scopes.unique_name(name))
+
+    def placeholder(self, dtype: Any, shape: Any = None, name: str = "Placeholder") -> Tensor:
+        """A Placeholder: a value that every run must feed. `shape` may be partial; None is unknown."""
+        result: Tensor = self.ops.Placeholder(dtype=as_dtype(dtype), shape=TensorShape(shape), name=name)
+        return result
+
+    def group(self, *inputs: Tensor | Operation, name: str = "group_deps") -> Operation:
+        """A NoOp that runs after all of these."""
+        with self.control_dependencies(inputs):
+            result: Operation = self.ops.NoOp(name=name)
+        return result
+
+    def name_scope(self, name: str | None) -> AbstractContextManager[str]:
+        """Prefix the names of what is built inside; `"a/"` enters the scope a again, None the root.
+
+        The context's value is the prefix with its slash; a node called by it gets exactly that name.
+        """
+        return self.scopes.name_scope(name)
+
+    def device(self, device: str | DeviceName | None) -> AbstractContextManager[None]:
+        """Ask for a device for what is built inside; parts left open come from outer scopes."""
+        return self.scopes.on_device(device)
+
+    def control_dependencies(
+        self, inputs: Iterable[Tensor | Operation | str] | None
+    ) -> AbstractContextManager[None]:
+        """Let what is built inside run after these; None forgets those of outer scopes."""
+        return self.scopes.control_dependencies(None if inputs is None else self._node_names(inputs))
+
+    def colocate_with(self, *inputs: Tensor | Operation | str) -> AbstractContextManager[None]:
+        """Ask for the same device as these for what is built inside."""
+        return self.scopes.colocate_with(self._node_names(inputs))
+
+    def set_back_edge(self, merge: Any, slot: int, source: Any) -> Node:
+        """Close a loop: input `slot` of a Merge comes from a NextIteration that was built after it.
+
+        Give the Merge its Enter twice at first: `ops.Merge([enter, enter])`. `merge` is a Tensor, an
+        Operation or a name, `source` a Tensor or a port. Raises InvalidArgumentError if types differ or a
+        node is of another op. A constant made inside of the body runs in the loop's frame only if it waits
+        for something there: build bodies under `control_dependencies([switch.output_true])`.
+        """
+        name = merge if isinstance(merge, str) else next(iter(self._node_names([merge])))
+        port = source.port if isinstance(source, Tensor) else source
+        origin = self[port.node]
+        node = self[name]
+        if origin.op not in ("NextIteration", "RefNextIteration"):
+            raise InvalidArgumentError(
+                f"a back edge comes from a NextIteration; '{port}' is of a {origin.op}"
+            )
+        if node.output_types and origin.output_types[port.slot].base is not node.output_types[0].base:
+            raise InvalidArgumentError(
+                f"Merge '{name}' is {node.output_types[0].base}, "
+                f"its back edge '{port}' {origin.output_types[port.slot].base}"
+            )
+        node = super().set_back_edge(name, slot, port)
+        if self._shapes is not None:
+            self._inference().replaced(name)
+        return node
+
+    # ------------------------------------------------------------------ for constructors
+
+    def append(
+        self,
+        definition: OpDef,
+        name: str,
+        inputs: tuple[OutputPort, ...],
+        attrs: dict[str, AttrValue],
+    ) -> Node:
+        """Add a node whose parts are final, under the current device and control dependencies.
+
+        Infers its shapes; if that raises InvalidArgumentError, the node is not added.
+        """
+        if name in self._nodes:
+            raise InvalidArgumentError(f"a node named '{name}' exists already")
+        scopes = self.scopes
+        control_inputs = scopes.control_inputs
+        if scopes.colocation and "_class" not in attrs:
+            attrs["_class"] = tuple(f"loc:@{other}".encode() for other in scopes.colocation)
+        node = Node(
+            name,
+            definition.name,
+            inputs,
+            control_inputs,
+            attrs,
+            scopes.device,
+            definition,
+            definition.output_types(attrs),
+            creation_site(),
+        )
+        self._inference().add(node)
+        return self.add(node)
+
+    def append_constant(self, value: TensorAttr, name: str) -> Tensor:
+        """Add a Const under exactly this name."""
+        self.append(self.registry["Const"], name, (), {"value": value, "dtype": value.dtype})
+        return Tensor(self, name, 0)
+
+    def _node_names(self, inputs: Iterable[Tensor | Operation | str]) -> tuple[str, ...]:
+        names = []
+        for each in inputs:
+            if isinstance(each, Tensor | Operation):
+                if each.graph is not self:
+                    raise InvalidArgumentError(f"'{each.name}' belongs to another graph")
+                names.append(each.node_name if isinstance(each, Tensor) else each.name)
+            elif isinstance(each, str):
+                names.append(self[each.removeprefix("^").partition(":")[0]].name)
+            else:
+                raise InvalidArgumentError(f"{each!r} is neither a Tensor nor an Operation of this graph")
+        return tuple(names)
+
+
+def _reshaped(value: Any, shape: TensorShape) -> Any:
+    array = to_array(value)
+    count = shape.num_elements()
+    if count is None:
+        raise InvalidArgumentError(f"the shape of a constant must be known, not {shape}")
+    dims = tuple(d for d in shape if d is not None)
+    if array.size == count:
+        result = array.reshape(dims)
+    elif array.size == 1:
+        result = array.reshape(()).repeat(count).reshape(dims)
+    else:
+        raise InvalidArgumentError(f"{array.size} elements cannot fill the shape {shape}")
+    return result[()] if dims == () else result
+
+
+__all__ = ["DType", "Graph", "Operation", "Tensor"]

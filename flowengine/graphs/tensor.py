@@ -1,0 +1,129 @@
+"""Symbolic tensors and operations: what names a place in a graph under construction.
+
+Both are light values that refer to a graph and a name; equal ones compare equal, so either may be a key of
+a feed dictionary or stand among the fetches of a run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from flowengine.core.dtypes import DType
+from flowengine.core.names import tensor_name
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.graph import Node, OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+_SYMBOLIC: Final = "'{}' stands for a value that exists only while a session runs; it has no {} here"
+
+
+class Tensor:
+    """One output of one node: `graph`, `node_name`, `slot`; `name` is `node:slot`."""
+
+    __slots__ = ("graph", "node_name", "slot")
+
+    def __init__(self, graph: Graph, node_name: str, slot: int) -> None:
+        self.graph = graph
+        self.node_name = node_name
+        self.slot = slot
+
+    @property
+    def name(self) -> str:
+        return tensor_name(self.node_name, self.slot)
+
+    @property
+    def port(self) -> OutputPort:
+        """The end of an edge that this is."""
+        return OutputPort(self.node_name, self.slot)
+
+    @property
+    def op(self) -> Operation:
+        """The operation that makes it."""
+        return Operation(self.graph, self.node_name)
+
+    @property
+    def dtype(self) -> DType:
+        """The element type; a reference type for the output of a reference variable."""
+        return self.graph[self.node_name].output_types[self.slot]
+
+    @property
+    def shape(self) -> TensorShape:
+        """What is known of the shape from the graph alone."""
+        return self.graph.shape_of(self.port)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Tensor)
+            and self.graph is other.graph
+            and self.node_name == other.node_name
+            and self.slot == other.slot
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.node_name, self.slot))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(_SYMBOLIC.format(self.name, "truth value") + "; build a conditional instead")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(_SYMBOLIC.format(self.name, "elements") + "; use Unpack or Split")
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(_SYMBOLIC.format(self.name, "length") + "; look at its shape, or use Size")
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(_SYMBOLIC.format(self.name, "array"))
+
+    def __repr__(self) -> str:
+        return f"<Tensor '{self.name}' shape={self.shape} dtype={self.dtype}>"
+
+
+class Operation:
+    """One node of a graph under construction: `graph` and `name`."""
+
+    __slots__ = ("graph", "name")
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+
+    @property
+    def node(self) -> Node:
+        """The node as it stands now (closing a loop replaces a Merge's)."""
+        return self.graph[self.name]
+
+    @property
+    def type(self) -> str:
+        """The op's name, such as `MatMul`."""
+        return self.node.op
+
+    @property
+    def device(self) -> str:
+        return self.node.device
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return tuple(Tensor(self.graph, port.node, port.slot) for port in self.node.inputs)
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return tuple(Tensor(self.graph, self.name, slot) for slot in range(len(self.node.output_types)))
+
+    @property
+    def control_inputs(self) -> tuple[Operation, ...]:
+        return tuple(Operation(self.graph, name) for name in self.node.control_inputs)
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attribute (see `ir.attrs`); KeyError if it has none of this name."""
+        return self.node.attrs[name]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operation) and self.graph is other.graph and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"<Operation '{self.name}' type={self.type}>"

@@ -1,0 +1,386 @@
+"""Fuse: many synchronous nodes of one frame become one `_Region` node, loops and conditionals whole.
+
+    a -> b -> c, all synchronous, waiting for the same things  ->  _Region{a; b; c}
+
+Nodes may share a region if they are in one frame and have the same *token sources* among their data and
+control ancestors. Token sources are what may be late or dead: asynchronous and heavy nodes, function
+calls, and every Switch output, Merge, Enter, Exit and NextIteration that stays with the state machine;
+the set restarts at a Merge or Exit. Such a region is convex, it is wholly live or wholly dead, and
+waiting for all its inputs cannot deadlock, for none of its members could have run without them.
+
+A conditional goes into a region as a whole, Switch to Merge, or not at all, so that no dead token crosses
+a region's boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    FramePath,
+    assign_frames,
+    output_frame,
+)
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.blocks.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
+from flowengine.passes.blocks.loops import lower_loop
+from flowengine.passes.blocks.region_nodes import Fused, Region, Surroundings
+from flowengine.passes.blocks.units import (
+    ALWAYS,
+    FORWARDING,
+    Aliases,
+    Conditions,
+    Malformed,
+    Unit,
+    arranged,
+    assign_conditions,
+    topological,
+    unit_of_node,
+)
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.known_shapes import known_shapes
+
+#: Members of a region at most: 1,200 small kernels take 0.3 ms, and a step can be cancelled between regions.
+MEMBERS_MAX: Final = 1200
+#: What the members of a region may take together, for the same reason.
+REGION_MICROSECONDS: Final = 1000.0
+#: Fewer kernel calls than this are not worth a region.
+_CALLS_MIN: Final = 2
+
+_CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | frozenset({"RefSwitch", "RefMerge", "LoopCond"})
+_TRANSFERS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
+_OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"}) | _TRANSFERS
+
+
+def fuse(
+    graph: Graph,
+    context: PassContext,
+    *,
+    heavy: frozenset[str] = frozenset(),
+    costs: Mapping[str, float] | None = None,
+    members_max: int = MEMBERS_MAX,
+) -> Fused:
+    """The graph with regions in place of their members, and where the members' outputs went.
+
+    heavy   nodes that were seen to be worth a worker thread: they stay items of their own
+    costs   {node: microseconds}, of what was measured; any other is taken to be small
+    """
+    if context.kernels is None:
+        return Fused(graph, {})
+    return _Fusing(graph, context, context.kernels, heavy, costs or {}, members_max).run()
+
+
+class _Fusing:
+    def __init__(
+        self,
+        graph: Graph,
+        context: PassContext,
+        kernels: KernelRegistry,
+        heavy: frozenset[str],
+        costs: Mapping[str, float],
+        members_max: int,
+    ) -> None:
+        self.graph = graph
+        self.feeds = frozenset(context.feeds)
+        #: What is fed and no longer in the graph.
+        self.declared = {node.name: node for node in context.declared}
+        self.fetches = frozenset(context.fetches)
+        self.targets = frozenset(context.targets)
+        self.kernels = kernels
+        self.heavy = heavy
+        self.costs = costs
+        self.members_max = members_max
+        self.order = {name: index for index, name in enumerate(graph.nodes)}
+        self.aliases = Aliases(graph.nodes)
+        #: Loops that are left to the state machine, for they may be dead in part.
+        self.unlowered: set[FramePath] = set()
+        self.frames = assign_frames(graph, self.feeds)
+        self.scalars, self.extents = known_shapes(graph, context)
+        #: {port: the nodes that take it}; {node: the nodes that wait for it}
+        self.consumers: dict[OutputPort, list[str]] = {}
+        self.followers: dict[str, list[str]] = {}
+        for node in graph:
+            for port in node.inputs:
+                self.consumers.setdefault(port, []).append(node.name)
+            for name in node.control_inputs:
+                self.followers.setdefault(name, []).append(node.name)
+
+    def run(self) -> Fused:
+        by_frame: dict[FramePath, list[Node]] = {}
+        for node in self.graph:
+            by_frame.setdefault(self.frames.get(node.name, ()), []).append(node)
+        regions: list[Region] | None = None
+        while regions is None:
+            try:
+                regions = self._all_regions(by_frame)
+            except LoopStays as stays:
+                self.unlowered.add(stays.frame)
+                self.aliases = Aliases(self.graph.nodes)
+        if not regions:
+            return Fused(self.graph, {})
+        around = Surroundings(
+            *(self.graph, self.feeds, self.fetches, self.declared, self.consumers),
+            *(self.aliases, self.scalars, self.extents, self.costs),
+        )
+        return around.put(regions)
+
+    def _all_regions(self, by_frame: Mapping[FramePath, list[Node]]) -> list[Region]:
+        lowered = self._lower_loops(by_frame)
+        regions: list[Region] = []
+        for path, nodes in by_frame.items():
+            if path in lowered:
+                continue
+            inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
+            regions += self._regions_of(nodes, inner)
+        return regions
+
+    # -- members ------------------------------------------------------------------------------------
+
+    def is_member(self, node: Node) -> bool:
+        """Whether a node can be part of a region: it never waits and is not worth a thread."""
+        op_def = node.op_def
+        if op_def is None or node.name in self.heavy or node.op in _CONTROL or node.op in _OUTSIDE:
+            return node.op == "LoopCond" and op_def is not None
+        if any(OutputPort(node.name, slot) in self.feeds for slot in range(len(node.output_types))):
+            return False
+        if node.op in MERGE_OPS:
+            back = any(self._is_back_edge(port) for port in node.inputs)
+            return not back
+        if node.op == "Const" and not node.control_inputs:
+            return False  # a value that is simply there, for whoever wants it
+        if node.op in SWITCH_OPS or node.op in FORWARDING or node.op in ("Const", "NoOp"):
+            return True
+        if op_def.is_stateful and not node.inputs:
+            return False  # what makes a variable or a queue: the region takes the object
+        kernel = next((k for k in self.kernels.candidates(node.op) if k.serves(node)), None)
+        return kernel is not None and not kernel.is_async
+
+    def _is_back_edge(self, port: OutputPort) -> bool:
+        node = self.graph.nodes.get(port.node)
+        return node is not None and node.op in NEXT_ITERATION_OPS
+
+    def used(self, port: OutputPort) -> bool:
+        return port in self.consumers or port in self.fetches
+
+    # -- loops --------------------------------------------------------------------------------------
+
+    def _lower_loops(self, by_frame: Mapping[FramePath, list[Node]]) -> dict[FramePath, Unit]:
+        """{frame: its loop}, of the loops that can be lowered; inner ones first."""
+        lowered: dict[FramePath, Unit] = {}
+        enters: dict[FramePath, list[Node]] = {}
+        for node in self.graph:
+            if node.op in ENTER_OPS and node.name in self.frames:
+                enters.setdefault(output_frame(node, self.frames[node.name]), []).append(node)
+        for path in sorted((p for p in by_frame if p), key=len, reverse=True):
+            inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
+            exits = [n for n in by_frame[path] if n.op in EXIT_OPS]
+            if path in self.unlowered or any(OutputPort(n.name, 0) in self.feeds for n in exits):
+                continue
+            try:
+                unit = lower_loop(
+                    path,
+                    enters.get(path, []),
+                    by_frame[path],
+                    inner,
+                    self.order,
+                    self.aliases,
+                    self.is_member,
+                    self.used,
+                )
+            except Malformed:
+                continue
+            lowered[path] = unit
+        return lowered
+
+    # -- regions ------------------------------------------------------------------------------------
+
+    def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> list[Region]:
+        """The regions of one frame that stays with the state machine, or of the root."""
+        inside = {name for unit in inner for name in unit.names}
+        members: list[Unit] = []
+        outsiders: list[Unit] = []
+        for node in nodes:
+            if node.name in inside:
+                continue
+            if node.op != "LoopCond" and self.is_member(node):
+                members.append(unit_of_node(node, self.order[node.name]))
+            elif node.op != "Const" or node.control_inputs:
+                outsiders.append(unit_of_node(node, self.order[node.name]))
+        try:
+            return self._grown([*members, *inner], outsiders)
+        except Malformed:
+            return []
+
+    def _grown(self, members: list[Unit], outsiders: list[Unit]) -> list[Region]:
+        """Take conditionals out until those left are whole, then cut the groups into regions."""
+        group_of: dict[str, int] = {}
+        while True:
+            everything = topological([*members, *map(self._forward, outsiders)])
+            check_loops(everything, self.aliases, self._tokens_from_outside)
+            inside = {unit.name for unit in members}
+            try:
+                of_port = assign_conditions(
+                    [unit for unit in everything if unit.name in inside], self.aliases, lambda port: ALWAYS
+                )
+                group_of = self._groups(everything, inside)
+                broken = self._broken(members, group_of, of_port)
+            except Malformed:
+                broken = {unit.name for unit in members if _is_control(unit)}
+                if not broken:
+                    raise
+            if not broken:
+                break
+            outsiders = [*outsiders, *(unit for unit in members if unit.name in broken)]
+            members = [unit for unit in members if unit.name not in broken]
+        groups: dict[int, list[Unit]] = {}
+        for unit in members:
+            groups.setdefault(group_of[unit.name], []).append(unit)
+        regions: list[Region] = []
+        for units in groups.values():
+            regions += self._cut(arranged(units))
+        return regions
+
+    def _forward(self, unit: Unit) -> Unit:
+        """A unit that stays outside, with back edges cut."""
+        if any(self._is_back_edge(port) for port in unit.inputs):
+            forward = tuple(port for port in unit.inputs if not self._is_back_edge(port))
+            return replace(unit, inputs=forward)
+        return unit
+
+    def _groups(self, everything: Sequence[Unit], inside: set[str]) -> dict[str, int]:
+        """{member: number of its group}, a group being those with the same token sources."""
+        numbers: dict[frozenset[object], int] = {}
+        tokens_of: dict[str, frozenset[object]] = {}
+        groups: dict[str, int] = {}
+        empty: frozenset[object] = frozenset()
+        for unit in everything:
+            found = {tokens_of.get(name, self._foreign(name)) for name in unit.controls}
+            for port in unit.inputs:
+                if port in self.feeds:
+                    continue
+                tokens = tokens_of.get(port.node, self._foreign(port.node))
+                source = self.graph.nodes.get(port.node)
+                if source is not None and source.op in SWITCH_OPS and port.node not in inside:
+                    tokens = tokens | {port}
+                found.add(tokens)
+            tokens = next(iter(found)) if len(found) == 1 else empty.union(*found)
+            if unit.name in inside:
+                groups[unit.name] = numbers.setdefault(tokens, len(numbers))
+            elif unit.node is not None and (unit.node.op in MERGE_OPS or unit.node.op in EXIT_OPS):
+                tokens = frozenset({unit.name})
+            elif unit.inputs or unit.controls or self._waits(unit):
+                tokens = tokens | {unit.name}
+            for name in unit.names:
+                tokens_of[name] = tokens
+        return groups
+
+    def _foreign(self, name: str) -> frozenset[object]:
+        """The tokens of a node of another frame, an Enter or Exit: a source of its own; of a Const none."""
+        node = self.graph.nodes.get(name)
+        return frozenset() if node is None or node.op == "Const" else frozenset({name})
+
+    def _tokens_from_outside(self, port: OutputPort) -> Tokens:
+        """What may kill a value from another frame: what enters one is taken to live and die together."""
+        node = self.graph.nodes.get(port.node)
+        if node is None or port in self.feeds or node.op == "Const":
+            return LIVE
+        return frozenset({ENTERED if node.op in ENTER_OPS else node.name})
+
+    def _waits(self, unit: Unit) -> bool:
+        node = unit.node
+        if node is None or node.op in _TRANSFERS:
+            return True
+        return any(kernel.is_async for kernel in self.kernels.candidates(node.op))
+
+    def _broken(
+        self, members: Sequence[Unit], group_of: Mapping[str, int], of_port: Mapping[OutputPort, Conditions]
+    ) -> set[str]:
+        """Switches and Merges of conditionals from which a dead token would leave a region."""
+        unit_of = {name: unit for unit in members for name in unit.names}
+        predicates: set[OutputPort] = set()
+
+        def leaves(unit: Unit, consumer: str) -> bool:
+            other = unit_of.get(consumer)
+            return other is None or group_of[other.name] != group_of[unit.name]
+
+        for unit in members:
+            for port in unit.outputs:
+                conditions = of_port.get(port, ALWAYS)
+                if conditions and (
+                    port in self.fetches or any(leaves(unit, c) for c in self.consumers.get(port, ()))
+                ):
+                    predicates |= {pred for pred, _ in conditions}
+            if unit.conditions:
+                followers = (f for name in unit.names for f in self.followers.get(name, ()))
+                if any(leaves(unit, follower) for follower in followers):
+                    predicates |= {pred for pred, _ in unit.conditions}
+        if not predicates:
+            return set()
+        return {unit.name for unit in members if _is_control(unit) and self._belongs(unit, predicates)}
+
+    @staticmethod
+    def _belongs(unit: Unit, predicates: set[OutputPort]) -> bool:
+        """Whether a Switch opens, or a Merge closes, a conditional on one of the predicates."""
+        if unit.chooser is not None:
+            return unit.chooser[0] in predicates
+        return unit.predicate in predicates
+
+    def _cut(self, units: Sequence[Unit]) -> list[Region]:
+        """Pieces of at most `members_max` units and a millisecond, none of which parts a conditional."""
+        remaining: dict[OutputPort, int] = {}
+        for unit in units:
+            for pred in _predicates(unit):
+                remaining[pred] = remaining.get(pred, 0) + 1
+        pieces: list[list[Unit]] = [[]]
+        open_predicates: set[OutputPort] = set()
+        spent = 0.0
+        for unit in units:
+            cost = self.costs.get(unit.name, 0.0)
+            full = len(pieces[-1]) >= self.members_max or spent + cost > REGION_MICROSECONDS
+            if full and pieces[-1] and not open_predicates:
+                pieces.append([])
+                spent = 0.0
+            spent += cost
+            pieces[-1].append(unit)
+            for pred in _predicates(unit):
+                remaining[pred] -= 1
+                if remaining[pred]:
+                    open_predicates.add(pred)
+                else:
+                    open_predicates.discard(pred)
+        return [Region(piece) for piece in pieces if _is_worth_it(piece)]
+
+
+def _is_control(unit: Unit) -> bool:
+    return unit.node is not None and (unit.node.op in SWITCH_OPS or unit.node.op in MERGE_OPS)
+
+
+def _predicates(unit: Unit) -> set[OutputPort]:
+    """The predicates that a unit has to do with: those of its conditions, and the one it opens or closes."""
+    found = {pred for pred, _ in unit.conditions}
+    if unit.predicate is not None:
+        found.add(unit.predicate)
+    if unit.chooser is not None:
+        found.add(unit.chooser[0])
+    return found
+
+
+def _is_worth_it(units: Iterable[Unit]) -> bool:
+    calls = 0
+    for unit in units:
+        if unit.loop is not None:
+            return True
+        assert unit.node is not None
+        calls += unit.node.op not in FORWARDING and unit.node.op not in ("Const", "NoOp")
+    return calls >= _CALLS_MIN
+
+
+__all__ = ["MEMBERS_MAX", "fuse"]

@@ -1,0 +1,236 @@
+"""Fuse chains of elementwise nodes over large tensors: one pass over memory for all of them.
+
+    BiasAdd -> Mul -> Add -> Relu, all over the same large tensors  ->  _FusedElementwise{...}
+
+A group is grown from its last node towards the inputs: a node joins if nothing but the group takes its
+result. Which nodes are over large tensors is what the interpreter has seen (`heavy`). The last node's name
+stays. The steps see the values that they would have seen, so nothing changes in any bit, and inputs of other
+shapes than expected are computed node by node (`kernels/numpy/fused.py`). Linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from flowengine.core.dtypes import DType, resource
+from flowengine.ir import traverse
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.opdef import OpDef
+from flowengine.kernels.numpy.fused import Chain, Step
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.ops.internal import FUSED_ELEMENTWISE
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.late_reads import HANDS_ON
+
+#: Of two inputs one may be a number or a vector along the last axis.
+BROADCASTING: Final = frozenset(
+    {"Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SquaredDifference"}
+)
+_SAME_SHAPE: Final = frozenset(
+    {
+        *("Abs", "Neg", "Square", "Sqrt", "Rsqrt", "Reciprocal", "Inv", "Exp", "Expm1", "Log", "Log1p"),
+        *("Tanh", "Sigmoid", "Sin", "Cos", "Floor", "Ceil", "Round", "Sign", "Erf"),
+        *("Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign"),
+        *("ReluGrad", "Relu6Grad", "EluGrad", "SeluGrad", "LeakyReluGrad", "SoftplusGrad", "SoftsignGrad"),
+        *("TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"),
+        *("AddN",),
+    }
+)
+_BIASES: Final = frozenset({"BiasAdd", "BiasAddV1"})
+#: What takes the handle of a variable and only reads it.
+_READERS: Final = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "VarIsInitializedOp"})
+#: Types whose kernels may be called block by block without a word about each block.
+_TYPES: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+#: Blocks of more intermediate values would not stay in cache.
+MEMBERS_MAX: Final = 24
+
+
+def fuse_elementwise(graph: Graph, context: PassContext, heavy: Collection[str]) -> Graph:
+    """The graph with groups of two or more heavy elementwise nodes fused; the same graph if there is none."""
+    if context.kernels is None or not heavy:
+        return graph
+    groups = Groups(graph, context, context.kernels)
+    made: dict[str, Node] = {}
+    dropped: set[str] = set()
+    for name in reversed(traverse.topological_order(graph.nodes)):
+        if name in dropped or name not in heavy or not groups.is_elementwise(graph[name]):
+            continue
+        members = groups.grown(graph[name], lambda node: node.name in heavy)
+        if len(members) > 1:
+            made[name] = groups.fused(members)
+            dropped.update(node.name for node in members[:-1])
+    if not made:
+        return graph
+    return graph.rewritten(made.get(node.name, node) for node in graph if node.name not in dropped)
+
+
+def _maybe_written(node: Node) -> Iterator[OutputPort]:
+    """The references and handles among its inputs through which it may write."""
+    if node.op_def is None:
+        yield from node.inputs
+    elif node.op not in _READERS:
+        for port, dtype in zip(node.inputs, node.input_types(), strict=True):
+            if dtype.is_ref or dtype.base is resource:
+                yield port
+
+
+class Groups:
+    """What may be fused in a graph, and the nodes that stand for it."""
+
+    def __init__(self, graph: Graph, context: PassContext, kernels: KernelRegistry) -> None:
+        self.graph = graph
+        self._kernels = kernels
+        self._feeds = frozenset(context.feeds)
+        self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+        #: References and handles that something takes which may write to the variable.
+        self._written: set[OutputPort] = set()
+        #: {node: how many edges lead from it}; control edges count twice, so that they keep it.
+        self._edges: dict[str, int] = {}
+        #: Nodes of which something takes a further output.
+        self._more = {port.node for port in (*context.fetches, *context.feeds) if port.slot}
+        for node in graph:
+            self._written.update(_maybe_written(node))
+            for port in node.inputs:
+                self._edges[port.node] = self._edges.get(port.node, 0) + 1
+                if port.slot:
+                    self._more.add(port.node)
+            for name in node.control_inputs:
+                self._edges[name] = self._edges.get(name, 0) + 2
+        self._found: dict[str, Kernel | None] = {}
+
+    def is_elementwise(self, node: Node) -> bool:
+        """Whether it is one of the ops and types that chains are made of."""
+        if node.op in _BIASES:
+            if node.attrs.get("data_format", b"NHWC") != b"NHWC":
+                return False
+        elif node.op not in BROADCASTING and node.op not in _SAME_SHAPE:
+            return False
+        types = node.output_types
+        return len(types) == 1 and types[0].as_numpy_dtype in _TYPES and self._kernel(node) is not None
+
+    def _kernel(self, node: Node) -> Kernel | None:
+        """The plain kernel of an elementwise node: a provider's would spread each block over the cores."""
+        if node.name not in self._found:
+            offers = self._kernels.candidates(node.op)
+            serving = (k for k in offers if k.provider == "numpy" and k.maker is None and k.serves(node))
+            kernel = next(serving, None)
+            if kernel is not None and (kernel.is_async or kernel.takes_context):
+                kernel = None
+            self._found[node.name] = kernel
+        return self._found[node.name]
+
+    def is_inner(self, name: str) -> bool:
+        """Whether a node's results are there for one taker only."""
+        return self._edges.get(name, 0) == 1 and name not in self._kept
+
+    def gives_first(self, name: str) -> bool:
+        """Whether nobody takes more of a node than its first output."""
+        return name not in self._more
+
+    def is_held(self, port: OutputPort) -> bool:
+        """Whether a value is the array that a variable holds, which nothing here writes to."""
+        while port not in self._feeds:
+            node = self.graph.nodes.get(port.node)
+            if node is None:
+                return False
+            if node.op == "ReadVariableOp":
+                return node.inputs[0] not in self._written
+            if node.op in ("Variable", "VariableV2"):
+                return port not in self._written
+            if node.op not in HANDS_ON:
+                return False
+            port = node.inputs[0]
+        return False
+
+    def grown(self, root: Node, joins: Callable[[Node], bool]) -> list[Node]:
+        """The elementwise nodes that end in `root`, in the order in which they run."""
+        members = [root]
+        taken = {root.name}
+        for member in members:
+            for port in member.inputs:
+                node = self.graph.nodes.get(port.node)
+                if (
+                    node is not None
+                    and len(members) < MEMBERS_MAX
+                    and node.name not in taken
+                    and node.device == root.device
+                    and joins(node)
+                    and self._is_taken_by(node, taken)
+                    and self.is_elementwise(node)
+                ):
+                    members.append(node)
+                    taken.add(node.name)
+        # A node is found behind those that take its result: backwards every input comes first.
+        return members[::-1]
+
+    def _is_taken_by(self, node: Node, taken: set[str]) -> bool:
+        """Whether nothing but members takes its result."""
+        if node.name in self._kept:
+            return False
+        edges = sum(port.node == node.name for name in taken for port in self.graph[name].inputs)
+        return edges == self._edges.get(node.name, 0)
+
+    def steps(self, members: Sequence[Node], known: Mapping[OutputPort, int]) -> list[Step]:
+        """The members as steps of a chain whose inputs have these numbers."""
+        places = dict(known)
+        steps = []
+        for node in members:
+            kernel = self._kernel(node)
+            assert kernel is not None
+            steps.append(
+                Step(
+                    node,
+                    kernel.bind(node, np),
+                    tuple(places[port] for port in node.inputs),
+                    as_list=node.op == "AddN",
+                    broadcasts=node.op in BROADCASTING,
+                    adds_bias=node.op in _BIASES,
+                )
+            )
+            places[OutputPort(node.name, 0)] = len(known) + len(steps) - 1
+        return steps
+
+    def fused(self, members: Sequence[Node]) -> Node:
+        """The node that stands for a group, under the name of its last."""
+        inputs = outside(members)
+        steps = self.steps(members, {port: i for i, port in enumerate(inputs)})
+        chain = Chain(steps, members[-1].output_types[0].as_numpy_dtype)
+        return self.node(FUSED_ELEMENTWISE, members, inputs, chain)
+
+    def node(
+        self, op_def: OpDef, members: Sequence[Node], inputs: tuple[OutputPort, ...], program: object
+    ) -> Node:
+        """A node for the members, with a program instead of attributes."""
+        root = members[-1]
+        # As the takers declare them: a variable's value, where its reference comes in.
+        types = {port: dtype for node in members for port, dtype in _typed_inputs(node)}
+        return Node(
+            name=root.name,
+            op=op_def.name,
+            inputs=inputs,
+            control_inputs=tuple(dict.fromkeys(c for node in members for c in node.control_inputs)),
+            attrs={
+                "Tin": tuple(types[port] for port in inputs),
+                "T": root.output_types[0],
+                "program": program,
+            },
+            device=root.device,
+            op_def=op_def,
+            output_types=root.output_types[:1],
+            creation_site=root.creation_site,
+        )
+
+
+def outside(members: Sequence[Node]) -> tuple[OutputPort, ...]:
+    """What members take from others, each once, in the order in which it is needed."""
+    own = {node.name for node in members}
+    return tuple(dict.fromkeys(p for node in members for p in node.inputs if p.node not in own))
+
+
+def _typed_inputs(node: Node) -> Iterator[tuple[OutputPort, DType]]:
+    assert node.op_def is not None
+    types = [dtype for arg in node.op_def.inputs for dtype in arg.types(node.attrs)]
+    return zip(node.inputs, types, strict=True)

@@ -1,0 +1,248 @@
+"""Fuse large nodes that follow one another: one trip to a worker thread for all of them.
+
+    Conv2D -> MaxPool -> Conv2D -> ConcatV2 -> ...  ->  _FusedSequence{all, one after another}
+
+What is handed to a worker thread comes back some 50 us later, and the next in line waits for that: a network
+of a hundred layers loses as much time so as it spends in ten of them. Products, what a library computes, and
+what lies between them are gathered, as long as they take a tenth of a second in all, and run as one, each by
+the kernel that it had; no bit changes. What only hands a member's value on, as the Identity nodes between the
+blocks of many networks, is a member without a step.
+
+Nodes are walked in topological order and numbered, so that no edge leads to a lower number: a node joins the
+open sequence of its device unless something that is no member lies between. Members wait for the same queues
+and branches (*tokens*), so that none waits for what it need not, and none is dead while another lives.
+Linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from flowengine.core.errors import OpError
+from flowengine.ir.frames import assign_frames
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traverse import forward_sources, topological_order
+from flowengine.kernels.common.pieces import tells
+from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.ops.internal import FUSED_SEQUENCE
+from flowengine.passes.blocks.waiting import may_wait
+from flowengine.passes.claims.fuse_contraction import CONVOLUTIONS, PRODUCTS
+from flowengine.passes.claims.fuse_elementwise import outside
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.late_reads import HANDS_ON
+from flowengine.passes.simplify.purity import Purity
+from flowengine.passes.simplify.rewire import with_groups
+
+#: What a sequence may take. It can be suspended, but holds on to all that its layers give until it is over.
+_MICROSECONDS_MAX: Final = 100_000.0
+#: What lies between the layers of a network; without it its sequences would end there.
+_BETWEEN: Final = frozenset(
+    {
+        *("BiasAdd", "Relu", "Relu6", "Add", "AddV2", "ConcatV2", "MaxPool", "AvgPool", "LRN"),
+        *("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "Reshape", "Squeeze"),
+        *("_FusedContraction", "_FusedElementwise"),
+    }
+)
+#: Without one of them, or something heavy, there is nothing to gather.
+_LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+
+_Tokens = frozenset[str]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A sequence that is being gathered."""
+
+    number: int
+    members: list[Node] = field(default_factory=list)
+    microseconds: float = 0.0
+
+
+def fuse_sequences(
+    graph: Graph, context: PassContext, heavy: Collection[str], costs: Mapping[str, float]
+) -> Graph:
+    """The graph with sequences of large nodes as one each; the same graph if there is none.
+
+    heavy   nodes that a worker thread should run: every sequence has one, or several that can be joined
+    costs   {node: microseconds} of those that were measured
+    """
+    if context.kernels is None or not (heavy or any(node.op in _LAYERS for node in graph)):
+        return graph
+    found = _Gathering(graph, context, context.kernels, heavy, costs).run()
+    return _rewritten(graph, found, context.kernels) if found else graph
+
+
+class _Gathering:
+    def __init__(
+        self,
+        graph: Graph,
+        context: PassContext,
+        kernels: KernelRegistry,
+        heavy: Collection[str],
+        costs: Mapping[str, float],
+    ) -> None:
+        self._graph = graph
+        self._kernels = kernels
+        self._heavy = heavy
+        self._costs = costs
+        self._is_pure = Purity(kernels)
+        self._frames = assign_frames(graph, frozenset(context.feeds))
+        self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+
+    def run(self) -> list[list[Node]]:
+        """The members of each sequence, in order."""
+        nodes = self._graph.nodes
+        # Sequences have even numbers; a node that is in none has the odd one behind all that it waits for.
+        number_of: dict[str, int] = {}
+        tokens_of: dict[str, _Tokens] = {}
+        opened: dict[tuple[str, _Tokens], _Open] = {}
+        every: list[_Open] = []
+        none: _Tokens = frozenset()
+        for name in topological_order(nodes):
+            node = nodes[name]
+            sources = [source for source in forward_sources(node, nodes) if source in number_of]
+            above = max((number_of[source] for source in sources), default=-1)
+            sets = {tokens_of[source] for source in sources}
+            tokens = sets.pop() if len(sets) == 1 else none.union(*sets)
+            key = (node.device or "", tokens)
+            group = opened.get(key)
+            if group is not None and self._hands_on(node, group, number_of) and above <= group.number:
+                group.members.append(node)
+                number_of[name] = group.number
+                tokens_of[name] = tokens
+                continue
+            if not self._joins(node):
+                number_of[name] = above if above % 2 else above + 1
+                tokens_of[name] = tokens | {name} if may_wait(node, self._kernels) else tokens
+                continue
+            cost = self._costs.get(name, 0.0)
+            if (
+                group is None
+                or above > group.number
+                or (group.members and group.microseconds + cost > _MICROSECONDS_MAX)
+            ):
+                group = opened[key] = _Open(2 * len(every) + 2)
+                every.append(group)
+            group.members.append(node)
+            group.microseconds += cost
+            number_of[name] = group.number
+            tokens_of[name] = tokens
+        return [group.members for group in every if self._is_worth_it(_with_steps(group.members))]
+
+    def _hands_on(self, node: Node, group: _Open, number_of: Mapping[str, int]) -> bool:
+        """Whether a node gives what a member of the group has given: no reference, as members have none."""
+        if node.op not in HANDS_ON or node.name in self._kept:
+            return False
+        return number_of.get(node.inputs[0].node) == group.number
+
+    def _is_worth_it(self, members: list[Node]) -> bool:
+        if len(members) < 2:
+            return False
+        if any(node.name in self._heavy for node in members):
+            return True
+        # Light ones do best in regions, unless they are joined.
+        joined = sum(map(self._tells, members))
+        return joined > 1 and 2 * joined >= len(members)
+
+    def _tells(self, node: Node) -> bool:
+        """Whether it can be joined with others like it, as far as is known before it runs."""
+        kernel = self._kernel(node)
+        return kernel is not None and tells(node.attrs.get("program", kernel.bind(node, np)))
+
+    def _joins(self, node: Node) -> bool:
+        if node.name in self._kept or self._frames.get(node.name, None) != ():
+            return False
+        if not node.inputs or not self._is_pure(node):
+            return False
+        kernel = self._kernel(node)
+        if kernel is None or kernel.is_async or kernel.takes_context:
+            return False
+        # What no library spreads over the cores runs beside those that are spread.
+        return node.op in _BETWEEN or node.op in PRODUCTS or kernel.maker is not None
+
+    def _kernel(self, node: Node) -> Kernel | None:
+        try:
+            return self._kernels.find(node)
+        except OpError:
+            return None
+
+
+def _with_steps(members: list[Node]) -> list[Node]:
+    return [node for node in members if node.op not in HANDS_ON]
+
+
+def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:
+    takers: dict[OutputPort, set[str]] = {}
+    for node in graph:
+        for port in node.inputs:
+            takers.setdefault(port, set()).add(node.name)
+    made: dict[str, Node] = {}
+    moved: dict[OutputPort, OutputPort] = {}
+    name_of: dict[str, str] = {}
+    for members in sequences:
+        own = {node.name for node in members}
+        name = members[-1].name
+        gives = [
+            (port, dtype)
+            for node in members
+            for slot, dtype in enumerate(node.output_types)
+            if takers.get(port := OutputPort(node.name, slot), own) - own
+        ]
+        inputs = outside(members)
+        numbers = {port: i for i, port in enumerate(inputs)}
+        steps = []
+        count = len(inputs)
+        for node in members:
+            if node.op in HANDS_ON:
+                numbers[OutputPort(node.name, 0)] = numbers[node.inputs[0]]
+                continue
+            steps.append(_step(node, kernels, numbers))
+            for slot in range(len(node.output_types)):
+                numbers[OutputPort(node.name, slot)] = count
+                count += 1
+        # What is handed on is given once.
+        given = {numbers[port]: dtype for port, dtype in gives}
+        slots = {number: slot for slot, number in enumerate(given)}
+        program = Sequence(len(inputs), steps, list(given))
+        controls = dict.fromkeys(c for node in members for c in node.control_inputs if c not in own)
+        types = {
+            port: dtype
+            for node in members
+            for port, dtype in zip(node.inputs, node.input_types(), strict=True)
+        }
+        root = members[-1]
+        made[name] = Node(
+            name=name,
+            op=FUSED_SEQUENCE.name,
+            inputs=inputs,
+            control_inputs=tuple(controls),
+            attrs={
+                "Tin": tuple(types[port] for port in inputs),
+                "Tout": tuple(given.values()),
+                "program": program,
+            },
+            device=root.device,
+            op_def=FUSED_SEQUENCE,
+            output_types=tuple(given.values()),
+            creation_site=root.creation_site,
+        )
+        moved.update((port, OutputPort(name, slots[numbers[port]])) for port, _ in gives)
+        name_of.update((member, name) for member in own)
+
+    return with_groups(graph, made, moved, name_of)
+
+
+def _step(node: Node, kernels: KernelRegistry, numbers: Mapping[OutputPort, int]) -> SequenceStep:
+    assert node.op_def is not None
+    sources: list[int | tuple[int, ...]] = []
+    places = iter([numbers[port] for port in node.inputs])
+    for arg in node.op_def.inputs:
+        taken = tuple(next(places) for _ in arg.types(node.attrs))
+        sources.append(taken if arg.is_list else taken[0])
+    function = kernels.find(node).bind(node, np)
+    return SequenceStep(node, function, tuple(sources), len(node.output_types))

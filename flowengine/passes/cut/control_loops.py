@@ -1,0 +1,130 @@
+"""Control loops: how the devices of a split while loop keep in step (white paper 3.2.2 and 4.4).
+
+A device that holds any node of a frame whose nodes are on several devices gets a small loop of its own in
+that frame, and in every frame around it:
+
+    Const -> Enter -> Merge -> Switch -true-> NextIteration -> (back to Merge)
+                                 ^
+                                pred, received from the device that has the loop's condition
+
+It begins an iteration there whenever the condition says so, and what has no inputs of its own in the frame,
+the Recvs above all, hangs from its Merge by a control edge. It has the parallel iterations of the loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from flowengine.core.dtypes import float32
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.frames import ENTER_OPS, NEXT_ITERATION_OPS, FramePath, output_frame
+from flowengine.ir.graph import Graph, Node, OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.passes.cut.partition import Cutting
+
+_TOKEN: Final = TensorAttr.of(np.zeros((), np.float32), float32)
+
+
+class ControlLoops:
+    """The control loops of one graph that is being cut, named when first asked for and built at the end."""
+
+    def __init__(self, cutting: Cutting) -> None:
+        self._cutting = cutting
+        #: {(frame, device): name of its Merge}
+        self._anchors: dict[tuple[FramePath, str], str] = {}
+        #: Of each frame: its LoopCond, one of its Enters, and whether it goes round at all.
+        self._conditions: dict[FramePath, Node] = {}
+        self._enters: dict[FramePath, Node] = {}
+        self._advancing: set[FramePath] = set()
+        for node in cutting.graph:
+            path = cutting.frames.get(node.name, ())
+            if node.op == "LoopCond":
+                self._conditions[path] = node
+            elif node.op in ENTER_OPS:
+                self._enters.setdefault(output_frame(node, path), node)
+            elif node.op in NEXT_ITERATION_OPS:
+                self._advancing.add(path)
+
+    def anchor(self, frame: FramePath, device: str) -> str:
+        """The node that runs in every iteration of a frame on a device."""
+        name = self._anchors.get((frame, device))
+        if name is None:
+            stem = f"{self._enters[frame].name}/_control_merge"
+            name = self._anchors[frame, device] = self._cutting.new_name(stem, device)
+        return name
+
+    def build(self) -> None:
+        """Make a loop for every frame and device that needs one.
+
+        The innermost frames first, since a loop is itself a node of the frame around it.
+        """
+        cutting = self._cutting
+        devices: dict[FramePath, set[str]] = {}
+        if self._enters:
+            for device, part in cutting.parts.items():
+                for name in part:
+                    devices.setdefault(cutting.frames.get(name, ()), set()).add(device)
+        for path in sorted(self._enters, key=len, reverse=True):
+            there = devices.get(path, set())
+            if len(there) > 1:
+                for device in sorted(there):
+                    self._build(path, device)
+                devices.setdefault(path[:-1], set()).update(there)
+
+    def _build(self, path: FramePath, device: str) -> None:
+        cutting = self._cutting
+        enter = self._enters[path]
+        place = (cutting.order[enter.name], 0)
+        merge = self.anchor(path, device)
+
+        def put(
+            what: str, op: str, frame: FramePath, inputs: Sequence[OutputPort], **attrs: Any
+        ) -> OutputPort:
+            name = cutting.new_name(f"{enter.name}/_control_{what}", device)
+            node = cutting.make(op, name, inputs=tuple(inputs), **attrs)
+            return OutputPort(cutting.put(node, device, place, frame).name, 0)
+
+        outside = path[:-1]
+        start = (
+            OutputPort(self.anchor(outside, device), 0)
+            if outside
+            else put("token", "Const", (), (), dtype=float32, value=_TOKEN)
+        )
+        first = back = put(
+            "enter",
+            "Enter",
+            outside,
+            [start],
+            T=float32,
+            frame_name=enter.attrs["frame_name"],
+            parallel_iterations=enter.attrs["parallel_iterations"],
+        )
+        if path in self._advancing:
+            pred = cutting.port_on(OutputPort(self._conditions[path].name, 0), device)
+            switch = put("switch", "Switch", path, [OutputPort(merge, 0), pred], T=float32)
+            back = put("next", "NextIteration", path, [OutputPort(switch.node, 1)], T=float32)
+        cutting.put(cutting.make("Merge", merge, inputs=(first, back), T=float32, N=2), device, place, path)
+
+
+def gather_unusual_frames(graph: Graph, frames: Mapping[str, FramePath], device_of: dict[str, str]) -> None:
+    """Put all nodes of a frame, and of those inside it, on one device if it is no loop of the usual form.
+
+    A frame that goes round without exactly one LoopCond says to nobody when it does: only whoever holds all
+    of it can tell. The device is that of a node which follows a reference, else the one of most nodes.
+    """
+    advancing = {frames[n.name] for n in graph if n.op in NEXT_ITERATION_OPS and n.name in frames}
+    conditions = Counter(frames[n.name] for n in graph if n.op == "LoopCond" and n.name in frames)
+    for path in sorted(p for p in advancing if conditions[p] != 1):
+        members = [n for n in graph if frames.get(n.name, ())[: len(path)] == path]
+        bound = [n for n in members if any(t.is_ref for t in n.input_types())]
+        (chosen, _), *_ = Counter(device_of[n.name] for n in bound or members).most_common(1)
+        for node in members:
+            device_of[node.name] = chosen
+
+
+__all__ = ["ControlLoops", "gather_unusual_frames"]

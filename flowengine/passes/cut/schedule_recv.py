@@ -1,0 +1,155 @@
+"""Delay each Recv until what it brings is soon to be used (white paper 5.2).
+
+    n -> m -> c <- Recv          ->          n -> m -> c <- Recv, and n -control-> Recv
+
+A Recv without inputs would run at the beginning of its partition and hold a tensor in the device's memory
+that is wanted at the end. So it gets a control edge from a node of its own device and frame which all its
+consumers wait for in any case, the one that comes latest but for a little time for the transfer.
+
+Whoever uses the tensor waits for that node anyway, so nothing starts later for it and nothing new can wait
+for itself: the order of the uncut graph stays possible. A Merge does not wait for all its inputs, and a Recv
+that feeds one, or the control loop of its frame, stays as it is. Linear time: each look back is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+from typing import Final
+
+from flowengine.ir import traverse
+from flowengine.ir.frames import MERGE_OPS, FramePath, assign_frames, output_frame
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.passes.context import PassContext
+from flowengine.passes.cut.partition import Partitioned
+
+#: Levels between the node waited for and the consumer: what runs while the tensor is under way.
+SLACK: Final = 1
+#: Ancestors of a consumer that are looked at.
+_LOOK_BACK: Final = 256
+_TRANSFERS: Final = frozenset({"_Send", "_Recv"})
+
+
+def schedule_receives(cut: Partitioned, context: PassContext) -> Partitioned:
+    """The same partitions, with control edges to their Recvs."""
+    parts = [
+        replace(part, graph=_scheduled(part.graph, [context.feeds[index] for index in part.feeds]))
+        for part in cut.partitions
+    ]
+    return replace(cut, partitions=tuple(parts))
+
+
+def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
+    consumers: dict[str, list[Node]] = {node.name: [] for node in graph if node.op == "_Recv"}
+    if not consumers:
+        return graph
+    for node in graph:
+        for name in {port.node for port in node.inputs} | set(node.control_inputs):
+            if name in consumers:
+                consumers[name].append(node)
+    frames = assign_frames(graph, frozenset(feeds))
+    levels = _levels(graph)
+    # They move with their Recvs, so nothing is known of when they run.
+    owners = {node.name for found in consumers.values() for node in found if node.op == "Identity"}
+    followers = _followers(graph, consumers)
+    added: dict[str, str] = {}
+    for name in consumers:
+        waited = _waited_for(graph, name, owners, followers[name], frames, levels)
+        if waited is not None:
+            added[name] = waited
+    if not added:
+        return graph
+    return graph.rewritten(
+        replace(node, control_inputs=(*node.control_inputs, added[node.name])) if node.name in added else node
+        for node in graph
+    )
+
+
+def _followers(graph: Graph, consumers: Mapping[str, list[Node]]) -> dict[str, list[Node]]:
+    """Who waits for each Recv: its consumers, and behind the Identity that owns control edges, theirs."""
+    owners: dict[str, list[Node]] = {}
+    for found in consumers.values():
+        for node in found:
+            if node.op == "Identity":
+                owners[node.name] = []
+    for node in graph:
+        for name in node.control_inputs:
+            if name in owners:
+                owners[name].append(node)
+        for port in node.inputs:
+            if port.node in owners:
+                owners[port.node].append(node)
+    return {
+        name: [
+            follower
+            for node in found
+            for follower in (owners[node.name] if owners.get(node.name) else [node])
+        ]
+        for name, found in consumers.items()
+    }
+
+
+def _levels(graph: Graph) -> dict[str, int]:
+    """How many nodes are on the longest way to each, back edges apart."""
+    levels: dict[str, int] = {}
+    for name in traverse.topological_order(graph.nodes):
+        before = traverse.forward_sources(graph.nodes[name], graph.nodes)
+        levels[name] = 1 + max((levels.get(source, 0) for source in before), default=-1)
+    return levels
+
+
+def _waited_for(
+    graph: Graph,
+    receive: str,
+    owners: set[str],
+    followers: Sequence[Node],
+    frames: Mapping[str, FramePath],
+    levels: Mapping[str, int],
+) -> str | None:
+    """The latest node that a Recv may wait for, or None; none of the `owners` of control edges."""
+    frame = frames.get(receive)
+    if not followers or frame is None or any(n.op in MERGE_OPS or n.name not in levels for n in followers):
+        return None
+    bound = min(levels[node.name] for node in followers) - 1 - SLACK
+    everywhere: set[str] | None = None
+    for follower in followers:
+        found = _ancestors(graph, follower, levels)
+        everywhere = found if everywhere is None else everywhere & found
+        if not everywhere:
+            return None
+    best: str | None = None
+    for name in everywhere or ():
+        node = graph.nodes[name]
+        if (
+            levels[name] > (0 if best is None else levels[best])
+            and levels[name] <= bound
+            and name not in owners
+            and node.op not in _TRANSFERS
+            and name in frames
+            and output_frame(node, frames[name]) == frame
+        ):
+            best = name
+    return best
+
+
+def _ancestors(graph: Graph, follower: Node, levels: Mapping[str, int]) -> set[str]:
+    """Of those that a node waits for, the latest so many; none of what only a Merge may have waited for."""
+    found: set[str] = set()
+    queue: list[tuple[int, str]] = []
+
+    def push(node: Node) -> None:
+        if node.op in MERGE_OPS:
+            return
+        for name in traverse.forward_sources(node, graph.nodes):
+            if name not in found and name in levels:
+                found.add(name)
+                heappush(queue, (-levels[name], name))
+
+    push(follower)
+    while queue and len(found) < _LOOK_BACK:
+        push(graph.nodes[heappop(queue)[1]])
+    return found
+
+
+__all__ = ["SLACK", "schedule_receives"]

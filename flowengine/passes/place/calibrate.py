@@ -1,0 +1,78 @@
+"""What measured costs say of devices and ops: which device is slower than offered, which op was misjudged.
+
+Each measurement is an estimate times two unknown factors, one of the op and one of the device. Only an op
+that was measured on two devices tells them apart: how much slower it is on one of them, against its own
+estimates, is that device's doing. Median polish over such ops finds the devices' factors; the ops' factors
+are what is left. A device that shares no op with another keeps the speed that it was offered with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+from typing import Final
+
+from flowengine.passes.place.offers import Offer
+
+#: Each turn halves what is left of an error; after so many nothing that matters is.
+_TURNS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Corrections of estimates.
+
+    speeds       of each device, in the order of the offers
+    op_factors   {op: what its estimates are to be multiplied with}
+    usual        the factor of an op that was not measured
+    """
+
+    speeds: tuple[float, ...]
+    op_factors: Mapping[str, float]
+    usual: float
+
+    def microseconds(self, op: str, estimate: float) -> list[float]:
+        """What a node that was not measured costs on each device."""
+        work = estimate * self.op_factors.get(op, self.usual)
+        return [work / speed for speed in self.speeds]
+
+
+def calibrate(offers: Sequence[Offer], measured: Iterable[tuple[str, str, float, float]]) -> Calibration:
+    """Corrections from measurements: (op, device name, estimate, measured), microseconds above zero."""
+    positions = {str(offer.name): index for index, offer in enumerate(offers)}
+    samples: dict[str, dict[int, list[float]]] = {}
+    for op, device, estimate, time in measured:
+        index = positions.get(device)
+        if index is not None:
+            samples.setdefault(op, {}).setdefault(index, []).append(log(time / estimate))
+    #: {op: {device: how much slower than estimated, as a logarithm}}
+    slowness = {
+        op: {index: median(times) for index, times in by_device.items()} for op, by_device in samples.items()
+    }
+    speeds = _speeds([log(offer.speed) for offer in offers], slowness)
+    factors = {
+        op: exp(median([slow + speeds[index] for index, slow in by_device.items()]))
+        for op, by_device in slowness.items()
+    }
+    usual = median(factors.values()) if factors else 1.0
+    return Calibration(tuple(exp(speed) for speed in speeds), factors, usual)
+
+
+def _speeds(offered: Sequence[float], slowness: Mapping[str, Mapping[int, float]]) -> list[float]:
+    """The logarithm of each device's speed."""
+    telling = [by_device for by_device in slowness.values() if len(by_device) > 1]
+    speeds = list(offered)
+    for _ in range(_TURNS if telling else 0):
+        shifts: dict[int, list[float]] = {}
+        for by_device in telling:
+            factor = sum(slow + speeds[index] for index, slow in by_device.items()) / len(by_device)
+            for index, slow in by_device.items():
+                shifts.setdefault(index, []).append(factor - slow - speeds[index])
+        for index, found in shifts.items():
+            speeds[index] += median(found)
+    # All devices faster or slower alike is the ops' doing.
+    seen = {index for by_device in telling for index in by_device}
+    common = median([speeds[index] - offered[index] for index in seen]) if seen else 0.0
+    return [speed - common if index in seen else speed for index, speed in enumerate(speeds)]

@@ -1,0 +1,244 @@
+"""Which nodes must be on one device: union-find over the reasons that a graph gives.
+
+    groups = colocate(graph)
+    groups.group_of["step"] == groups.group_of["step/Assign"]
+
+A node stays with another if
+
+- its `_class` says `loc:@other` (also if passes have removed the other: all that name it stay together);
+- it takes a reference or a resource that the other gives: a variable and what assigns it, a queue and what
+  enqueues, a TensorArray and what reads it, wherever Enter, Switch or Merge lead the handle;
+- it takes the handle of a second-version TensorArray, which is a plain string.
+
+Nodes that share a resource by name only, that hand on a variant, or that a loop comes around to in each
+iteration, *prefer* to be together: they are joined when that contradicts no other demand. Time is nearly
+linear in nodes and edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from flowengine.core.dtypes import DType, resource, string, variant
+from flowengine.ir.attrs import AttrValue
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.opdef import OpDef
+from flowengine.passes.blocks.recurrences import recurrences
+
+#: How `_class` names the node to stay with.
+LOCATION: Final = b"loc:@"
+
+
+@dataclass(frozen=True, slots=True)
+class Bond:
+    """Why two nodes are on one device."""
+
+    node: str
+    other: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"'{self.node}' {self.reason} '{self.other}'"
+
+
+class Groups:
+    """A partition of a graph's nodes into sets that are placed together.
+
+    names      every node in construction order, by index
+    members    {representative: indices of the group, ascending}, filled in by `settle`
+    bonds      why nodes were joined, in the order in which that was found
+    preferred  bonds that hold unless something contradicts
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.names: list[str] = list(graph.nodes)
+        self.index: dict[str, int] = {name: index for index, name in enumerate(self.names)}
+        self.bonds: list[Bond] = []
+        self.preferred: list[tuple[int, int, Bond]] = []
+        self._parent = list(range(len(self.names)))
+        self._size = [1] * len(self.names)
+        #: {name of a node that is not in the graph: index of the first that wants to be with it}
+        self.absent: dict[str, int] = {}
+
+    def find(self, index: int) -> int:
+        """The representative of a node's group."""
+        parent = self._parent
+        while parent[index] != index:
+            parent[index] = index = parent[parent[index]]
+        return index
+
+    def join(self, a: int, b: int) -> int:
+        """Put two groups together; the representative."""
+        a, b = self.find(a), self.find(b)
+        if a == b:
+            return a
+        if self._size[a] < self._size[b]:
+            a, b = b, a
+        self._parent[b] = a
+        self._size[a] += self._size[b]
+        return a
+
+    def bind(self, node: str, other: str, reason: str) -> None:
+        """Join the groups of two nodes and remember why; the other may be absent from the graph."""
+        a = self.index[node]
+        b = self.index.get(other)
+        if b is None:
+            b = self.absent.setdefault(other, a)
+        if a == b and other not in self.absent:
+            return
+        self.bonds.append(Bond(node, other, reason))
+        self.join(a, b)
+
+    def members(self) -> dict[int, list[int]]:
+        """{representative: indices of the nodes of its group, ascending}."""
+        found: dict[int, list[int]] = {}
+        for index in range(len(self.names)):
+            found.setdefault(self.find(index), []).append(index)
+        return found
+
+    def bonds_of(self, representative: int) -> list[Bond]:
+        """Why the nodes of one group are together."""
+        return [bond for bond in self.bonds if self.find(self.index[bond.node]) == representative]
+
+
+def colocate(
+    graph: Graph, supplied: Container[OutputPort] = (), wishes: Mapping[str, str] | None = None
+) -> Groups:
+    """The groups of a graph, with preferences noted but not yet followed.
+
+    supplied   fed ports: what comes from outside binds nobody
+    wishes     {node name: the node to be with} beside what the graph says
+    """
+    groups = Groups(graph)
+    demands = _Demands()
+    shared: dict[tuple[str, bytes, bytes], str] = {}
+    for node in graph:
+        for anchor in anchors(node):
+            groups.bind(node.name, anchor, "asks to be with")
+        if wishes is not None and node.name in wishes:
+            groups.bind(node.name, wishes[node.name], "is asked to be with")
+        bound, loose = demands.of(node)
+        for slot in bound:
+            if slot < len(node.inputs) and node.inputs[slot] not in supplied:
+                groups.bind(node.name, node.inputs[slot].node, "works on what it is given by")
+        for slot in loose:
+            if slot < len(node.inputs) and node.inputs[slot] not in supplied:
+                _prefer(groups, node.name, node.inputs[slot].node, "takes a variant from")
+        key = _shared_name(node)
+        if key is not None:
+            first = shared.setdefault(key, node.name)
+            if first != node.name:
+                _prefer(groups, node.name, first, "shares its resource by name with")
+    for names in recurrences(graph):
+        for name in names[1:]:
+            _prefer(groups, name, names[0], "comes around in each iteration with")
+    return groups
+
+
+def anchors(node: Node) -> tuple[str, ...]:
+    """The nodes that a node's `_class` names."""
+    classes = node.attrs.get("_class")
+    if not isinstance(classes, tuple):
+        return ()
+    return tuple(
+        entry[len(LOCATION) :].decode("utf-8", "surrogateescape")
+        for entry in classes
+        if isinstance(entry, bytes) and entry.startswith(LOCATION)
+    )
+
+
+def follow_preferences(groups: Groups, masks: dict[int, int]) -> None:
+    """Join what prefers to be together where some device fits both.
+
+    `masks` is {representative: bit set of the devices that it may be on}; it is kept up to date.
+    """
+    for a, b, bond in groups.preferred:
+        left, right = groups.find(a), groups.find(b)
+        common = masks[left] & masks[right]
+        if left != right and common:
+            kept = groups.join(left, right)
+            masks[kept] = common
+            groups.bonds.append(bond)
+
+
+def _prefer(groups: Groups, node: str, other: str, reason: str) -> None:
+    if other in groups.index:
+        groups.preferred.append((groups.index[node], groups.index[other], Bond(node, other, reason)))
+
+
+class _Demands:
+    """Which inputs of a node bind it. Most ops never have one that does, which is found out once an op."""
+
+    def __init__(self) -> None:
+        self._binding: dict[int, tuple[OpDef, bool]] = {}
+
+    def of(self, node: Node) -> tuple[Sequence[int], Sequence[int]]:
+        """(slots whose producer the node must be with, slots whose producer it prefers)."""
+        op_def = node.op_def
+        if op_def is None or not node.inputs:
+            return (), ()
+        known = self._binding.get(id(op_def))
+        if known is None:
+            known = self._binding[id(op_def)] = (op_def, _may_bind(op_def))
+        # Types that the op leaves open are attributes, so these tell of all inputs.
+        if not known[1] and not [v for v in node.attrs.values() if type(v) in _TELLING and _is_bound(v)]:
+            return (), ()
+        bound: list[int] = []
+        loose: list[int] = []
+        slot = 0
+        for arg in op_def.inputs:
+            types = arg.types(node.attrs)
+            for dtype in types:
+                if dtype.is_ref or dtype is resource or (dtype is string and _is_handle(node.op, arg.name)):
+                    bound.append(slot)
+                elif dtype is variant:
+                    loose.append(slot)
+                slot += 1
+        return bound, loose
+
+
+#: Types of attributes that may say of what type an input is.
+_TELLING: Final = frozenset({DType, tuple})
+
+
+def _may_bind(op_def: OpDef) -> bool:
+    """Whether the signature alone has an input that binds."""
+    return any(
+        arg.is_ref or arg.type in (resource, variant) or _is_handle(op_def.name, arg.name)
+        for arg in op_def.inputs
+    )
+
+
+def _is_bound(value: AttrValue) -> bool:
+    if isinstance(value, tuple):
+        return any(type(item) is DType and _is_bound(item) for item in value)
+    return value is resource or value is variant
+
+
+def _is_handle(op: str, argument: str) -> bool:
+    return argument == "handle" and op.startswith("TensorArray")
+
+
+def _shared_name(node: Node) -> tuple[str, bytes, bytes] | None:
+    """What a resource is called, for an op that finds it by name."""
+    name = node.attrs.get("shared_name")
+    if not isinstance(name, bytes) or not name:
+        return None
+    container = node.attrs.get("container")
+    return _family(node.op), container if isinstance(container, bytes) else b"", name
+
+
+def _family(op: str) -> str:
+    """One word for the ops that may share a resource: Stage and Unstage, Queue and QueueV2."""
+    for word in ("OrderedMap", "Map"):
+        if op.startswith(word):
+            return word
+    return "Stage" if op.startswith(("Stage", "Unstage")) else op.removesuffix("V2").removesuffix("V3")
+
+
+def absent_anchors(groups: Groups) -> Iterable[tuple[int, str]]:
+    """(representative, name) of every node that is asked for and that the graph has not."""
+    for name, index in groups.absent.items():
+        yield groups.find(index), name

@@ -1,0 +1,255 @@
+"""Which devices each node may be put on: kernels, the user's constraint, and what is colocated with it.
+
+Sets of devices are bit masks, bit i for device i. A demand that no device meets is an error that names
+the nodes and what each asks for; with soft placement it is relaxed instead: first the index of the device,
+then its type, then job and task.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
+from flowengine.core.names import DeviceName
+from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.graph import Graph, Node
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
+from flowengine.passes.place.offers import Offer
+
+logger: Final = logging.getLogger("flowengine.placement")
+
+#: What the runtime does itself, on any device, without a kernel.
+_ANYWHERE: Final = (
+    ENTER_OPS
+    | EXIT_OPS
+    | MERGE_OPS
+    | NEXT_ITERATION_OPS
+    | SWITCH_OPS
+    | frozenset({"LoopCond", "NoOp", "ControlTrigger", "Const", "Identity", "_Arg", "_Retval"})
+    # A placeholder that runs fails, wherever that is.
+    | frozenset({"Placeholder", "PlaceholderV2"})
+)
+#: So many nodes of a group are named in an error.
+_NAMED_MAX: Final = 6
+
+
+class Feasible:
+    """The possible devices of every group, for one graph and one set of devices.
+
+    masks        {representative of a group: bit mask}
+    relaxed      {node name: why it does not get what it asked for}, under soft placement
+    impossible   representatives of the groups that no device can take, where that is no error (`lenient`)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        groups: Groups,
+        offers: Sequence[Offer],
+        kernels: KernelRegistry,
+        *,
+        demands: Mapping[str, DeviceName] | None = None,
+        pinned: Mapping[str, str] | None = None,
+        soft: bool = False,
+        lenient: bool = False,
+    ) -> None:
+        if not offers:
+            raise InvalidArgumentError("there is no device to place nodes on")
+        self.graph = graph
+        self.groups = groups
+        self.offers = offers
+        self.kernels = kernels
+        self.soft = soft
+        #: {node name: its constraint}, of nodes that have one; of anchors that passes removed, too.
+        self.demands = requested(graph) if demands is None else demands
+        self.lenient = lenient
+        self.relaxed: dict[str, str] = {}
+        self.impossible: set[int] = set()
+        self.masks: dict[int, int] = {}
+        self._everywhere = (1 << len(offers)) - 1
+        self._types = {offer.type for offer in offers}
+        self._by_type = {
+            kind: sum(1 << i for i, offer in enumerate(offers) if offer.type == kind) for kind in self._types
+        }
+        self._by_op: dict[str, int] = {}
+        self._by_demand: dict[DeviceName, int] = {}
+        #: {node index: mask of the device types with a kernel}, where that is not everywhere
+        self._kernel_masks: dict[int, int] = {}
+        self._collect()
+        self._pin(pinned or {})
+        follow_preferences(groups, self.masks)
+
+    def allowed(self, index: int) -> int:
+        """The mask of the group that a node belongs to."""
+        return self.masks[self.groups.find(index)]
+
+    # -- masks --------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        groups, masks = self.groups, self.masks
+        constrained: dict[int, list[str]] = {}
+        for index, node in enumerate(self.graph):
+            representative = groups.find(index)
+            mask = self._with_kernel(node)
+            if mask != self._everywhere:
+                self._kernel_masks[index] = mask
+            masks[representative] = masks.get(representative, self._everywhere) & mask
+            if node.name in self.demands:
+                constrained.setdefault(representative, []).append(node.name)
+        for representative, name in absent_anchors(groups):
+            if name in self.demands:
+                constrained.setdefault(representative, []).append(name)
+        for representative, mask in masks.items():
+            if not mask:
+                # With kernels alone: no device type has all of them, and no relaxing of demands helps.
+                self._refuse(representative, constrained.pop(representative, ()))
+        for representative, names in constrained.items():
+            self._constrain(representative, names)
+
+    def _pin(self, pinned: Mapping[str, str]) -> None:
+        """Keep groups where their state is, if what they are and ask for now still allows it.
+
+        Where a graph that has grown joins what had homes apart, the first of them counts.
+        """
+        bits = {str(offer.name): 1 << index for index, offer in enumerate(self.offers)}
+        for name, place in pinned.items():
+            index = self.groups.index.get(name)
+            if index is None or place not in bits:
+                continue
+            representative = self.groups.find(index)
+            mask = self.masks[representative] & bits[place]
+            if mask:
+                self.masks[representative] = mask
+            else:
+                logger.info("'%s' had its state on %s, where it can no longer be", name, place)
+
+    def _with_kernel(self, node: Node) -> int:
+        if node.op in _ANYWHERE or node.op_def is None:
+            return self._everywhere
+        known = self._by_op.get(node.op)
+        if known is not None:
+            return known
+        mask, depends = 0, False
+        for kind in self._types:
+            candidates = self.kernels.candidates(node.op, kind)
+            depends = depends or any(k.types is not None or k.supports is not None for k in candidates)
+            if self._serves(node, kind):
+                mask |= self._by_type[kind]
+        if not mask:
+            # Nobody has a kernel: a function call, or something that the plan will name.
+            mask = self._by_type.get("CPU", self._everywhere)
+        if not depends or len(self._types) == 1:
+            self._by_op[node.op] = mask
+        return mask
+
+    def _serves(self, node: Node, kind: str) -> bool:
+        if not self.kernels.has(node.op, kind):
+            return False
+        try:
+            self.kernels.find(node, kind)
+        except (NotFoundError, InvalidArgumentError):
+            return False
+        return True
+
+    def _matching(self, demand: DeviceName) -> int:
+        mask = self._by_demand.get(demand)
+        if mask is None:
+            mask = sum(1 << i for i, offer in enumerate(self.offers) if demand.matches(offer.name))
+            self._by_demand[demand] = mask
+        return mask
+
+    def _constrain(self, representative: int, names: Iterable[str]) -> None:
+        """Intersect a group's devices with what its nodes ask for."""
+        for name in names:
+            demand = self.demands[name]
+            mask = self.masks[representative] & self._matching(demand)
+            if not mask:
+                if not self.soft:
+                    self._refuse(representative, names)
+                    return
+                mask, why = self._relax(representative, demand)
+                self.relaxed[name] = why
+            self.masks[representative] = mask
+
+    def _relax(self, representative: int, demand: DeviceName) -> tuple[int, str]:
+        """The devices that come nearest to a demand, and what was given up."""
+        possible = self.masks[representative]
+        why = "no such device" if not self._matching(demand) else "not possible for what is placed with it"
+        for nearer in (
+            replace(demand, index=None),
+            replace(demand, index=None, type=None),
+            DeviceName(type=demand.type),
+        ):
+            mask = possible & self._matching(nearer)
+            if mask:
+                return mask, why
+        return possible, why
+
+    def _refuse(self, representative: int, names: Iterable[str]) -> None:
+        """Raise, or note the group and let it be anywhere."""
+        if not self.lenient:
+            raise self._impossible(representative, names)
+        self.impossible.add(representative)
+        self.masks[representative] = self._everywhere
+
+    # -- errors -------------------------------------------------------------------------------------
+
+    def _impossible(self, representative: int, names: Iterable[str]) -> OpError:
+        members = [i for i in range(len(self.groups.names)) if self.groups.find(i) == representative]
+        demands = [f"'{name}' asks for {self.demands[name]}" for name in names]
+        nodes = list(self.graph)
+        for index in members:
+            mask = self._kernel_masks.get(index)
+            if mask is not None:
+                kinds = " or ".join(sorted(k for k, m in self._by_type.items() if m & mask)) or "no device"
+                demands.append(f"'{nodes[index].name}' ({nodes[index].op}) has a kernel for {kinds} only")
+        shown = demands[:_NAMED_MAX]
+        if len(demands) > _NAMED_MAX:
+            shown.append(f"{len(demands) - _NAMED_MAX} more demands")
+        first = self.groups.names[members[0]]
+        if len(members) == 1:
+            who = f"'{first}' cannot be placed"
+        else:
+            listed = ", ".join(f"'{self.groups.names[i]}'" for i in members[:_NAMED_MAX])
+            more = f" and {len(members) - _NAMED_MAX} more" if len(members) > _NAMED_MAX else ""
+            who = f"nodes that must be on one device cannot be placed: {listed}{more}"
+        bonds = "; ".join(str(bond) for bond in self.groups.bonds_of(representative)[:_NAMED_MAX])
+        offered = ", ".join(str(offer.name) for offer in self.offers)
+        text = f"{who}: {'; '.join(shown)}. Devices: {offered}."
+        if bonds:
+            text += f" They are together because {bonds}."
+        text += " Change the demands, or allow soft placement (Config(allow_soft_placement=True))."
+        error = InvalidArgumentError(text)
+        node = nodes[members[0]]
+        return error.locate(
+            node_name=node.name,
+            op_type=node.op,
+            device=node.device,
+            creation_site=node.creation_site or None,
+        )
+
+
+def requested(graph: Graph) -> dict[str, DeviceName]:
+    """{node name: its constraint}, of the nodes whose requested device is not empty.
+
+    Raises InvalidArgumentError naming the node whose device cannot be read.
+    """
+    parsed: dict[str, DeviceName] = {"": DeviceName()}
+    found: dict[str, DeviceName] = {}
+    for node in graph:
+        if not node.device:
+            continue
+        name = parsed.get(node.device)
+        if name is None:
+            try:
+                name = DeviceName.parse(node.device)
+            except OpError as error:
+                raise error.locate(node_name=node.name, op_type=node.op) from None
+            parsed[node.device] = name
+        if name != DeviceName():
+            found[node.name] = name
+    return found

@@ -1,0 +1,218 @@
+"""Placement: a device for every node of a graph.
+
+    placement = place(graph, cpu_offers(4), kernels=registry)
+    placement.device_of["y"]      # '/job:localhost/replica:0/task:0/device:CPU:2'
+
+Feasible devices of each node (kernels, the user's constraint), intersected over what is colocated, then a
+simulated step: each group goes where it makes the step end first, counting transfers. Costs are estimated
+from ops and shapes, or measured from earlier steps. `Placement.reasons` says of each node why it is where
+it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from flowengine.core.errors import ResourceExhaustedError
+from flowengine.core.names import DeviceName
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.graph import Graph, OutputPort
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.place.colocate import Groups, colocate
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.feasible import Feasible
+from flowengine.passes.place.offers import Links, Offer, UsualLinks
+from flowengine.passes.place.problem import Problem
+from flowengine.passes.place.problem_graph import problem_of
+from flowengine.passes.place.reasons import Reasons
+from flowengine.passes.place.search import search
+from flowengine.passes.place.simulate import simulate
+
+logger: Final = logging.getLogger("flowengine.placement")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRequest:
+    """What placement heeds beside graph and devices.
+
+    demands    {node name: constraint} instead of the nodes' own device fields; of nodes that passes removed,
+               too, since others may be colocated with them
+    pinned     {node name: complete device name}: where state is already
+    supplied   fed ports: their values are there when the step begins, on every device
+    soft       relax what cannot be met instead of raising
+    lenient    let nodes that no device can take be anywhere: for a graph of which parts never run
+    wishes     {node name: the node to be with} beside what the graph says
+    shapes     {node name: shape} of what is fed to placeholders, where that is known better than they say
+    present    {node name: device} of a placement to compare with
+    trial      index of a device to put everything on that may be there
+    because    why, for the reasons; without it, to learn how fast it is
+    disregarded  nodes whose cost is to count as next to nothing
+    links      how long transfers take
+    costs      measured costs, used where there are any
+    seed       of the search's random moves
+    effort     share of the usual work of the search; 0 takes the best first placement
+    """
+
+    demands: Mapping[str, DeviceName] | None = None
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    supplied: Collection[OutputPort] = ()
+    soft: bool = False
+    lenient: bool = False
+    wishes: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, TensorShape] = field(default_factory=dict)
+    present: Mapping[str, str] | None = None
+    trial: int | None = None
+    because: str = ""
+    disregarded: Collection[str] = ()
+    links: Links = field(default_factory=UsualLinks)
+    costs: CostModel | None = None
+    seed: int = 0
+    effort: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where every node goes.
+
+    device_of    {node name: complete device name}
+    reasons      {node name: why there}
+    relaxed      {node name: which demand was not met, and why}: soft placement only
+    unplaced     nodes that no device can take; only where the request was lenient
+    is_free      whether any node could be elsewhere
+    makespan     microseconds that the step is thought to take
+    present      the same for the placement that the request compares with
+    baselines    the same for everything on one device, and for groups in turn
+    """
+
+    device_of: Mapping[str, str]
+    reasons: Mapping[str, str]
+    relaxed: Mapping[str, str]
+    unplaced: frozenset[str]
+    is_free: bool
+    makespan: float
+    present: float | None
+    baselines: Mapping[str, float]
+
+    def apply(self, graph: Graph) -> Graph:
+        """The graph with complete devices as its nodes' requested ones."""
+        return graph.rewritten(
+            node
+            if node.device == self.device_of[node.name]
+            else replace(node, device=self.device_of[node.name])
+            for node in graph
+        )
+
+    def log(self, graph: Graph) -> None:
+        """One line a node at level INFO, to `flowengine.placement`."""
+        for node in graph:
+            logger.info("%s: (%s): %s", node.name, node.op, self.device_of[node.name])
+
+
+def place(
+    graph: Graph,
+    offers: Sequence[Offer],
+    *,
+    kernels: KernelRegistry,
+    request: PlaceRequest | None = None,
+) -> Placement:
+    """Choose a device for every node.
+
+    Raises InvalidArgumentError naming the nodes and their demands where no device meets them, and
+    ResourceExhaustedError naming the largest groups where the devices' memory cannot hold them.
+    """
+    request = request if request is not None else PlaceRequest()
+    groups = colocate(graph, frozenset(request.supplied), request.wishes)
+    feasible = Feasible(
+        graph,
+        groups,
+        offers,
+        kernels,
+        demands=request.demands,
+        pinned=request.pinned,
+        soft=request.soft,
+        lenient=request.lenient,
+    )
+    members = groups.members()
+    number = {representative: index for index, representative in enumerate(members)}
+    group_of = [number[groups.find(index)] for index in range(len(groups.names))]
+    masks = [feasible.masks[representative] for representative in members]
+    problem = problem_of(
+        graph,
+        offers,
+        group_of=group_of,
+        masks=masks,
+        kernels=kernels,
+        links=request.links,
+        costs=request.costs,
+        supplied=request.supplied,
+        shapes=request.shapes,
+        disregarded=request.disregarded,
+    )
+    found = search(problem, seed=request.seed, effort=request.effort, trial=request.trial)
+    if found is None:
+        raise _too_large(groups, list(members), problem, offers)
+    names = [str(offer.name) for offer in offers]
+    device_of = {name: names[found.places[group_of[index]]] for index, name in enumerate(groups.names)}
+    for name, why in feasible.relaxed.items():
+        logger.warning(
+            "'%s' asks for %s (%s): soft placement puts it on %s",
+            name,
+            feasible.demands[name],
+            why,
+            device_of.get(name, "another device"),
+        )
+    reasons = Reasons(graph, groups, feasible, offers, request.pinned, found, group_of, request.because)
+    unplaced = frozenset(
+        name for index, name in enumerate(groups.names) if groups.find(index) in feasible.impossible
+    )
+    is_free = any(len(allowed) > 1 for allowed in problem.allowed)
+    present = None
+    if request.present is not None:
+        present = _makespan(problem, groups, group_of, names, request.present)
+    return Placement(
+        device_of, reasons, feasible.relaxed, unplaced, is_free, found.makespan, present, found.baselines
+    )
+
+
+def _makespan(
+    problem: Problem,
+    groups: Groups,
+    group_of: Sequence[int],
+    names: Sequence[str],
+    device_of: Mapping[str, str],
+) -> float | None:
+    """What the step would take with another placement; None if that has devices that are not offered."""
+    positions = {name: index for index, name in enumerate(names)}
+    places = [0] * len(problem.allowed)
+    for index, name in enumerate(groups.names):
+        place = positions.get(device_of.get(name, ""))
+        if place is None:
+            return None
+        places[group_of[index]] = place
+    return simulate(problem, places).makespan
+
+
+def _too_large(
+    groups: Groups, representatives: Sequence[int], problem: Problem, offers: Sequence[Offer]
+) -> ResourceExhaustedError:
+    largest = sorted(range(len(problem.resident)), key=lambda group: -problem.resident[group])
+    shown = ", ".join(
+        f"'{groups.names[representatives[group]]}' and what is with it keep {problem.resident[group]:,} bytes"
+        for group in largest[:_NAMED_MAX]
+    )
+    room = ", ".join(
+        f"{offer.name} "
+        + ("without limit" if offer.memory_limit_bytes is None else f"{offer.memory_limit_bytes:,} bytes")
+        for offer in offers
+    )
+    return ResourceExhaustedError(
+        f"variables and constants fit no choice of devices: {shown}; devices: {room}. Raise the devices' "
+        "memory limits, or offer more devices"
+    )
+
+
+#: So many groups are named in an error.
+_NAMED_MAX: Final = 5

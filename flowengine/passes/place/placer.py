@@ -1,0 +1,232 @@
+"""Placer: what a session keeps between placements of its graph.
+
+State stays where it is: a variable's device must not depend on which step comes first. So when a graph
+is first seen, all of it is placed once, quickly, as if initialisers and savers cost nothing, and what is
+stateful gets its home; each step is then placed for itself, with the homes given. Steps are measured a few
+times, and placed again from what was measured if that promises enough.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.names import DeviceName
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traverse import sources, topological_order
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.feasible import requested
+from flowengine.passes.place.offers import Links, Offer, UsualLinks
+from flowengine.passes.place.place import Placement, PlaceRequest, place
+
+logger: Final = logging.getLogger("flowengine.placement")
+
+#: A step is placed again if that is thought to shorten it by this share.
+REPLACING_WORTH: Final = 0.1
+#: Of the usual work of a search, for homes: the graph as a whole is no step, so its best is not worth more.
+_HOMES_EFFORT: Final = 0.2
+#: What sets, keeps or reports state, as initialisers, savers and summaries do: not what steps are made of.
+_RARE: Final = frozenset(
+    {
+        "Assign",
+        "AssignVariableOp",
+        "Save",
+        "SaveSlices",
+        "SaveV2",
+        "ShardedFilename",
+        "Restore",
+        "RestoreSlice",
+        "RestoreV2",
+        "MergeV2Checkpoints",
+        "IsVariableInitialized",
+        "VarIsInitializedOp",
+        "HistogramSummary",
+        "ScalarSummary",
+        "MergeSummary",
+    }
+)
+#: Their state is one step's, and may be elsewhere in the next: stacks, TensorArrays, temporary variables.
+_OF_ONE_STEP: Final = ("Stack", "TensorArray", "TemporaryVariable", "DestroyTemporaryVariable")
+
+
+class Placer:
+    """The placements of one session's graph.
+
+    offers   the devices, in the order of preference
+    rules    (pattern of node names, device) in order, the last that matches counts; `@name` for a
+             device is the device of that node. They come before what the graph itself asks for
+    soft     relax demands that cannot be met
+    costs    measured costs, which grow as steps are measured
+    homes    {stateful node: complete device name}
+    """
+
+    def __init__(
+        self,
+        offers: Sequence[Offer],
+        kernels: KernelRegistry,
+        *,
+        rules: Sequence[tuple[str, str]] = (),
+        soft: bool = False,
+        log: bool = False,
+        links: Links | None = None,
+        costs: CostModel | None = None,
+    ) -> None:
+        """Raises InvalidArgumentError for a rule whose device cannot be read."""
+        self.offers = offers
+        self.soft = soft
+        self.costs = costs if costs is not None else CostModel()
+        self.homes: dict[str, str] = {}
+        self._kernels = kernels
+        self._links = links if links is not None else UsualLinks()
+        self._log = log
+        self._rules = [(pattern, _rule(pattern, device)) for pattern, device in rules]
+        self._version = -1
+        self._demands: dict[str, DeviceName] = {}
+        self._wishes: dict[str, str] = {}
+
+    def place(
+        self,
+        graph: Graph,
+        whole: Graph,
+        *,
+        supplied: Collection[OutputPort] = (),
+        shapes: Mapping[str, TensorShape] | None = None,
+        present: Mapping[str, str] | None = None,
+        trial: int | None = None,
+        because: str = "",
+    ) -> Placement:
+        """A device for each node of a step's pruned graph.
+
+        whole   the session's graph, of which it was made
+        shapes  {placeholder: shape of what is fed}
+        present {node: device} of a placement to compare with
+        trial   index of a device to try everything on that may be there
+        because the reason that is then given
+
+        Errors as `place`, for what the step runs; what else is in the session's graph may be impossible.
+        """
+        self._take_in(whole)
+        placement = place(
+            graph,
+            self.offers,
+            kernels=self._kernels,
+            request=PlaceRequest(
+                demands=self._demands,
+                wishes=self._wishes,
+                pinned=self.homes,
+                supplied=supplied,
+                soft=self.soft,
+                shapes=shapes or {},
+                present=present,
+                trial=trial,
+                because=because,
+                links=self._links,
+                costs=self.costs,
+            ),
+        )
+        self._settle(graph, placement)
+        if self._log:
+            placement.log(graph)
+        return placement
+
+    def untried(self, graph: Graph) -> int | None:
+        """The index of a device of whose kind no speed can be told yet from what was measured, if any was.
+
+        Devices of one type in one process are of one kind, if they are offered with one speed.
+        """
+        unknown = self.costs.unknown(self.offers, {node.name: node.op for node in graph})
+        kinds = {_kind(offer) for index, offer in enumerate(self.offers) if index not in unknown}
+        return next((index for index in unknown if _kind(self.offers[index]) not in kinds), None)
+
+    # -- the whole graph ----------------------------------------------------------------------------
+
+    def _take_in(self, whole: Graph) -> None:
+        """Read what a graph asks for, and give its state homes, when it is new or has grown."""
+        if whole.version == self._version:
+            return
+        self._demands, self._wishes = self._asked(whole)
+        if len(self.offers) > 1 and any(_keeps_state(node) and node.name not in self.homes for node in whole):
+            try:
+                placement = place(
+                    whole,
+                    self.offers,
+                    kernels=self._kernels,
+                    request=PlaceRequest(
+                        demands=self._demands,
+                        wishes=self._wishes,
+                        pinned=self.homes,
+                        soft=self.soft,
+                        lenient=True,
+                        links=self._links,
+                        costs=self.costs,
+                        disregarded=runs_rarely(whole),
+                        effort=_HOMES_EFFORT,
+                    ),
+                )
+            except OpError as error:
+                # A step that reaches what is wrong will say so itself.
+                logger.debug("the graph as a whole could not be placed: %s", error)
+            else:
+                self._settle(whole, placement)
+        self._version = whole.version
+
+    def _asked(self, whole: Graph) -> tuple[dict[str, DeviceName], dict[str, str]]:
+        demands = requested(whole)
+        wishes: dict[str, str] = {}
+        for pattern, (demand, other) in self._rules:
+            names = [name for name in whole.nodes if fnmatchcase(name, pattern)]
+            if other is not None and other not in whole:
+                raise InvalidArgumentError(
+                    f"'{pattern}' is to be placed with '{other}', but the graph has no node of that name"
+                )
+            for name in names:
+                demands.pop(name, None)
+                wishes.pop(name, None)
+                if other is None:
+                    demands[name] = demand
+                elif other != name:
+                    wishes[name] = other
+        return demands, wishes
+
+    def _settle(self, graph: Graph, placement: Placement) -> None:
+        for node in graph:
+            if _keeps_state(node) and node.name not in placement.unplaced:
+                self.homes.setdefault(node.name, placement.device_of[node.name])
+
+
+def _keeps_state(node: Node) -> bool:
+    """Whether what a node keeps is there in the next step."""
+    return node.is_stateful and node.op_def is not None and not node.op.startswith(_OF_ONE_STEP)
+
+
+def runs_rarely(graph: Graph) -> frozenset[str]:
+    """The nodes that only serve to set, keep or report state."""
+    consumers: dict[str, list[str]] = {}
+    for node in graph:
+        for source in dict.fromkeys(sources(node)):
+            consumers.setdefault(source, []).append(node.name)
+    rare: set[str] = set()
+    for name in reversed(topological_order(graph.nodes)):
+        behind = consumers.get(name)
+        if graph.nodes[name].op in _RARE or (behind and all(each in rare for each in behind)):
+            rare.add(name)
+    return frozenset(rare)
+
+
+def _rule(pattern: str, device: str) -> tuple[DeviceName, str | None]:
+    """What a rule asks for: a partial device name, or the node to be with."""
+    if device.startswith("@"):
+        if len(device) == 1:
+            raise InvalidArgumentError(f"'{pattern}={device}' names no node: write @node")
+        return DeviceName(), device[1:]
+    text = device if device.startswith("/") else f"/device:{device}"
+    return DeviceName.parse(text), None
+
+
+def _kind(offer: Offer) -> tuple[object, ...]:
+    return (*offer.task, offer.type, offer.speed)

@@ -1,0 +1,161 @@
+"""From a graph to a placement problem: what each node costs, and what each edge carries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from flowengine.core.dtypes import DType
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.frames import MERGE_OPS, NEXT_ITERATION_OPS
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traverse import topological_order
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.cut.partition import COPIED_BYTES_MAX
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.estimates import Estimator, bytes_of
+from flowengine.passes.place.offers import Links, Offer
+from flowengine.passes.place.problem import Edge, Problem, link_tables
+
+#: Microseconds of a node that is disregarded: not zero, so that time goes on.
+NEXT_TO_NOTHING: Final = 0.01
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
+#: Ops that make a variable, with the attribute that says its type.
+_VARIABLES: Final = {"Variable": "dtype", "VariableV2": "dtype", "VarHandleOp": "dtype"}
+
+
+def problem_of(
+    graph: Graph,
+    offers: Sequence[Offer],
+    *,
+    group_of: list[int],
+    masks: Sequence[int],
+    kernels: KernelRegistry,
+    links: Links,
+    costs: CostModel | None = None,
+    supplied: Collection[OutputPort] = (),
+    shapes: Mapping[str, TensorShape] | None = None,
+    disregarded: Collection[str] = (),
+) -> Problem:
+    """The placement problem of a graph: one operation a node, back edges of loops cut.
+
+    group_of   for each node in construction order the number of its group
+    masks      for each group a bit mask of the devices that it may be on
+    supplied   fed ports: no edge comes from them
+    shapes     {placeholder: the shape of what is fed}
+    disregarded  nodes that are to count as next to nothing
+
+    What is in a loop costs as often as it is thought, or was seen, to run; so do its transfers.
+    """
+    estimator = Estimator(_with_shapes(graph, shapes or {}), kernels)
+    model = costs if costs is not None else CostModel()
+    known = model.nodes
+    rounds: list[float] = []
+    estimates: dict[str, tuple[str, float]] = {}
+    for node in graph:
+        # Of what was measured it is known how often it ran, and only then do its times tell of speeds.
+        times = known[node.name].iterations if node.name in known else estimator.iterations(node)
+        estimates[node.name] = (node.op, estimator.microseconds(node) * times)
+        rounds.append(times)
+    calibration = model.calibration(offers, estimates)
+    work: list[Sequence[float]] = []
+    nothing = (NEXT_TO_NOTHING,) * len(offers)
+    for node in graph:
+        if node.name in disregarded:
+            work.append(nothing)
+            continue
+        measured = model.microseconds(node.name, offers, calibration.speeds)
+        work.append(measured or calibration.microseconds(*estimates[node.name]))
+    latency, per_byte = link_tables(offers, links)
+    return Problem(
+        costs=work,
+        edges=_edges(graph, estimator, model, rounds, frozenset(supplied)),
+        group_of=group_of,
+        allowed=[tuple(d for d in range(len(offers)) if mask >> d & 1) for mask in masks],
+        latency=latency,
+        per_byte=per_byte,
+        resident=_resident(graph, group_of, len(masks)),
+        limits=[offer.memory_limit_bytes for offer in offers],
+    )
+
+
+def _with_shapes(graph: Graph, shapes: Mapping[str, TensorShape]) -> Graph:
+    """The graph with placeholders that declare what is fed to them."""
+    if not shapes:
+        return graph
+    return graph.rewritten(
+        replace(node, attrs={**node.attrs, "shape": shapes[node.name]})
+        if node.name in shapes and node.op in _PLACEHOLDERS
+        else node
+        for node in graph
+    )
+
+
+def _edges(
+    graph: Graph,
+    estimator: Estimator,
+    model: CostModel,
+    rounds: Sequence[float],
+    supplied: frozenset[OutputPort],
+) -> list[list[Edge]]:
+    order = {name: position for position, name in enumerate(topological_order(graph.nodes))}
+    index = {name: position for position, name in enumerate(graph.nodes)}
+    edges: list[list[Edge]] = [[] for _ in index]
+    sizes: dict[str, tuple[float, ...]] = {}
+    copied = {node.name for node in graph if _is_copied(node)}
+    for node in graph:
+        carried: dict[str, float] = {}
+        for port in dict.fromkeys(node.inputs):
+            if port in supplied or _is_back_edge(graph, port.node, node):
+                continue
+            size = sizes.get(port.node)
+            if size is None and port.node in index:
+                cost = model.nodes.get(port.node)
+                size = cost.output_bytes if cost is not None and cost.output_bytes else None
+                size = sizes[port.node] = size or estimator.output_bytes(graph[port.node])
+            # Two outputs of one node are sent both.
+            moved = 0.0 if size is None or port.slot >= len(size) else size[port.slot]
+            carried[port.node] = carried.get(port.node, 0.0) + moved
+        for name in node.control_inputs:
+            carried.setdefault(name, 0.0)
+        for name, moved in carried.items():
+            # A cycle that is no loop, or an input that is not there, is for planning to name.
+            if order.get(name, len(order)) < order.get(node.name, -1):
+                # What is cheap to make where it is wanted never crosses.
+                times = 0.0 if name in copied else rounds[index[name]]
+                edges[index[name]].append((index[node.name], times, moved * times))
+    return edges
+
+
+def _is_copied(node: Node) -> bool:
+    """Whether partitioning makes the node anew on each device that wants it."""
+    value = node.attrs.get("value")
+    return (
+        node.op == "Const"
+        and not node.control_inputs
+        and isinstance(value, TensorAttr)
+        and bytes_of(value.shape, value.dtype) <= COPIED_BYTES_MAX
+    )
+
+
+def _is_back_edge(graph: Graph, source: str, node: Node) -> bool:
+    if node.op not in MERGE_OPS:
+        return False
+    producer = graph.nodes.get(source)
+    return producer is not None and producer.op in NEXT_ITERATION_OPS
+
+
+def _resident(graph: Graph, group_of: Sequence[int], groups: int) -> list[int]:
+    """For each group the bytes of its variables and constants."""
+    held = [0] * groups
+    for group, node in zip(group_of, graph, strict=True):
+        value = node.attrs.get("value")
+        if node.op == "Const" and isinstance(value, TensorAttr):
+            held[group] += int(bytes_of(value.shape, value.dtype))
+        elif node.op in _VARIABLES:
+            shape, dtype = node.attrs.get("shape"), node.attrs.get(_VARIABLES[node.op])
+            if isinstance(shape, TensorShape) and isinstance(dtype, DType) and shape.is_fully_defined:
+                held[group] += int(bytes_of(shape, dtype))
+    return held

@@ -1,0 +1,254 @@
+"""Fold constants: compute once, while planning, what every step would compute alike.
+
+    f(c1, ..., cn), all ci Const, f pure  ->  Const with f's name, control inputs of f and of all ci
+
+A node with several outputs becomes one Const an output, and its consumers are given those. The nodes
+that nothing needs any more are left for prune. Folding is never more than a saving: whatever it cannot
+do, because a kernel is missing, raises, or gives something else than its op promises, it leaves to the
+step. It works on what is small only: before a kernel is called, the op's shape function must know the
+shape of the result, so that a Fill of a terabyte is not tried.
+
+Each node is looked at once, in topological order: linear time, kernels apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Value, to_array, unchangeable
+from flowengine.core.dtypes import DType
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir import traverse
+from flowengine.ir.attrs import AttrValue, TensorAttr
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.purity import Purity
+
+#: Neither inputs nor outputs of a folded node take more. A larger constant costs more memory, for as
+#: long as the plan lives, than computing it again costs time.
+FOLDED_BYTES_MAX: Final = 10_000_000
+
+#: All results of one pass, those included that only lead to others: planning has a bounded cost too.
+FOLDED_BYTES_TOTAL_MAX: Final = 10 * FOLDED_BYTES_MAX
+
+#: A kernel that says that it takes longer is left to the step: planning holds up the host's event loop,
+#: where a step would use another thread.
+FOLDED_MICROSECONDS_MAX: Final = 10_000.0
+
+
+def fold_constants(graph: Graph, context: PassContext) -> Graph:
+    """The graph with pure nodes of constant inputs replaced; the same graph if there is none."""
+    if context.kernels is None:
+        return graph
+    return _Folding(graph, context, context.kernels).run()
+
+
+class _Folding:
+    def __init__(self, graph: Graph, context: PassContext, kernels: KernelRegistry) -> None:
+        self._graph = graph
+        self._feeds = frozenset(context.feeds)
+        self._fetches = frozenset(context.fetches)
+        self._kernels = kernels
+        self._is_pure = Purity(kernels)
+        #: {name: Const}: those of the graph, whose value no feed replaces, and those made here.
+        self._constants: dict[str, Node] = {}
+        #: {output of a node with several: the Const that has its value}.
+        self._moved: dict[OutputPort, OutputPort] = {}
+        #: {name: what stands in its place}.
+        self._replaced: dict[str, list[Node]] = {}
+        self._bytes_left = FOLDED_BYTES_TOTAL_MAX
+
+    def run(self) -> Graph:
+        if not self._has_something_to_fold():
+            return self._graph
+        for name in traverse.topological_order(self._graph.nodes):
+            node = self._graph.nodes[name]
+            if node.op == "Const":
+                if OutputPort(name, 0) not in self._feeds and isinstance(node.attrs["value"], TensorAttr):
+                    self._constants[name] = node
+            elif node.inputs:
+                self._visit(node)
+        if not self._replaced:
+            return self._graph
+        return self._graph.rewritten(
+            new for node in self._graph for new in self._replaced.get(node.name, (self._rewired(node),))
+        )
+
+    def _has_something_to_fold(self) -> bool:
+        """Whether any node has only constants for inputs: a look that spares the walk."""
+        constants = {node.name for node in self._graph if node.op == "Const"}
+        if not constants:
+            return False
+        return any(
+            node.inputs and all(port.node in constants for port in node.inputs) for node in self._graph
+        )
+
+    def _visit(self, node: Node) -> None:
+        known: list[Node] = []
+        for port in node.inputs:
+            constant = self._constant(port)
+            if constant is None or self._bytes_left < 0:
+                return
+            known.append(constant)
+        if not self._is_pure(node) or any(
+            OutputPort(node.name, slot) in self._feeds for slot in range(len(node.output_types))
+        ):
+            return
+        inputs = [constant.attrs["value"] for constant in known]
+        values = _evaluate(node, inputs, self._kernels, self._graph.producer)
+        if values is None:
+            return
+        self._bytes_left -= sum(map(_stored_bytes, values))
+        if self._bytes_left >= 0:
+            self._replace(node, known, values)
+
+    def _constant(self, port: OutputPort) -> Node | None:
+        port = self._moved.get(port, port)
+        return None if port in self._feeds else self._constants.get(port.node)
+
+    def _replace(self, node: Node, constants: Sequence[Node], values: Sequence[Value]) -> None:
+        controls = dict.fromkeys(node.control_inputs)
+        for constant in constants:
+            controls.update(dict.fromkeys(constant.control_inputs))
+        kept = {name: value for name, value in node.attrs.items() if name.startswith("_")}
+        new: list[Node] = []
+        for slot, (value, dtype) in enumerate(zip(values, node.output_types, strict=True)):
+            single = len(values) == 1
+            constant = Node(
+                name=node.name if single else f"_folded/{node.name}/{slot}",
+                op="Const",
+                control_inputs=tuple(controls),
+                attrs={**kept, "dtype": dtype, "value": TensorAttr.of(value, dtype)},
+                device=node.device,
+                op_def=constants[0].op_def,
+                output_types=(dtype,),
+                creation_site=node.creation_site,
+            )
+            if constant.name in self._graph and not single:
+                return
+            new.append(constant)
+        for slot, constant in enumerate(new):
+            self._constants[constant.name] = constant
+            if len(new) > 1:
+                self._moved[OutputPort(node.name, slot)] = OutputPort(constant.name, 0)
+        if len(new) > 1:
+            # What is fetched, or waited for, is named by its node; prune drops the node if nothing is.
+            new.insert(0, self._rewired(node))
+        self._replaced[node.name] = new
+
+    def _rewired(self, node: Node) -> Node:
+        if not self._moved or not any(port in self._moved for port in node.inputs):
+            return node
+        return replace(node, inputs=tuple(self._moved.get(port, port) for port in node.inputs))
+
+
+def _evaluate(
+    node: Node, inputs: Sequence[TensorAttr], kernels: KernelRegistry, producer: int
+) -> Sequence[Value] | None:
+    """The outputs of the node, read-only; None where they are not to be had cheaply."""
+    if sum(_bytes(attr.dtype, attr.shape) for attr in inputs) > FOLDED_BYTES_MAX:
+        return None
+    shape_function = None if node.op_def is None else node.op_def.shape
+    kernel = next((k for k in kernels.candidates(node.op) if k.serves(node)), None)
+    if shape_function is None or kernel is None:
+        return None
+    # What a damaged constant, a shape function or a kernel raises, the step will meet again if it ever
+    # gets there, and knows how to tell it.
+    try:
+        values = [attr.value() for attr in inputs]
+        shapes = shape_function(_ConstantInputs(node, values, producer))
+    except Exception:
+        return None
+    if len(shapes) != len(node.output_types) or not shapes:
+        return None
+    promised = zip(node.output_types, shapes, strict=True)
+    if sum(_bytes(dtype, shape) for dtype, shape in promised) > FOLDED_BYTES_MAX:
+        return None
+    arguments = _grouped(node, values)
+    try:
+        if callable(kernel.heavy) and kernel.heavy(*arguments) > FOLDED_MICROSECONDS_MAX:
+            return None
+        with np.errstate(all="ignore"):
+            returned = kernel.bind(node, np)(*arguments)
+    except Exception:
+        return None
+    outputs = returned if len(shapes) != 1 and isinstance(returned, tuple) else (returned,)
+    if len(outputs) != len(shapes):
+        return None
+    checked = [_settled(value, dtype) for value, dtype in zip(outputs, node.output_types, strict=True)]
+    found = [value for value in checked if value is not None]
+    total = sum(_stored_bytes(value) for value in found)
+    return found if len(found) == len(checked) and total <= FOLDED_BYTES_MAX else None
+
+
+def _grouped(node: Node, values: Sequence[Value]) -> list[Any]:
+    """The inputs as a kernel takes them: a list argument is one tuple."""
+    assert node.op_def is not None
+    grouped: list[Any] = []
+    position = 0
+    for arg in node.op_def.inputs:
+        if arg.is_list:
+            count = len(arg.types(node.attrs))
+            grouped.append(tuple(values[position : position + count]))
+            position += count
+        else:
+            grouped.append(values[position])
+            position += 1
+    return grouped
+
+
+def _settled(value: Value, dtype: DType) -> Value | None:
+    """The value, to be shared by all steps; None if it is not of the type that the op promises."""
+    if isinstance(value, bytes):
+        return value if dtype is dtypes.string else None
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype != dtype.as_numpy_dtype:
+        return None
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = unchangeable(value.view())
+    return value
+
+
+def _bytes(dtype: DType, shape: TensorShape) -> int:
+    """At least what a tensor takes; more than is ever folded where the shape is not known."""
+    elements = shape.num_elements()
+    return FOLDED_BYTES_MAX + 1 if elements is None else elements * (dtype.size or 8)
+
+
+def _stored_bytes(value: Value) -> int:
+    array = to_array(value)
+    if array.dtype.hasobject:
+        return sum(8 + len(item) for item in array.ravel() if isinstance(item, bytes))
+    return int(array.nbytes)
+
+
+class _ConstantInputs:
+    """What a shape function may ask (`ir.opdef.ShapeContext`), all inputs being known."""
+
+    def __init__(self, node: Node, values: Sequence[Value], producer: int) -> None:
+        self.attrs: Mapping[str, AttrValue] = node.attrs
+        self.num_inputs = len(values)
+        self.num_outputs = len(node.output_types)
+        self.output_types: Sequence[DType] = node.output_types
+        self.producer = producer
+        self._values = values
+
+    def input(self, index: int) -> TensorShape:
+        return TensorShape(to_array(self._values[index]).shape)
+
+    def input_value(self, index: int) -> Value:
+        return self._values[index]
+
+    def input_as_shape(self, index: int) -> TensorShape:
+        return TensorShape(to_array(self._values[index]).tolist())
+
+    def handle_shape(self, index: int) -> TensorShape:
+        return UNKNOWN_SHAPE
+
+    def handle_source(self, index: int) -> None:
+        return None

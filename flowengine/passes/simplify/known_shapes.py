@@ -1,0 +1,53 @@
+"""What is known of shapes before a plan runs: which ports give numbers, and whose dimensions are certain."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Final
+
+from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ops.shape_inference import infer_shapes
+from flowengine.passes.blocks.program import Extents
+from flowengine.passes.context import PassContext
+
+#: Ops whose outputs' shapes depend on which way a step goes.
+_UNCERTAIN: Final = (
+    ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | SWITCH_OPS | MERGE_OPS | {"RefSwitch", "RefMerge", "LoopCond"}
+)
+
+
+def known_shapes(
+    graph: Graph, context: PassContext
+) -> tuple[frozenset[OutputPort], dict[OutputPort, Extents]]:
+    """(the ports of numbers whose shape is known to be a scalar's whatever is fed, certain dimensions).
+
+    Dimensions are certain where no variable has a say, which may hold another shape than it declares.
+    """
+    if any(port.node in graph for port in context.feeds):
+        return frozenset(), {}  # what is fed in place of a node's output may have another shape
+    whole = graph.rewritten([*context.declared, *graph])
+    shapes = infer_shapes(whole)
+    declared = {node.name for node in context.declared}
+    scalars: set[OutputPort] = set()
+    extents: dict[OutputPort, Extents] = {}
+    certain: set[str] = set()
+    for name in shapes.order:
+        node = whole[name]
+        if name in declared or (node.op not in _UNCERTAIN and _is_certain(node, certain)):
+            certain.add(name)
+        for slot, dtype in enumerate(node.output_types):
+            dims = shapes.shape(port := OutputPort(name, slot)).dims
+            if dims == () and dtype.size:
+                scalars.add(port)
+            if dims is not None and name in certain:
+                extents[port] = dims
+    return frozenset(scalars), extents
+
+
+def _is_certain(node: Node, certain: Set[str]) -> bool:
+    stateful = node.op_def is None or node.op_def.is_stateful
+    return not stateful and all(port.node in certain for port in node.inputs)
+
+
+__all__ = ["known_shapes"]

@@ -1,0 +1,59 @@
+"""Let values pass over nodes that only hand them on: who takes an Identity takes what it takes.
+
+    Conv2D -> Identity -> Add -> Identity -> Conv2D  ->  Conv2D -> Add -> Conv2D
+
+Builders of models name the ends of their blocks so. Such a node costs little by itself, but what it parts
+cannot be fused. One that reads a reference stays, as it reads at its own time; so does one that waits for
+something, or that somebody waits for, fetches or feeds. Linear time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowengine.core.dtypes import resource
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.late_reads import HANDS_ON
+
+
+def pass_over(graph: Graph, context: PassContext) -> Graph:
+    """The graph without them; the same graph if there is none."""
+    nodes = graph.nodes
+    kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+    kept.update(name for node in graph for name in node.control_inputs)
+    given: dict[OutputPort, OutputPort] = {}
+    for node in graph:
+        if node.op in HANDS_ON and node.name not in kept and _hands_on_a_value(node, graph):
+            port = node.inputs[0]
+            given[OutputPort(node.name, 0)] = given.get(port, port)
+    if not given:
+        return graph
+    dropped = {port.node for port in given}
+
+    def origin(port: OutputPort) -> OutputPort:
+        while port in given:
+            port = given[port]
+        return port
+
+    def changed(node: Node) -> Node:
+        if given.keys().isdisjoint(node.inputs):
+            return node
+        return replace(node, inputs=tuple(map(origin, node.inputs)))
+
+    return graph.rewritten(changed(node) for name, node in nodes.items() if name not in dropped)
+
+
+def _hands_on_a_value(node: Node, graph: Graph) -> bool:
+    """Whether it takes a value that is there when it runs, on its device, and waits for nothing else."""
+    port = node.inputs[0]
+    source = graph.nodes.get(port.node)
+    if source is None or node.control_inputs or source.device != node.device:
+        return False
+    types = source.output_types
+    if port.slot >= len(types) or node.output_types[0].is_ref:
+        return False
+    return not types[port.slot].is_ref and types[port.slot].base is not resource
+
+
+__all__ = ["pass_over"]

@@ -1,0 +1,210 @@
+"""Relax controls: pure nodes wait for no more than they need, and effects come in the order that they had.
+
+    dw, dx -> NoOp ^-> Identity(dw) -> update(w)         =>         dw, ^dx -> update(w)
+                   ^-> Identity(dx) -> layer before      =>         dx -> layer before
+
+TensorFlow's gradients hand on what belongs together by such groups, so that no variable changes while others
+still read it: four nodes for each layer, and each of them parts the layers that could run as one.
+
+Nodes with effects, and those that read a reference when they run, are the graph's *events*; what comes
+between events matters to nobody. For each node the set of events before it is kept as it was: a control edge
+is dropped where the events before its source come before the node anyhow, a NoOp that only gathers is looked
+through, and an Identity that waits for nothing any more is passed by. Only edges from nodes that run in any
+case are dropped, that have takers and cannot be dead; what is there to stop a step (CheckNumerics) is an
+event.
+(Dependency pruning of this kind is described for TensorFlow's graph optimiser.)
+
+Sets are bits of an integer: time is linear in edges, times events by 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traverse import forward_sources, topological_order
+from flowengine.passes.blocks.waiting import may_wait
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.late_reads import HANDS_ON
+from flowengine.passes.simplify.purity import Purity
+
+#: Pure to look at, but there to end the step before something happens.
+_GUARDS: Final = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape"})
+#: So many edges may come in the place of one from a NoOp.
+_EDGES_MORE: Final = 3
+#: Bits of all sets together from which they are not worth their memory.
+_BITS_MAX: Final = 1 << 28
+
+
+def relax_controls(graph: Graph, context: PassContext) -> Graph:
+    """The graph without control edges that order no events; the same graph if there are none such."""
+    if context.kernels is None or not any(_gathers(node) for node in graph):
+        return graph
+    return _Relaxing(graph, context).run()
+
+
+def _gathers(node: Node) -> bool:
+    """Whether it is a NoOp for others to wait for."""
+    return node.op == "NoOp" and bool(node.control_inputs)
+
+
+class _Relaxing:
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self._graph = graph
+        self._nodes = graph.nodes
+        self._order = topological_order(graph.nodes)
+        self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+        assert context.kernels is not None
+        pure = Purity(context.kernels)
+        reads = self._readers()
+        #: {node: those that take what it gives}
+        self._takers: dict[str, set[str]] = {}
+        waited_for: set[str] = set()
+        for node in graph:
+            for port in node.inputs:
+                self._takers.setdefault(port.node, set()).add(node.name)
+            waited_for.update(node.control_inputs)
+        self._waited_for = waited_for
+        number = 0
+        #: {node: its bit}, of events
+        self._bits: dict[str, int] = {}
+        #: Nodes from which an edge may be dropped.
+        self._runs_anyhow: set[str] = set()
+        #: Nodes that cannot be dead.
+        self._certain: set[str] = set()
+        for name in self._order:
+            node = self._nodes[name]
+            is_event = name in self._kept or name in reads or node.op in _GUARDS or not pure(node)
+            if is_event and not _gathers(node):
+                self._bits[name] = 1 << number
+                number += 1
+            # What is fed is not in the graph, and there.
+            if not may_wait(node, context.kernels) and self._certain.issuperset(
+                forward_sources(node, self._nodes)
+            ):
+                self._certain.add(name)
+                if name in self._takers:
+                    self._runs_anyhow.add(name)
+        self._is_small = number * len(self._order) <= _BITS_MAX
+        #: {node: the events before it, itself among them}
+        self._before: dict[str, int] = {}
+        #: {port: what is read in its place}
+        self._moved: dict[OutputPort, OutputPort] = {}
+        #: {port that is moved: what its takers wait for instead}
+        self._waits: dict[OutputPort, tuple[str, ...]] = {}
+
+    def _readers(self) -> set[str]:
+        """Nodes that look at a variable when they run: at a reference, or what only hands one on."""
+        aliases: set[OutputPort] = set()
+        found: set[str] = set()
+        for name in self._order:
+            node = self._nodes[name]
+            types = node.output_types
+            aliases.update(OutputPort(name, slot) for slot, dtype in enumerate(types) if dtype.is_ref)
+            if not aliases.isdisjoint(node.inputs):
+                found.add(name)
+                if node.op in HANDS_ON:
+                    aliases.add(OutputPort(name, 0))
+        return found
+
+    def run(self) -> Graph:
+        if len(self._order) != len(self._nodes) or not self._is_small:
+            return self._graph
+        made: dict[str, Node] = {}
+        for name in self._order:
+            node = self._relaxed(self._nodes[name])
+            made[name] = node
+            if node.op in HANDS_ON and self._can_be_passed(node):
+                port = OutputPort(name, 0)
+                self._moved[port] = node.inputs[0]
+                self._waits[port] = node.control_inputs
+        if all(made[name] is self._nodes[name] for name in self._order):
+            return self._graph
+        # What only gathered or handed on, and what was left to nobody: the rest is there to be run.
+        passed = {port.node for port in self._moved}
+        used: set[str] = set()
+        for name in reversed(self._order):
+            node = made[name]
+            gathered = _gathers(node) and name in self._waited_for and name not in self._kept
+            if name not in used and (gathered or name in passed):
+                del made[name]
+                continue
+            used.update(port.node for port in node.inputs)
+            used.update(node.control_inputs)
+        return self._graph.rewritten(made[node.name] for node in self._graph if node.name in made)
+
+    def _relaxed(self, node: Node) -> Node:
+        """The node with the inputs and control edges that it needs; what is before it is noted."""
+        inputs = tuple(self._moved.get(port, port) for port in node.inputs)
+        before = self._all_before(port.node for port in inputs)
+        controls = node.control_inputs
+        for port in node.inputs:
+            controls += self._waits.get(port, ())
+        if controls and node.name in self._certain and node.name not in self._kept and not _gathers(node):
+            controls = self._needed(controls, inputs, before)
+        before |= self._all_before(controls) | self._bits.get(node.name, 0)
+        self._before[node.name] = before
+        if inputs == node.inputs and controls == node.control_inputs:
+            return node
+        return replace(node, inputs=inputs, control_inputs=controls)
+
+    def _all_before(self, names: Iterable[str]) -> int:
+        before = 0
+        for name in names:
+            # Around a loop: what comes from behind is not known, and nothing is dropped for it.
+            before |= self._before.get(name, 0)
+        return before
+
+    def _needed(
+        self, controls: tuple[str, ...], inputs: tuple[OutputPort, ...], before: int
+    ) -> tuple[str, ...]:
+        """The control edges that order events; through NoOps, where not all that they gather is needed."""
+        given = {port.node for port in inputs}
+        droppable: list[str] = []
+        needed: list[str] = []
+        for name in controls:
+            leaves = self._leaves(name)
+            loose = [leaf for leaf in leaves if leaf in self._runs_anyhow or leaf in given]
+            if not loose:
+                needed.append(name)
+                continue
+            droppable.extend(loose)
+            needed.extend(leaf for leaf in leaves if leaf not in loose)
+        before |= self._all_before(needed)
+        # What has most before it first: it may have all that the others have.
+        for name in sorted(dict.fromkeys(droppable), key=lambda n: -self._before[n].bit_count()):
+            if self._before[name] & ~before:
+                needed.append(name)
+                before |= self._before[name]
+        needed = [name for name in dict.fromkeys(needed) if name not in given]
+        return tuple(needed) if len(needed) <= len(controls) + _EDGES_MORE else controls
+
+    def _leaves(self, name: str) -> list[str]:
+        """What a NoOp gathers, NoOps behind it included; the node itself if it is none."""
+        found: dict[str, None] = {}
+        stack, seen = [name], {name}
+        while stack:
+            node = self._nodes[stack.pop()]
+            if not _gathers(node) or node.name in self._kept:
+                found[node.name] = None
+                continue
+            stack.extend(c for c in node.control_inputs if c not in seen)
+            seen.update(node.control_inputs)
+        return list(found)
+
+    def _can_be_passed(self, node: Node) -> bool:
+        """Whether its takers can read what it reads, and wait for what it waits for if they have effects."""
+        name = node.name
+        if name in self._bits or name not in self._runs_anyhow:
+            return False
+        source = self._nodes.get(node.inputs[0].node)
+        if source is not None and source.device != node.device:
+            return False
+        return not node.control_inputs or (
+            name not in self._waited_for and self._takers[name] <= self._bits.keys()
+        )
+
+
+__all__ = ["relax_controls"]

@@ -1,0 +1,126 @@
+"""OneHot and SparseToDense: a constant background with values at given places."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.array_args import (
+    FILL_BYTES_PER_MICROSECOND,
+    brackets,
+    dimensions,
+    dtype_of,
+    filled,
+    scalar,
+    shape_of,
+)
+from flowengine.kernels.registry import kernel
+
+
+def _one_hot_cost(indices: Value, depth: Value, on: Value, off: Value) -> float:
+    return float(indices.size * max(0, int(depth)) * dtype_of(off).itemsize) / FILL_BYTES_PER_MICROSECOND
+
+
+@kernel("OneHot", heavy=_one_hot_cost, fresh=True, host=("depth",))
+def one_hot(indices: Value, depth: Value, on_value: Value, off_value: Value, *, axis: int) -> Array:
+    """`on_value` where the new axis equals the index, `off_value` elsewhere.
+
+    indices   (A..., B...) uint8, int32 or int64; one outside [0, depth) gives a row of off values
+    returns   (A..., depth, B...) with depth at `axis` (-1: last)
+    """
+    array = to_array(indices)
+    rank = array.ndim
+    if not (axis == -1 or 0 <= axis <= rank):
+        raise InvalidArgumentError(f"Expected axis to be -1 or between [0, {rank + 1}), but received: {axis}")
+    count = scalar(depth, "depth")
+    if count < 0:
+        raise InvalidArgumentError(f"depth must be non-negative, got: {count}")
+    for name, value in (("on_value", on_value), ("off_value", off_value)):
+        if shape_of(value):
+            raise InvalidArgumentError(f"{name} must be a scalar, but has shape {brackets(value.shape)}")
+    if axis == -1:
+        axis = rank
+    before, after = array.shape[:axis], array.shape[axis:]
+    shape = (*before, count, *after)
+    out = filled(shape, off_value, dtype_of(off_value))
+    if not out.size:
+        return out
+    outer, inner = math.prod(before), math.prod(after)
+    numbers = array.reshape(-1).astype(np.int64)
+    # Element (o, i) of the indices lights element (o, index, i) of the output.
+    place = numbers * inner
+    if inner == 1:
+        place += np.arange(outer, dtype=np.int64) * count
+    else:
+        place += (
+            np.arange(outer, dtype=np.int64)[:, None] * (count * inner) + np.arange(inner, dtype=np.int64)
+        ).reshape(-1)
+    inside = (numbers >= 0) & (numbers < count)
+    if not inside.all():
+        place = place[inside]
+    out.reshape(-1)[place] = on_value
+    return out
+
+
+@kernel("SparseToDense", fresh=True, host=("output_shape",))
+def sparse_to_dense(
+    sparse_indices: Value,
+    output_shape: Array,
+    sparse_values: Value,
+    default_value: Value,
+    *,
+    validate_indices: bool,
+) -> Array:
+    """A dense tensor of `default_value` with the values at the indices.
+
+    sparse_indices   (), (N,) or (N, D) int32 or int64; lexicographic order without repetition is checked
+                     where `validate_indices`
+    output_shape     (D,)
+    sparse_values    () or (N,)
+    Raises InvalidArgumentError naming the index that is outside, out of order or repeated.
+    """
+    indices, values = to_array(sparse_indices), to_array(sparse_values)
+    if indices.ndim > 2:
+        raise InvalidArgumentError(
+            f"sparse_indices should be a scalar, vector, or matrix, got shape {brackets(indices.shape)}"
+        )
+    dims = dimensions(output_shape, "output_shape")
+    matrix = indices.reshape((-1, 1)) if indices.ndim < 2 else indices
+    count, depth = matrix.shape
+    if depth != len(dims):
+        raise InvalidArgumentError(
+            f"output_shape has incorrect number of elements: {len(dims)} should be: {depth}"
+        )
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != count):
+        raise InvalidArgumentError(
+            f"sparse_values has incorrect shape {brackets(values.shape)}, should be [] or [{count}]"
+        )
+    if shape_of(default_value):
+        raise InvalidArgumentError(
+            f"default_value must be a scalar, but has shape {brackets(default_value.shape)}"
+        )
+    out = filled(dims, default_value, values.dtype)
+    if not count:
+        return out
+    outside = ((matrix < 0) | (matrix >= np.array(dims))).any(axis=1)
+    if outside.any():
+        wrong = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"indices[{wrong}] = {brackets(matrix[wrong].tolist())} is out of bounds: "
+            f"need 0 <= index < {brackets(dims)}"
+        )
+    flat = np.zeros(count, np.int64)
+    for axis, size in enumerate(dims):
+        flat *= size
+        flat += matrix[:, axis]
+    if validate_indices and count > 1:
+        steps = np.diff(flat)
+        if steps.min() <= 0:
+            wrong = int((steps <= 0).argmax()) + 1
+            fault = "repeated" if steps[wrong - 1] == 0 else "out of order"
+            raise InvalidArgumentError(f"indices[{wrong}] = {brackets(matrix[wrong].tolist())} is {fault}")
+    out.reshape(-1)[flat] = values
+    return out

@@ -1,0 +1,84 @@
+"""Values written to positions of a tensor, giving a new tensor: ScatterNd and the TensorScatter ops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.array.gather import flat_positions
+from flowengine.kernels.common.array_args import blank, brackets, dimensions
+from flowengine.kernels.common.segment_sums import add_rows
+from flowengine.kernels.registry import kernel
+
+
+def _checked(
+    indices: Value, updates: Value, shape: Sequence[int]
+) -> tuple[Array, Array, int, tuple[int, ...]]:
+    """(row positions, update rows, number of rows, shape of a row) for a target of this shape."""
+    where, rows = to_array(indices), to_array(updates)
+    if not where.ndim:
+        raise InvalidArgumentError("Indices shape must have rank at least one, but indices is a scalar")
+    depth = where.shape[-1]
+    outer = where.shape[:-1]
+    if depth > len(shape):
+        raise InvalidArgumentError(
+            f"The last dimension of indices {brackets(where.shape)} must be at most the rank of the "
+            f"output shape {brackets(shape)}"
+        )
+    lead, inner = tuple(shape[:depth]), tuple(shape[depth:])
+    if rows.shape != (*outer, *inner):
+        raise InvalidArgumentError(
+            f"updates of shape {brackets(rows.shape)} must have the shape {brackets((*outer, *inner))} "
+            f"that follows from indices of shape {brackets(where.shape)} and output shape {brackets(shape)}"
+        )
+    if not math.prod(shape) and (where.size or rows.size):
+        raise InvalidArgumentError(
+            f"Indices and updates specified for empty output of shape {brackets(shape)}"
+        )
+    positions = flat_positions(where, lead, "shape").reshape(-1)
+    return positions, rows.reshape((positions.size, *inner)), math.prod(lead), inner
+
+
+@kernel("ScatterNd", host=("shape",), fresh=True)
+def scatter_nd(indices: Value, updates: Value, shape: Array) -> Array:
+    """Zeros of the given shape with each update added at its index; several at one index add up.
+
+    indices   (I..., K) int32 or int64     updates   (I..., shape[K:]...)
+    Raises InvalidArgumentError for an index outside, or shapes that do not fit.
+    """
+    dims = dimensions(shape, "shape")
+    positions, rows, count, inner = _checked(indices, updates, dims)
+    out = blank(dims, rows.dtype)
+    add_rows(out.reshape((count, *inner)), positions, rows)
+    return out
+
+
+@kernel("ScatterNdNonAliasingAdd", "TensorScatterAdd", fresh=True)
+def tensor_scatter_add(tensor: Array, indices: Value, updates: Value) -> Array:
+    """A copy of the tensor with each update added at its index."""
+    positions, rows, count, inner = _checked(indices, updates, tensor.shape)
+    out = to_array(tensor).copy(order="C")
+    add_rows(out.reshape((count, *inner)), positions, rows)
+    return out
+
+
+@kernel("TensorScatterSub", fresh=True)
+def tensor_scatter_sub(tensor: Array, indices: Value, updates: Value) -> Array:
+    """A copy of the tensor with each update subtracted at its index."""
+    positions, rows, count, inner = _checked(indices, updates, tensor.shape)
+    out = to_array(tensor).copy(order="C")
+    np.subtract.at(out.reshape((count, *inner)), positions, rows)
+    return out
+
+
+@kernel("TensorScatterUpdate", fresh=True)
+def tensor_scatter_update(tensor: Array, indices: Value, updates: Value) -> Array:
+    """A copy of the tensor with each update written at its index; of several the last stays."""
+    positions, rows, count, inner = _checked(indices, updates, tensor.shape)
+    out = to_array(tensor).copy(order="C")
+    out.reshape((count, *inner))[positions] = rows
+    return out

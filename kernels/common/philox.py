@@ -1,0 +1,281 @@
+"""Philox 4x32-10, the counter-based generator of TensorFlow's random ops, and its distributions.
+
+A generator is a key (the first seed) and a 128-bit counter whose upper half starts as the second seed.
+Every count gives four 32-bit numbers, so any part of a sequence is computed alone and at once: that is
+what makes these vectorised versions give TensorFlow's own numbers, bit for bit (normal float64 numbers up
+to the last bit of the machine's logarithm, sine and cosine).
+
+Reference: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import threading
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array
+from flowengine.core.dtypes import DType
+from flowengine.kernels.common import float_functions
+
+
+def _number(value: int) -> Array:
+    """A number of rank 0, which NumPy need not convert at each call."""
+    return np.array(value, dtype=np.uint64)
+
+
+_MULTIPLIERS: Final = (_number(0xD2511F53), _number(0xCD9E8D57))
+_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
+_LOW: Final = _number(0xFFFFFFFF)
+_SHIFT: Final = _number(32)
+_MASK64: Final = (1 << 64) - 1
+_MASK128: Final = (1 << 128) - 1
+
+#: Counts that each requested number reserves, whatever it needs.
+RESERVED: Final = 256
+#: Below this a uniform number is not given to the logarithm.
+_EPSILON: Final = 1.0e-7
+#: What a truncated normal number stays within.
+_TRUNCATION: Final = 2.0
+
+
+def blocks(key: int, counters: Array, high: Array) -> Array:
+    """The four numbers of each counter: uint64 low and high halves (n,) to uint32 (n, 4)."""
+    c0, c1 = counters & _LOW, counters >> _SHIFT
+    c2, c3 = high & _LOW, high >> _SHIFT
+    product0, product1 = np.empty_like(c0), np.empty_like(c0)
+    # In place, without a Python number: for a few counters the calls are what it costs.
+    for k0, k1 in _round_keys(key):
+        np.multiply(c0, _MULTIPLIERS[0], product0)
+        np.multiply(c2, _MULTIPLIERS[1], product1)
+        np.right_shift(product1, _SHIFT, c0)
+        np.bitwise_xor(c0, c1, c0)
+        np.bitwise_xor(c0, k0, c0)
+        np.bitwise_and(product1, _LOW, c1)
+        np.right_shift(product0, _SHIFT, c2)
+        np.bitwise_xor(c2, c3, c2)
+        np.bitwise_xor(c2, k1, c2)
+        np.bitwise_and(product0, _LOW, c3)
+    result = np.empty((c0.size, 4), np.uint32)
+    for column, numbers in enumerate((c0, c1, c2, c3)):
+        result[:, column] = numbers
+    return result
+
+
+@functools.lru_cache(maxsize=256)
+def _round_keys(key: int) -> tuple[tuple[Array, Array], ...]:
+    """What is added in each of the ten rounds."""
+    first, second = key & 0xFFFFFFFF, key >> 32
+    return tuple(
+        (_number((first + i * _WEYL[0]) & 0xFFFFFFFF), _number((second + i * _WEYL[1]) & 0xFFFFFFFF))
+        for i in range(10)
+    )
+
+
+def counted(key: int, start: int, count: int, step: int = 1) -> Array:
+    """The numbers of `count` counters from `start`, `step` apart; uint32 (count, 4)."""
+    offsets = np.arange(count, dtype=np.uint64) * np.uint64(step)
+    base = np.uint64(start & _MASK64)
+    low = offsets + base
+    high = np.full(count, np.uint64((start >> 64) & _MASK64))
+    return blocks(key, low, high + (low < base).astype(np.uint64))
+
+
+class Generator:
+    """The place in its sequence of one random node: it goes on from step to step.
+
+    Two seeds of 0 mean that nobody asked for a certain sequence: they are drawn from the system.
+    """
+
+    __slots__ = ("_lock", "counter", "kept", "key")
+
+    def __init__(self, seed: int = 0, seed2: int = 0) -> None:
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        self.key = seed & _MASK64
+        self.counter = (seed2 & _MASK64) << 64
+        #: What a node that draws only once made of its draw.
+        self.kept: Any = None
+        # Nodes of two concurrent steps may draw on two threads.
+        self._lock = threading.Lock()
+
+    def reserve(self, counts: int) -> tuple[int, int]:
+        """(key, counter) from which `counts` counters belong to the caller alone."""
+        with self._lock:
+            start = self.counter
+            self.counter = (start + counts) & _MASK128
+        return self.key, start
+
+
+def uniform_bits(key: int, start: int, count: int) -> Array:
+    """`count` consecutive 32-bit numbers."""
+    return counted(key, start, -(-count // 4)).reshape(-1)[:count]
+
+
+def _to_float32(bits: Array) -> Array:
+    """23 bits of each number as a float32 in [0, 1)."""
+    ones = bits & np.uint32(0x7FFFFF)
+    ones |= np.uint32(0x3F800000)
+    numbers: Array = ones.view(np.float32)
+    numbers -= np.float32(1)
+    return numbers
+
+
+def to_float64(first: Array, second: Array) -> Array:
+    """52 bits of each pair as a float64 in [0, 1)."""
+    mantissa = (first.astype(np.uint64) & np.uint64(0xFFFFF)) << _SHIFT | second.astype(np.uint64)
+    return (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
+
+
+def uniform(key: int, start: int, count: int, dtype: DType) -> Array:
+    """`count` numbers in [0, 1) of a floating type."""
+    if dtype is dtypes.float64:
+        bits = uniform_bits(key, start, 2 * count)
+        return to_float64(bits[::2], bits[1::2])
+    bits = uniform_bits(key, start, count)
+    if dtype is dtypes.float32:
+        return _to_float32(bits)
+    short = bits.astype(np.uint16)
+    if dtype is dtypes.float16:
+        ones = (short & np.uint16(0x3FF)) | np.uint16(0x3C00)
+    else:
+        ones = (short & np.uint16(0x7F)) | np.uint16(0x3F80)
+    numbers: Array = ones.view(dtype.as_numpy_dtype)
+    numbers -= numbers.dtype.type(1)
+    return numbers
+
+
+def uniform_integers(key: int, start: int, count: int, low: int, high: int, dtype: DType) -> Array:
+    """`count` integers in [low, high) of 32 or 64 bits, by remainder as TensorFlow takes them."""
+    if dtype.size == 4:
+        bits = uniform_bits(key, start, count)
+        span = np.uint32((high - low) & 0xFFFFFFFF)
+        return ((bits % span) + np.uint32(low & 0xFFFFFFFF)).view(np.int32).view(dtype.as_numpy_dtype)
+    pairs = uniform_bits(key, start, 2 * count).astype(np.uint64)
+    wide = pairs[::2] | pairs[1::2] << _SHIFT
+    remainder = wide % np.uint64((high - low) & _MASK64)
+    return (remainder + np.uint64(low & _MASK64)).view(np.int64).view(dtype.as_numpy_dtype)
+
+
+def _box_muller(first: Array, second: Array) -> Array:
+    """Two normal float32 numbers from each pair of 32-bit numbers; (..., 2)."""
+    u1 = np.maximum(_to_float32(first), np.float32(_EPSILON))
+    angle = (2 * np.pi * _to_float32(second).astype(np.float64)).astype(np.float32)
+    radius = np.sqrt(np.float32(-2) * float_functions.log(u1))
+    sine, cosine = float_functions.sine_cosine(angle)
+    return np.stack([sine * radius, cosine * radius], axis=-1)
+
+
+def box_muller64(bits: Array) -> Array:
+    """Two normal float64 numbers from each four 32-bit numbers (..., 4); (..., 2)."""
+    u1 = np.maximum(to_float64(bits[..., 0], bits[..., 1]), _EPSILON)
+    angle = 2 * np.pi * to_float64(bits[..., 2], bits[..., 3])
+    radius = np.sqrt(-2.0 * np.log(u1))
+    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1)
+
+
+def normal(key: int, start: int, count: int, dtype: DType) -> Array:
+    """`count` numbers of mean 0 and deviation 1."""
+    if dtype is dtypes.float64:
+        return box_muller64(counted(key, start, -(-count // 2))).reshape(-1)[:count]
+    bits = counted(key, start, -(-count // 4))
+    numbers = _box_muller(bits[:, ::2], bits[:, 1::2]).reshape(-1)[:count]
+    return numbers.astype(dtype.as_numpy_dtype, copy=False)
+
+
+def truncated_normal(key: int, start: int, count: int, dtype: DType) -> Array:
+    """`count` normal numbers, those outside of two deviations drawn again.
+
+    Each group of four (of two in float64) has a stretch of counters of its own, in which it draws until
+    it has enough.
+    """
+    group = 2 if dtype is dtypes.float64 else 4
+    groups = -(-count // group)
+    stretch = group * RESERVED // 4
+    result = np.empty((groups, group), np.float64 if dtype is dtypes.float64 else np.float32)
+    pending = np.arange(groups)
+    # Two counters give eight numbers, of which four are nearly always inside.
+    tries = 2
+    while pending.size:
+        candidates = _stretch(key, start, pending, stretch, tries, dtype)
+        inside = np.abs(candidates) < _TRUNCATION
+        enough = inside.sum(axis=1) >= group
+        chosen = candidates[enough]
+        rank = np.cumsum(inside[enough], axis=1)
+        keep = inside[enough] & (rank <= group)
+        result[pending[enough]] = chosen[keep].reshape(-1, group)
+        pending = pending[~enough]
+        tries *= 4
+    return result.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
+
+
+def _stretch(key: int, start: int, groups: Array, stretch: int, tries: int, dtype: DType) -> Array:
+    """The first normal numbers of each group's counters, `tries` counters each."""
+    offsets = groups.astype(np.uint64)[:, None] * np.uint64(stretch) + np.arange(tries, dtype=np.uint64)
+    base = np.uint64(start & _MASK64)
+    low = (offsets + base).reshape(-1)
+    high = np.full(low.size, np.uint64((start >> 64) & _MASK64)) + (low < base).astype(np.uint64)
+    bits = blocks(key, low, high).reshape(groups.size, tries, 4)
+    if dtype is dtypes.float64:
+        return box_muller64(bits).reshape(groups.size, -1)
+    return _box_muller(bits[..., ::2], bits[..., 1::2]).reshape(groups.size, -1)
+
+
+class Stream:
+    """The numbers from one counter on, one after another, for algorithms that draw until they are content."""
+
+    __slots__ = ("_bits", "_counter", "_key", "_next")
+
+    #: Counters computed at a time.
+    _CHUNK: Final = 256
+
+    def __init__(self, key: int, start: int) -> None:
+        self._key = key
+        self._counter = start
+        self._bits: list[int] = []
+        self._next = 0
+
+    def bits32(self) -> int:
+        if self._next == len(self._bits):
+            self._bits = counted(self._key, self._counter, self._CHUNK).reshape(-1).tolist()
+            self._counter = (self._counter + self._CHUNK) & _MASK128
+            self._next = 0
+        value = self._bits[self._next]
+        self._next += 1
+        return value
+
+    def bits64(self) -> int:
+        low = self.bits32()
+        return low | self.bits32() << 32
+
+    def double(self) -> float:
+        """A number in [0, 1)."""
+        first = self.bits32()
+        return ((first & 0xFFFFF) << 32 | self.bits32()) / float(1 << 52)
+
+    def below(self, n: int) -> int:
+        """An integer in [0, n), exactly uniform: what would favour the small ones is drawn again."""
+        if n & (n - 1) == 0:
+            return self.bits64() & (n - 1) if n else self.bits64() * 0
+        surplus = _MASK64 % n + 1
+        value = self.bits64()
+        while value < surplus:
+            value = self.bits64()
+        return value % n
+
+
+def generator_of(resources: Any, name: str, seed: int, seed2: int) -> Generator:
+    """The generator of one node of a session, which all plans that hold the node share."""
+    key = f"{name}/{seed}/{seed2}"
+    generator: Generator = resources.lookup_or_create(
+        CONTAINER, key, Generator, lambda: Generator(seed, seed2)
+    )
+    return generator
+
+
+#: No user's container is called so: clearing those leaves the sequences alone.
+CONTAINER: Final = "_random"

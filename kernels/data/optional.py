@@ -1,0 +1,100 @@
+"""Optionals: values, or the note that there are none, carried by one variant.
+
+The gradients of functional conditionals use them for what only one branch has computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Value, describe
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.kernels.array.constants import zeros_like
+from flowengine.kernels.registry import kernel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optional:
+    """Values, or None for nothing."""
+
+    values: tuple[Value, ...] | None
+
+    def zeros_like(self) -> Optional:
+        """An optional with as many zeros of the same shapes, or without values, for ZerosLike."""
+        return self if self.values is None else Optional(tuple(map(zeros_like, self.values)))
+
+    def __add__(self, other: object) -> Optional:
+        """Value by value, for AddN; InvalidArgumentError where only one has values, or another number."""
+        if not isinstance(other, Optional):
+            return NotImplemented
+        if self.values is None and other.values is None:
+            return self
+        if self.values is None or other.values is None:
+            raise InvalidArgumentError("Cannot add optionals because one has a value and the other doesn't.")
+        if len(self.values) != len(other.values):
+            raise InvalidArgumentError(
+                "Cannot add optionals because they have different numbers of components: "
+                f"{len(self.values)} and {len(other.values)}"
+            )
+        return Optional(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
+
+
+@kernel("OptionalFromValue", heavy=False)
+def optional_from_value(components: tuple[Value, ...]) -> Optional:
+    """An optional (variant, rank 0) that holds these values."""
+    return Optional(tuple(components))
+
+
+@kernel("OptionalNone", heavy=False)
+def optional_none() -> Optional:
+    """An optional (variant, rank 0) without values."""
+    return Optional(None)
+
+
+def _checked(optional: Any) -> Optional:
+    if isinstance(optional, np.ndarray) and optional.shape == () and optional.dtype.hasobject:
+        optional = optional.item()
+    if isinstance(optional, Optional):
+        return optional
+    raise InvalidArgumentError(
+        f"the input must be a scalar variant that holds an optional, not {describe(optional)}"
+    )
+
+
+@kernel("OptionalHasValue", heavy=False)
+def optional_has_value(optional: Any) -> Any:
+    """Whether there are values (bool, rank 0)."""
+    return np.bool_(_checked(optional).values is not None)
+
+
+@kernel("OptionalGetValue", heavy=False)
+def optional_get_value(
+    optional: Any, *, output_types: Sequence[DType], output_shapes: Sequence[TensorShape]
+) -> Any:
+    """The values. InvalidArgumentError where there are none, or others than the node declares."""
+    values = _checked(optional).values
+    if values is None:
+        raise InvalidArgumentError("The given optional does not have a value.")
+    if len(values) != len(output_types):
+        raise InvalidArgumentError(
+            f"The given optional has {len(values)} components, expected {len(output_types)}."
+        )
+    for index, (value, dtype, shape) in enumerate(zip(values, output_types, output_shapes, strict=True)):
+        has = getattr(value, "dtype", None)
+        if has is not None and dtype.as_numpy_dtype != has and not dtype.as_numpy_dtype.hasobject:
+            raise InvalidArgumentError(
+                f"The given optional does not match the expected type for component {index}. "
+                f"Expected: {dtype.name}. Actual: {has}."
+            )
+        if not shape.is_compatible_with(TensorShape(getattr(value, "shape", ()))):
+            raise InvalidArgumentError(
+                f"The given optional does not match the expected shape for component {index}. "
+                f"Expected: {shape}. Actual: {list(getattr(value, 'shape', ()))}."
+            )
+    return values[0] if len(values) == 1 else values

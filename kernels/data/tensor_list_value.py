@@ -1,0 +1,203 @@
+"""TensorList: a list of tensors that flows along an edge as one variant value; what its kernels share.
+
+A list is a value: pushing or setting gives another list. Pushing onto the newest list of a chain shares
+its storage, so a loop that pushes n tensors costs n, not n squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, describe
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.kernels.common.array_args import blank, brackets, integers, shape_of
+
+
+class TensorList:
+    """An immutable list of tensors of one element type.
+
+    element_dtype       their type
+    element_shape       what is known of their shape
+    max_num_elements    -1, or how many it may hold
+    """
+
+    __slots__ = ("_length", "_storage", "element_dtype", "element_shape", "max_num_elements")
+
+    def __init__(
+        self,
+        element_dtype: DType,
+        element_shape: TensorShape,
+        tensors: Iterable[Value | None] = (),
+        max_num_elements: int = -1,
+    ) -> None:
+        self.element_dtype = element_dtype
+        self.element_shape = element_shape
+        self.max_num_elements = max_num_elements
+        # Shared by the lists of a chain of pushes, each of which sees its first `_length` items. None is
+        # an element that was reserved and not yet set.
+        self._storage: list[Value | None] = list(tensors)
+        self._length = len(self._storage)
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether an element of this shape fits."""
+        dims = self.element_shape.dims
+        if dims is None or dims == shape:
+            return True
+        return len(dims) == len(shape) and all(
+            known is None or known == size for known, size in zip(dims, shape, strict=True)
+        )
+
+    def tensors(self) -> list[Value | None]:
+        """The elements, None where one is not initialised; the caller's own list."""
+        return self._storage[: self._length]
+
+    def get(self, index: int) -> Value | None:
+        """One element; InvalidArgumentError outside of the list."""
+        if not 0 <= index < self._length:
+            raise InvalidArgumentError(
+                f"Trying to access element {index} in a list with {self._length} elements."
+            )
+        return self._storage[index]
+
+    def pushed(self, tensor: Value) -> TensorList:
+        """A list with one element more."""
+        storage = self._storage
+        if len(storage) == self._length:
+            storage.append(tensor)
+            # Another thread may have appended between the two lines above: then the place is not ours.
+            if storage[self._length] is tensor:
+                result = self._with(storage)
+                result._length = self._length + 1
+                return result
+        return self._with([*storage[: self._length], tensor])
+
+    def popped(self) -> TensorList:
+        """A list without the last element."""
+        return self._with(self._storage[: self._length - 1])
+
+    def replaced(self, tensors: list[Value | None]) -> TensorList:
+        """A list of the same kind with these elements."""
+        return self._with(tensors)
+
+    def _with(self, storage: list[Value | None]) -> TensorList:
+        result = TensorList.__new__(TensorList)
+        result.element_dtype = self.element_dtype
+        result.element_shape = self.element_shape
+        result.max_num_elements = self.max_num_elements
+        result._storage = storage
+        result._length = len(storage)
+        return result
+
+    def zeros_like(self) -> TensorList:
+        """A list of zeros in the shapes of the elements."""
+        dtype = self.element_dtype.as_numpy_dtype
+        return self._with(
+            [
+                None if t is None else t.zeros_like() if _is_variant(t) else blank(shape_of(t), dtype)
+                for t in self.tensors()
+            ]
+        )
+
+    def __add__(self, other: object) -> TensorList:
+        """Element by element, for AddN; an element that one list lacks is the other's."""
+        if not isinstance(other, TensorList):
+            return NotImplemented
+        if self.element_dtype is not other.element_dtype:
+            raise InvalidArgumentError(
+                "Trying to add two lists of tensors of different dtypes: "
+                f"{self.element_dtype} and {other.element_dtype}"
+            )
+        if self._length != other._length:
+            raise InvalidArgumentError(
+                "Trying to add two lists of tensors with different lengths: "
+                f"{self._length} and {other._length}"
+            )
+        result = self._with(
+            [
+                b if a is None else a if b is None else a + b
+                for a, b in zip(self.tensors(), other.tensors(), strict=True)
+            ]
+        )
+        result.element_shape = merged(self.element_shape, other.element_shape, "add two lists")
+        return result
+
+    def __repr__(self) -> str:
+        return f"TensorList({self.element_dtype}, {self.element_shape}, length {self._length})"
+
+
+def _is_variant(value: Value) -> bool:
+    return isinstance(value, TensorList)
+
+
+def merged(a: TensorShape, b: TensorShape, verb: str) -> TensorShape:
+    if not a.is_compatible_with(b):
+        raise InvalidArgumentError(f"Tried to {verb} of incompatible element shapes {a} and {b}")
+    return a.merge_with(b)
+
+
+def list_in(handle: Value, dtype: DType | None = None) -> TensorList:
+    """The list in a variant; InvalidArgumentError where there is another thing, or other elements."""
+    if isinstance(handle, np.ndarray) and handle.ndim == 0:
+        handle = handle[()]
+    if not isinstance(handle, TensorList):
+        raise InvalidArgumentError(f"Input handle is not a list: {describe(handle)}")
+    if dtype is not None and handle.element_dtype is not dtype.base:
+        raise InvalidArgumentError(
+            f"Invalid data types; op elements {dtype} but list elements {handle.element_dtype}"
+        )
+    return handle
+
+
+def shape_argument(value: Array) -> TensorShape:
+    """The partial shape that an argument spells: -1 alone is an unknown rank."""
+    if value.ndim == 0:
+        if int(value) != -1:
+            raise InvalidArgumentError(
+                f"The only valid scalar shape tensor is the fully unknown shape specified as -1, not {value}"
+            )
+        return UNKNOWN_SHAPE
+    dims = integers(value, "element_shape")
+    if dims and min(dims) < -1:
+        raise InvalidArgumentError(f"element_shape has a dimension below -1: {brackets(dims)}")
+    return TensorShape(dims)
+
+
+def check_element(tensors: TensorList, tensor: Value, verb: str) -> None:
+    """InvalidArgumentError for a tensor of another shape than the list's."""
+    if not tensors.takes(shape_of(tensor)):
+        raise InvalidArgumentError(
+            f"Tried to {verb} a tensor with incompatible shape. "
+            f"Op element shape: {TensorShape(shape_of(tensor))} list shape: {tensors.element_shape}"
+        )
+
+
+def known_shape(tensors: TensorList, shape: TensorShape, verb: str) -> TensorShape:
+    """What list, op and elements together say of an element's shape."""
+    known = merged(tensors.element_shape, shape, verb)
+    for tensor in tensors.tensors():
+        if known.is_fully_defined:
+            break
+        if tensor is not None:
+            known = merged(known, TensorShape(shape_of(tensor)), verb)
+    return known
+
+
+def initialised(tensors: TensorList, tensor: Value | None, shape: TensorShape) -> Value:
+    """The element, or zeros for one that was never set."""
+    if tensor is not None:
+        return tensor
+    known = known_shape(tensors, shape, "read an element")
+    if not known.is_fully_defined:
+        raise InvalidArgumentError(
+            "Trying to read an uninitialized tensor but element_shape is not fully defined: "
+            f"{known}. Set the element, or give the list the shape of its elements."
+        )
+    return blank([d or 0 for d in known.as_list()], tensors.element_dtype.as_numpy_dtype)

@@ -1,0 +1,205 @@
+"""Saving and restoring checkpoints of format V2.
+
+The work is done on a worker thread, so that other steps go on meanwhile; a step that is cancelled stops it
+between pieces of a tensor, and a save leaves nothing behind then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import trio
+
+from flowengine.checkpoint import (
+    BundleReader,
+    BundleWriter,
+    V1Reader,
+    merge_bundles,
+    open_checkpoint,
+    read_many,
+)
+from flowengine.checkpoint.reader import shown
+from flowengine.checkpoint.slices import Slice, parse_shape_and_slice
+from flowengine.core.arrays import Value, to_array
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError
+from flowengine.kernels.common.file_access import path_of, require_reading, translated
+from flowengine.kernels.context import KernelContext
+from flowengine.kernels.registry import kernel
+
+Result = TypeVar("Result")
+
+
+def single_path(value: Value, what: str) -> str:
+    """The path in a tensor of one string; InvalidArgumentError for any other."""
+    array = to_array(value)
+    if array.size != 1:
+        raise InvalidArgumentError(f"Input {what} should have a single element, got {array.size} instead.")
+    return path_of(value, what)
+
+
+def string_list(value: Value, what: str, count: int) -> list[bytes]:
+    """The elements of a vector of `count` strings; InvalidArgumentError for any other."""
+    array = to_array(value)
+    if array.ndim != 1 or array.size != count:
+        raise InvalidArgumentError(
+            f"Input {what} should be an 1-D tensor with {count} elements, "
+            f"got shape {list(array.shape)} instead."
+        )
+    return list(array)
+
+
+def require_writing(ctx: KernelContext, path: str) -> None:
+    """PermissionDeniedError where `Config(file_access=...)` forbids writing."""
+    if ctx.file_access in ("none", "read"):
+        raise PermissionDeniedError(
+            f"writing {path!r} is not allowed: Config(file_access={ctx.file_access!r})"
+        )
+
+
+async def on_thread(work: Callable[[], Result], path: str) -> Result:
+    """Run the work on a thread and wait for it, also where cancelled; errors of the system become ours."""
+    try:
+        return await trio.to_thread.run_sync(work)
+    except OSError as error:
+        raise translated(error, os.fsdecode(error.filename) if error.filename else path) from error
+
+
+@kernel("SaveV2")
+async def save_v2(
+    prefix: Value,
+    tensor_names: Value,
+    shape_and_slices: Value,
+    tensors: tuple[Value, ...],
+    *,
+    ctx: KernelContext,
+    dtypes: tuple[DType, ...],
+) -> None:
+    """Save tensors, or slices of larger ones, under a prefix.
+
+    Raises InvalidArgumentError for a name given twice and for a slice that its tensor does not fit.
+    """
+    path = single_path(prefix, "prefix")
+    names = string_list(tensor_names, "tensor_names", len(tensors))
+    specs = string_list(shape_and_slices, "shape_and_slices", len(tensors))
+    require_writing(ctx, path)
+
+    def work() -> None:
+        check = trio.from_thread.check_cancelled
+        with BundleWriter(path, sync=ctx.sync_checkpoints, check=check) as writer:
+            for name, spec, tensor, dtype in zip(names, specs, tensors, dtypes, strict=True):
+                if spec:
+                    shape, part, _ = parse_shape_and_slice(os.fsdecode(spec))
+                    writer.add_slice(name, shape, part, tensor, dtype)
+                else:
+                    writer.add(name, tensor, dtype)
+
+    await on_thread(work, path)
+
+
+@kernel("RestoreV2")
+async def restore_v2(
+    prefix: Value,
+    tensor_names: Value,
+    shape_and_slices: Value,
+    *,
+    ctx: KernelContext,
+    dtypes: tuple[DType, ...],
+) -> Any:
+    """Tensors, or slices of them, from the checkpoint under a prefix.
+
+    Raises NotFoundError for a missing checkpoint or name, InvalidArgumentError for another type or shape,
+    DataLossError for damage.
+    """
+    path = single_path(prefix, "prefix")
+    names = string_list(tensor_names, "tensor_names", len(dtypes))
+    specs = [os.fsdecode(s) for s in string_list(shape_and_slices, "shape_and_slices", len(dtypes))]
+    require_reading(ctx, path)
+    values = await on_thread(lambda: _restore(path, names, specs, dtypes), path)
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _restore(path: str, names: list[bytes], specs: list[str], types: tuple[DType, ...]) -> list[Value]:
+    with open_checkpoint(path, check=trio.from_thread.check_cancelled) as reader:
+        wrong = [
+            f"tensor_name = {shown(name)}; expected dtype {dtype} does not equal "
+            f"original dtype {reader.dtype(name)}"
+            for name, dtype in zip(names, types, strict=True)
+            if reader.dtype(name) is not dtype
+        ]
+        if wrong:
+            raise InvalidArgumentError("\n".join(wrong))
+        parts = [requested(reader, name, spec) for name, spec in zip(names, specs, strict=True)]
+        requests = list(zip(names, parts, strict=True))
+        return read_many(reader, requests, check=trio.from_thread.check_cancelled)
+
+
+def requested(reader: BundleReader | V1Reader, name: bytes, spec: str) -> Slice | None:
+    """The slice that a specification says, None for the whole.
+
+    Raises InvalidArgumentError where the specification is for a tensor of another shape.
+    """
+    if not spec:
+        return None
+    shape, part, _ = parse_shape_and_slice(spec)
+    if reader.shape(name) != shape:
+        raise InvalidArgumentError(
+            f"tensor_name = {shown(name)}; shape in shape_and_slice spec {list(shape)} does not match "
+            f"the shape stored in checkpoint: {list(reader.shape(name))}"
+        )
+    return part
+
+
+@kernel("MergeV2Checkpoints")
+async def merge_v2_checkpoints(
+    checkpoint_prefixes: Value, destination_prefix: Value, *, ctx: KernelContext, delete_old_dirs: bool
+) -> None:
+    """Make one checkpoint of several; what is left of their folders is removed if asked for and empty.
+
+    Raises InvalidArgumentError for a tensor that is in two of them and NotFoundError for a missing one.
+    """
+    prefixes = [os.fsdecode(prefix) for prefix in to_array(checkpoint_prefixes).reshape(-1)]
+    destination = single_path(destination_prefix, "destination_prefix")
+    require_writing(ctx, destination)
+
+    def work() -> None:
+        merge_bundles(prefixes, destination, sync=ctx.sync_checkpoints)
+        if delete_old_dirs:
+            kept = os.path.dirname(destination)
+            for folder in sorted({os.path.dirname(prefix) for prefix in prefixes} - {kept, ""}):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    continue  # not empty or gone: the merged checkpoint is complete either way
+
+    await on_thread(work, destination)
+
+
+def _number(value: Value, what: str) -> int:
+    array = to_array(value)
+    if array.ndim:
+        raise InvalidArgumentError(f"{what} must be a scalar, got shape {list(array.shape)}")
+    return int(array)
+
+
+def _base(value: Value) -> bytes:
+    array = to_array(value)
+    if array.ndim:
+        raise InvalidArgumentError(f"basename must be a scalar, got shape {list(array.shape)}")
+    base = array[()]
+    assert isinstance(base, bytes)
+    return base
+
+
+@kernel("ShardedFilename", heavy=False)
+def sharded_filename(basename: Value, shard: Value, num_shards: Value) -> bytes:
+    """The name of one of several files: `base-00001-of-00004`."""
+    return _base(basename) + b"-%05d-of-%05d" % (_number(shard, "shard"), _number(num_shards, "num_shards"))
+
+
+@kernel("ShardedFilespec", heavy=False)
+def sharded_filespec(basename: Value, num_shards: Value) -> bytes:
+    """The pattern that all of several files match: `base-?????-of-00004`."""
+    return _base(basename) + b"-?????-of-%05d" % _number(num_shards, "num_shards")

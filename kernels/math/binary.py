@@ -1,0 +1,264 @@
+"""Elementwise arithmetic of two tensors, broadcast: sums, products, powers, extremes, selection.
+
+Integers wrap. Division and remainders are in `math_division`, comparisons in `math_compare`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Array, to_array
+from flowengine.core.buffers import empty
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.blockwise import LARGE, blockwise, is_large
+from flowengine.kernels.common.ufuncs import (
+    INTEGERS,
+    blend,
+    float_kernel,
+    incompatible_shapes,
+    register_ufunc,
+    shape_text,
+)
+from flowengine.kernels.registry import kernel
+
+
+@kernel("Add", "AddV2", types={"T": [dtypes.string]}, fresh=True)
+def add_strings(x: Any, y: Any) -> Any:
+    """Concatenation, broadcast."""
+    if isinstance(x, bytes) and isinstance(y, bytes):
+        return x + y
+    return np.add(to_array(x), to_array(y), dtype=object)
+
+
+register_ufunc("Add", np.add, inline="{0} + {1}")
+register_ufunc("AddV2", np.add, inline="{0} + {1}")
+register_ufunc("Sub", np.subtract, inline="{0} - {1}")
+register_ufunc("Mul", np.multiply, inline="{0} * {1}")
+register_ufunc("BitwiseAnd", np.bitwise_and, inline="{0} & {1}")
+register_ufunc("BitwiseOr", np.bitwise_or, inline="{0} | {1}")
+register_ufunc("BitwiseXor", np.bitwise_xor, inline="{0} ^ {1}")
+
+
+@kernel("Pow", types={"T": INTEGERS}, fresh=True)
+def pow_integer(xp: Any, x: Array, y: Array) -> Any:
+    """x to the y-th, wrapped to the width; InvalidArgumentError for a negative exponent."""
+    if (y < 0).any():
+        raise InvalidArgumentError("Integers to negative integer powers are not allowed")
+    return xp.power(x, y)
+
+
+register_ufunc("Pow", np.power)
+register_ufunc("Atan2", np.arctan2)
+register_ufunc("NextAfter", np.nextafter)
+
+
+@kernel("Maximum", types={"T": INTEGERS}, fresh=True, inline="{1} if {0} < {1} else {0}")
+def maximum_integer(xp: Any, x: Array, y: Array) -> Any:
+    return xp.maximum(x, y)
+
+
+@kernel("Minimum", types={"T": INTEGERS}, fresh=True, inline="{1} if {1} < {0} else {0}")
+def minimum_integer(xp: Any, x: Array, y: Array) -> Any:
+    return xp.minimum(x, y)
+
+
+@kernel("Maximum", fresh=True)
+def maximum(xp: Any, x: Array, y: Array) -> Any:
+    """y where x < y, else x: a NaN in x stays, a NaN in y loses."""
+    return _mend(xp, xp.maximum(x, y), x, y)
+
+
+@kernel("Minimum", fresh=True)
+def minimum(xp: Any, x: Array, y: Array) -> Any:
+    """y where y < x, else x: a NaN in x stays, a NaN in y loses."""
+    return _mend(xp, xp.minimum(x, y), x, y)
+
+
+def _mend(xp: Any, extreme: Any, x: Array, y: Array) -> Any:
+    """NumPy lets a NaN win on either side: take x back where only y has one."""
+    # The greatest of an array with a NaN is a NaN, which alone differs from itself.
+    greatest_y = xp.maximum.reduce(y, None) if y.ndim and y.size else y
+    if y.size == 0 or greatest_y == greatest_y:
+        return extreme
+    return xp.where(xp.isnan(y), x, extreme)
+
+
+@kernel("SquaredDifference", fresh=True)
+def squared_difference(xp: Any, x: Array, y: Array) -> Any:
+    """(x - y)^2; for complex numbers |x - y|^2, with a zero imaginary part."""
+    difference = xp.subtract(x, y)
+    if difference.dtype.kind == "c":
+        return xp.multiply(difference, xp.conjugate(difference))
+    return xp.square(difference)
+
+
+@kernel("MulNoNan", fresh=True)
+def mul_no_nan(xp: Any, x: Array, y: Array) -> Any:
+    """x y, and 0 where y is 0 whatever x is."""
+    product = xp.asarray(xp.multiply(x, y))
+    xp.copyto(product, product.dtype.type(0), where=xp.equal(y, 0))
+    return product
+
+
+@float_kernel("Xlogy", fresh=True)
+def xlogy(xp: Any, x: Array, y: Array) -> Any:
+    """x log(y), and 0 where x is 0 whatever y is."""
+    product = xp.asarray(xp.multiply(x, xp.log(y)))
+    xp.copyto(product, product.dtype.type(0), where=xp.equal(x, 0))
+    return product
+
+
+@float_kernel("Xdivy", fresh=True)
+def xdivy(xp: Any, x: Array, y: Array) -> Any:
+    """x / y, and 0 where x is 0 whatever y is."""
+    quotient = xp.asarray(xp.divide(x, y))
+    xp.copyto(quotient, quotient.dtype.type(0), where=xp.equal(x, 0))
+    return quotient
+
+
+@kernel("LeftShift", fresh=True)
+def left_shift(xp: Any, x: Array, y: Array) -> Any:
+    """x << y with y held between 0 and the width less one."""
+    return xp.left_shift(x, _shift(xp, x, y))
+
+
+@kernel("RightShift", fresh=True)
+def right_shift(xp: Any, x: Array, y: Array) -> Any:
+    """x >> y with y held between 0 and the width less one; signed numbers keep their sign."""
+    return xp.right_shift(x, _shift(xp, x, y))
+
+
+def _shift(xp: Any, x: Array, y: Array) -> Any:
+    bits = x.dtype.itemsize * 8 - 1
+    return xp.minimum(xp.maximum(y, y.dtype.type(0)), y.dtype.type(bits))
+
+
+@kernel("ClipByValue", fresh=True)
+def clip_by_value(xp: Any, t: Array, low: Array, high: Array) -> Any:
+    """t held between two limits, each a scalar or of t's shape; InvalidArgumentError for other shapes."""
+    for name, limit in (("clip_value_min", low), ("clip_value_max", high)):
+        if limit.ndim and limit.shape != t.shape:
+            raise InvalidArgumentError(
+                f"{name} must be a scalar or have the shape of t: {shape_text(limit)} vs. {shape_text(t)}"
+            )
+    return xp.minimum(xp.maximum(t, low), high)
+
+
+#: So many summands are added by one reduction, if they have no more elements than this in all.
+_MANY: Final = 8
+_SIDE_BY_SIDE: Final = 1 << 16
+
+
+@kernel("AddN", "AccumulateNV2", fresh=True)
+def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
+    """The sum of tensors of one shape; InvalidArgumentError where the shapes differ."""
+    first = inputs[0]
+    try:
+        shape = first.shape
+    except AttributeError:
+        # Variants, such as lists of tensors, say themselves what their sum is.
+        return functools.reduce(operator.add, inputs)
+    if len(inputs) == 2 and inputs[1].shape == shape:
+        if first.size >= LARGE and is_large(*inputs):
+            return _add_blocks(inputs)
+        return xp.add(first, inputs[1])
+    for index, value in enumerate(inputs):
+        if value.shape != shape:
+            raise InvalidArgumentError(
+                "Inputs to operation must have the same size and shape. "
+                f"Input 0: {shape_text(first)} != input {index}: {shape_text(value)}"
+            )
+    if len(inputs) == 1:
+        return first.copy()
+    if first.size >= LARGE and is_large(*inputs):
+        return _add_blocks(inputs)
+    if (
+        len(inputs) >= _MANY
+        and shape
+        and first.size * len(inputs) <= _SIDE_BY_SIDE
+        and first.dtype.kind in "fiu"
+    ):
+        # Put side by side, they are one call instead of one each.
+        return xp.add.reduce(xp.concatenate(inputs).reshape(len(inputs), *shape), 0, first.dtype)
+    total = xp.add(first, inputs[1])
+    if shape == ():
+        for value in inputs[2:]:
+            total = xp.add(total, value)
+        return total
+    for value in inputs[2:]:
+        xp.add(total, value, total)
+    return total
+
+
+def _add_blocks(inputs: tuple[Any, ...]) -> Any:
+    """The sum of large arrays, a block of all of them at a time."""
+    result = empty(inputs[0].shape, inputs[0].dtype)
+
+    def work(total: Array, one: Array, other: Array, *more: Array) -> None:
+        np.add(one, other, total)
+        for value in more:
+            np.add(total, value, total)
+
+    blockwise(work, result, *inputs)
+    return result
+
+
+@kernel("SelectV2", fresh=True)
+def select_v2(xp: Any, condition: Array, t: Any, e: Any) -> Any:
+    """t where the condition holds, else e; all three broadcast."""
+    if type(t) is not np.ndarray or type(e) is not np.ndarray:
+        t, e = to_array(t), to_array(e)
+    return blend(condition, t, e)
+
+
+#: So many rows are looked at one by one before they are chosen.
+_FEW_ROWS: Final = 64
+
+
+@kernel("Select")
+def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
+    """t where the condition holds, else e.
+
+    The condition is a scalar (one of them passes whole), a vector along the first axis of t and e, or has
+    their shape. InvalidArgumentError for anything else.
+    """
+    if condition.ndim == 0:
+        if getattr(t, "shape", ()) != getattr(e, "shape", ()):
+            raise incompatible_shapes(t, e)
+        return t if condition else e
+    then, other = to_array(t), to_array(e)
+    if then.shape != other.shape:
+        raise InvalidArgumentError(
+            f"'then' and 'else' must have the same size. but received: {shape_text(then)} vs. "
+            f"{shape_text(other)}"
+        )
+    if condition.shape != then.shape:
+        if condition.ndim != 1:
+            raise InvalidArgumentError(
+                "'cond' must be a scalar, a vector or have the shape of 'then', but saw "
+                f"{shape_text(condition)} vs. {shape_text(then)}"
+            )
+        if then.ndim == 0:
+            raise InvalidArgumentError("'then' must be at least a vector, but saw shape: []")
+        if then.shape[0] != condition.shape[0]:
+            raise InvalidArgumentError(
+                "Number of batches of 'then' must match size of 'cond', but saw: "
+                f"{then.shape[0]} vs. {condition.shape[0]}"
+            )
+        if condition.size <= _FEW_ROWS:
+            # Most often all rows come from one side: that of the sequences that have not ended, for one.
+            chosen = condition.tolist()
+            if False not in chosen:
+                return t
+            if True not in chosen:
+                return e
+        if then.ndim == 2:
+            condition = condition[:, None]
+        else:
+            condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
+    return blend(condition, then, other)

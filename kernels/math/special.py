@@ -1,0 +1,136 @@
+"""Special functions: error function, gamma and its relatives, Bessel functions.
+
+SciPy computes them and is imported when the first of them runs: it would dominate the import time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.kernels.common.ufuncs import float_kernel
+
+
+def _special() -> Any:
+    import scipy.special
+
+    return scipy.special
+
+
+#: erf(x) = x p(x^2) / q(x^2) for |x| <= 4, beyond which a float32 is 1: coefficients from the highest down.
+_ERF_P: Final = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+_ERF_Q: Final = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
+#: Elements from which float32 is computed so, and how many at a time.
+_ERF_MIN: Final = 1 << 10
+_ERF_BLOCK: Final = 1 << 14
+
+
+@float_kernel("Erf", fresh=True)
+def erf(xp: Any, x: Array) -> Any:
+    """The error function, odd, from -1 to 1."""
+    if x.dtype != np.float32 or x.size < _ERF_MIN:
+        return _special().erf(x)
+    result = xp.empty(x.shape, x.dtype)
+    source, target = xp.ascontiguousarray(x).reshape(-1), result.reshape(-1)
+    for start in range(0, source.size, _ERF_BLOCK):
+        part = slice(start, start + _ERF_BLOCK)
+        z = xp.clip(source[part], -4, 4)
+        square = xp.square(z)
+        z *= _polynomial(xp, _ERF_P, square)
+        xp.divide(z, _polynomial(xp, _ERF_Q, square), target[part])
+    return result
+
+
+def _polynomial(xp: Any, coefficients: tuple[float, ...], x: Array) -> Any:
+    """Horner's rule, coefficients from the highest down."""
+    value = xp.multiply(x, coefficients[0])
+    for coefficient in coefficients[1:-1]:
+        value += coefficient
+        value *= x
+    value += coefficients[-1]
+    return value
+
+
+@float_kernel("Erfc", fresh=True)
+def erfc(xp: Any, x: Array) -> Any:
+    return _special().erfc(x)
+
+
+@float_kernel("Lgamma", fresh=True)
+def lgamma(xp: Any, x: Array) -> Any:
+    """log |gamma(x)|."""
+    return _special().gammaln(x)
+
+
+@float_kernel("Digamma", fresh=True)
+def digamma(xp: Any, x: Array) -> Any:
+    """The derivative of `Lgamma`; infinite at its poles."""
+    pole = xp.logical_and(xp.less_equal(x, 0), xp.equal(x, xp.floor(x)))
+    return xp.where(pole, x.dtype.type("inf"), _special().digamma(x))
+
+
+@float_kernel("BesselI0e", fresh=True)
+def bessel_i0e(xp: Any, x: Array) -> Any:
+    return _special().i0e(x)
+
+
+@float_kernel("BesselI1e", fresh=True)
+def bessel_i1e(xp: Any, x: Array) -> Any:
+    return _special().i1e(x)
+
+
+@float_kernel("Igamma", fresh=True)
+def igamma(xp: Any, a: Array, x: Array) -> Any:
+    """The regularised lower incomplete gamma function; NaN where a <= 0 or x < 0."""
+    return xp.where(_outside(xp, a, x), a.dtype.type("nan"), _special().gammainc(a, x))
+
+
+@float_kernel("Igammac", fresh=True)
+def igammac(xp: Any, a: Array, x: Array) -> Any:
+    """1 - Igamma."""
+    return xp.where(_outside(xp, a, x), a.dtype.type("nan"), _special().gammaincc(a, x))
+
+
+def _outside(xp: Any, a: Array, x: Array) -> Any:
+    return xp.logical_or(xp.less_equal(a, 0), xp.less(x, 0))
+
+
+@float_kernel("Zeta", fresh=True)
+def zeta(xp: Any, x: Array, q: Array) -> Any:
+    """The Hurwitz zeta function."""
+    return _special().zeta(x, q)
+
+
+@float_kernel("Polygamma", fresh=True)
+def polygamma(xp: Any, a: Array, x: Array) -> Any:
+    """The a-th derivative of digamma; NaN where a is no natural number."""
+    special = _special()
+    sign = xp.where(xp.equal(xp.fmod(a, 2), 0), a.dtype.type(-1), a.dtype.type(1))
+    order = xp.add(a, a.dtype.type(1))
+    higher = sign * special.gamma(order) * special.zeta(order, x)
+    natural = xp.logical_and(xp.greater_equal(a, 0), xp.equal(a, xp.floor(a)))
+    return xp.where(
+        xp.equal(a, 0), special.digamma(x), xp.where(natural, higher, a.dtype.type("nan"))
+    ).astype(a.dtype)
+
+
+@float_kernel("Betainc", fresh=True)
+def betainc(xp: Any, a: Array, b: Array, x: Array) -> Any:
+    """The regularised incomplete beta function."""
+    return _special().betainc(a, b, x)

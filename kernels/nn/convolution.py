@@ -1,0 +1,274 @@
+"""Conv2D, Conv3D, depthwise convolution and their gradients as ops: arguments checked, layouts undone.
+
+NHWC and NCHW are both served, half and bfloat16 through float32. The work is done in `conv` and
+`depthwise`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.errors import InvalidArgumentError, UnimplementedError
+from flowengine.ir.graph import Node
+from flowengine.kernels.common.ufuncs import float_kernel, shape_text
+from flowengine.kernels.common.windows import (
+    Windows,
+    batch_and_depth,
+    explicit_pairs,
+    from_channels_last,
+    is_channels_first,
+    spatial,
+    to_channels_last,
+    windows,
+)
+from flowengine.kernels.nn import conv_products as conv
+from flowengine.kernels.nn import depthwise
+
+#: Multiplications and additions of one core in a microsecond, of convolutions over BLAS.
+_PRODUCTS_A_MICROSECOND = 40_000.0
+
+
+@functools.lru_cache(maxsize=1024)
+def _layout(
+    data_format: bytes, strides: tuple[int, ...], dilations: tuple[int, ...] | None, rank: int
+) -> bool:
+    """Whether the channels come first; checks strides and dilations of batch and depth."""
+    first = is_channels_first(data_format)
+    for name, values in (("strides", strides), ("dilations", dilations or (1,) * rank)):
+        if len(values) != rank:
+            raise InvalidArgumentError(f"Sliding window {name} field must specify {rank} dimensions")
+        if batch_and_depth(values, first) != (1, 1):
+            raise InvalidArgumentError(f"{name} {list(values)} of the batch and depth dimensions must be 1")
+    return first
+
+
+def _channels_first(attrs: Mapping[str, Any], rank: int) -> bool:
+    return _layout(attrs.get("data_format", b"NDHWC"), attrs["strides"], attrs.get("dilations"), rank)
+
+
+def _geometry(
+    attrs: Mapping[str, Any], first: bool, sizes: tuple[int, ...], window: tuple[int, ...]
+) -> Windows:
+    return _windows(
+        attrs["padding"],
+        attrs["strides"],
+        attrs.get("dilations"),
+        attrs.get("explicit_paddings", ()),
+        first,
+        sizes,
+        window,
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _windows(
+    padding: bytes,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...] | None,
+    explicit: tuple[int, ...],
+    first: bool,
+    sizes: tuple[int, ...],
+    window: tuple[int, ...],
+) -> Windows:
+    pairs = explicit_pairs(explicit, first) if padding == b"EXPLICIT" else ()
+    spread = spatial(dilations, first) if dilations is not None else (1,) * len(window)
+    return windows(sizes, window, spatial(strides, first), spread, padding, pairs)
+
+
+def _check_ranks(x: Array, filters: Array, rank: int) -> None:
+    if x.ndim != rank:
+        raise InvalidArgumentError(f"input must be {rank}-dimensional: {shape_text(x)}")
+    if filters.ndim != rank:
+        raise InvalidArgumentError(f"filter must be {rank}-dimensional: {shape_text(filters)}")
+
+
+def _groups(channels: int, filter_channels: int, width: int) -> int:
+    if channels == filter_channels:
+        return 1
+    if filter_channels == 0 or channels % filter_channels:
+        raise InvalidArgumentError(
+            f"input depth must be evenly divisible by filter depth: {channels} vs {filter_channels}"
+        )
+    groups = channels // filter_channels
+    if width % groups:
+        raise InvalidArgumentError(
+            f"output depth must be evenly divisible by number of groups: {width} vs {groups}"
+        )
+    return groups
+
+
+def _sizes_vector(name: str, sizes: Array, rank: int) -> tuple[int, ...]:
+    if sizes.ndim != 1:
+        raise InvalidArgumentError(f"{name} must be 1-dim, not {sizes.ndim}")
+    if sizes.shape[0] != rank:
+        raise InvalidArgumentError(f"{name} must have {rank} elements, not {sizes.shape[0]}")
+    return tuple(sizes.tolist())
+
+
+def _check_gradient(gradient: Array, count: int, geometry: Windows, width: int) -> None:
+    expected = (count, *geometry.out, width)
+    if gradient.shape != expected:
+        raise InvalidArgumentError(
+            f"Size of out_backprop doesn't match computed: actual = {list(gradient.shape)}, "
+            f"computed = {list(expected)} (channels last) [input sizes: {list(geometry.sizes)}, "
+            f"window: {list(geometry.window)}, strides: {list(geometry.strides)}]"
+        )
+
+
+def _conv_cost(x: Array, filters: Array) -> float:
+    pixels = x.size / max(x.shape[-1], 1) if x.ndim else 1
+    return pixels * filters.size / _PRODUCTS_A_MICROSECOND
+
+
+@float_kernel("Conv2D", "Conv3D", fresh=True, heavy=_conv_cost)
+def convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
+    """Convolve (N, *sizes, C_in) with filters (*window, C_in / groups, C_out); any spatial rank.
+
+    Returns (N, *out, C_out), or both with the channels second as `data_format` says.
+    InvalidArgumentError where ranks, depths or sizes do not fit.
+    """
+    rank = 5 if node.op == "Conv3D" else 4
+    first = _channels_first(node.attrs, rank)
+    _check_ranks(x, filters, rank)
+    x = to_channels_last(x, first)
+    geometry = _geometry(node.attrs, first, x.shape[1:-1], filters.shape[:-2])
+    groups = _groups(x.shape[-1], filters.shape[-2], filters.shape[-1])
+    if groups == 1:
+        return from_channels_last(conv.forward(x, filters, geometry), first)
+    parts = [
+        conv.forward(part, weights, geometry)
+        for part, weights in zip(
+            xp.split(x, groups, axis=-1), xp.split(filters, groups, axis=-1), strict=True
+        )
+    ]
+    return from_channels_last(xp.concatenate(parts, axis=-1), first)
+
+
+def _filter_cost(x: Array, filter_sizes: Array, out_backprop: Array) -> float:
+    window = float(np.prod(filter_sizes.reshape(-1)[:-1].astype(np.float64)))
+    return out_backprop.size * window / _PRODUCTS_A_MICROSECOND
+
+
+@float_kernel("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", fresh=True, heavy=_filter_cost)
+def convolution_backprop_filter(
+    xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a convolution's filters, of the shape `filter_sizes`."""
+    rank = x.ndim
+    if rank not in (4, 5):
+        raise InvalidArgumentError(f"input must be 4- or 5-dimensional: {shape_text(x)}")
+    first = _channels_first(node.attrs, rank)
+    shape = _sizes_vector("filter_sizes", filter_sizes, rank)
+    if out_backprop.ndim != rank:
+        raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional: {shape_text(out_backprop)}")
+    x, gradient = to_channels_last(x, first), to_channels_last(out_backprop, first)
+    geometry = _geometry(node.attrs, first, x.shape[1:-1], shape[:-2])
+    _check_gradient(gradient, x.shape[0], geometry, shape[-1])
+    groups = _groups(x.shape[-1], shape[-2], shape[-1])
+    if groups == 1:
+        return conv.filter_gradient(x, gradient, geometry)
+    parts = [
+        conv.filter_gradient(part, g, geometry)
+        for part, g in zip(xp.split(x, groups, axis=-1), xp.split(gradient, groups, axis=-1), strict=True)
+    ]
+    return xp.concatenate(parts, axis=-1)
+
+
+def _input_cost(input_sizes: Array, filters: Array, out_backprop: Array) -> float:
+    width = max(filters.shape[-1], 1) if filters.ndim else 1
+    return float(out_backprop.size * filters.size / width / _PRODUCTS_A_MICROSECOND)
+
+
+@float_kernel("Conv2DBackpropInput", "Conv3DBackpropInputV2", fresh=True, heavy=_input_cost)
+def convolution_backprop_input(
+    xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a convolution's input, of the shape `input_sizes`."""
+    rank = filters.ndim
+    if rank not in (4, 5):
+        raise InvalidArgumentError(f"filter must be 4- or 5-dimensional: {shape_text(filters)}")
+    first = _channels_first(node.attrs, rank)
+    shape = _sizes_vector("input_sizes", input_sizes, rank)
+    if out_backprop.ndim != rank:
+        raise InvalidArgumentError(f"out_backprop must be {rank}-dimensional: {shape_text(out_backprop)}")
+    gradient = to_channels_last(out_backprop, first)
+    geometry = _geometry(node.attrs, first, spatial(shape, first), filters.shape[:-2])
+    batch, channels = batch_and_depth(shape, first)
+    _check_gradient(gradient, batch, geometry, filters.shape[-1])
+    groups = _groups(channels, filters.shape[-2], filters.shape[-1])
+    if groups == 1:
+        return from_channels_last(conv.input_gradient(filters, gradient, geometry), first)
+    parts = [
+        conv.input_gradient(weights, g, geometry)
+        for weights, g in zip(
+            xp.split(filters, groups, axis=-1), xp.split(gradient, groups, axis=-1), strict=True
+        )
+    ]
+    return from_channels_last(xp.concatenate(parts, axis=-1), first)
+
+
+def _depthwise_geometry(
+    attrs: Mapping[str, Any], shape: tuple[int, ...], filter_shape: tuple[int, ...], first: bool
+) -> Windows:
+    """Geometry of a depthwise convolution on a channels-last shape; checks the depths."""
+    if len(filter_shape) != 4:
+        raise InvalidArgumentError(f"filter must be 4-dimensional: {list(filter_shape)}")
+    if shape[-1] != filter_shape[2]:
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {shape[-1]} vs {filter_shape[2]}"
+        )
+    strides = spatial(attrs["strides"], first)
+    if strides[0] != strides[1]:
+        raise InvalidArgumentError(
+            "Current implementation only supports equal length strides in the row and "
+            f"column dimensions, not {list(strides)}"
+        )
+    if spatial(attrs.get("dilations", (1, 1, 1, 1)), first) != (1, 1) and strides != (1, 1):
+        raise UnimplementedError("dilations of a depthwise convolution need strides of 1")
+    return _geometry(attrs, first, shape[1:-1], filter_shape[:2])
+
+
+@float_kernel("DepthwiseConv2dNative", fresh=True, heavy=lambda x, f: x.size * f[..., 0, 0].size / 7000)
+def depthwise_convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
+    """Convolve every channel of (N, H, W, C) with its own filters (H_f, W_f, C, M); returns C M channels."""
+    first = _channels_first(node.attrs, 4)
+    _check_ranks(x, filters, 4)
+    x = to_channels_last(x, first)
+    geometry = _depthwise_geometry(node.attrs, x.shape, filters.shape, first)
+    return from_channels_last(depthwise.forward(x, filters, geometry), first)
+
+
+@float_kernel(
+    "DepthwiseConv2dNativeBackpropInput", fresh=True, heavy=lambda s, f, g: g.size * f[..., 0, 0].size / 7000
+)
+def depthwise_backprop_input(
+    xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a depthwise convolution's input, of the shape `input_sizes`."""
+    first = _channels_first(node.attrs, 4)
+    shape = _sizes_vector("input_sizes", input_sizes, 4)
+    _check_ranks(out_backprop, filters, 4)
+    gradient = to_channels_last(out_backprop, first)
+    last = (shape[0], *shape[2:], shape[1]) if first else shape
+    geometry = _depthwise_geometry(node.attrs, last, filters.shape, first)
+    _check_gradient(gradient, last[0], geometry, filters.shape[2] * filters.shape[3])
+    return from_channels_last(depthwise.input_gradient(filters, gradient, geometry), first)
+
+
+@float_kernel("DepthwiseConv2dNativeBackpropFilter", fresh=True, heavy=lambda x, s, g: g.size * 9 / 7000)
+def depthwise_backprop_filter(
+    xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a depthwise convolution's filters, of the shape `filter_sizes`."""
+    first = _channels_first(node.attrs, 4)
+    shape = _sizes_vector("filter_sizes", filter_sizes, 4)
+    _check_ranks(x, out_backprop, 4)
+    x, gradient = to_channels_last(x, first), to_channels_last(out_backprop, first)
+    geometry = _depthwise_geometry(node.attrs, x.shape, shape, first)
+    _check_gradient(gradient, x.shape[0], geometry, shape[2] * shape[3])
+    return depthwise.filter_gradient(x, gradient, geometry, shape[3])

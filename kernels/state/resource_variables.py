@@ -1,0 +1,157 @@
+"""Variables by resource handle. The handle that flows along the graph's edges is the `Variable`.
+
+A variable exists, to TensorFlow, from its first assignment on: until then, and after it was destroyed,
+whatever needs it fails with NotFoundError, except that reading it is FailedPreconditionError.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Value
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.shapes import TensorShape
+from flowengine.kernels.context import KernelContext
+from flowengine.kernels.registry import kernel
+from flowengine.kernels.state.variables import advance_counter
+from flowengine.resources.names import resource_name
+from flowengine.resources.variable import Variable
+
+
+@kernel("VarHandleOp", heavy=False)
+def var_handle_op(
+    *, ctx: KernelContext, dtype: DType, shape: TensorShape, container: bytes, shared_name: bytes
+) -> Variable:
+    """The variable of this container and shared name. Handles with the same (even empty) name share it."""
+    where, name = resource_name(container, shared_name, "")
+    return ctx.resources.lookup_or_create(
+        where, name, Variable, lambda: Variable(name, dtype, shape, container=where)
+    )
+
+
+@kernel("ReadVariableOp", heavy=False)
+def read_variable_op(resource: Variable, *, dtype: DType) -> Value:
+    """The variable's value, shared with it until one of both is dropped."""
+    try:
+        if resource.is_initialized:
+            if resource.dtype is dtype:
+                return resource.read()
+            raise InvalidArgumentError(
+                f"Trying to read variable with wrong dtype. Expected {dtype} got {resource.dtype} "
+                f"(variable '{resource.name}')"
+            )
+    except AttributeError:
+        as_variable(resource)
+        raise
+    raise FailedPreconditionError(
+        f"Error while reading resource variable {resource.name} from container {resource.container}: "
+        "it was not initialized"
+    )
+
+
+def as_variable(resource: object) -> Variable:
+    """The handle, checked to be one of a variable; InvalidArgumentError otherwise."""
+    if isinstance(resource, Variable):
+        return resource
+    raise InvalidArgumentError(f"the handle of a variable is wanted, not a {type(resource).__name__}")
+
+
+def existing(resource: object) -> Variable:
+    """The variable behind a handle; NotFoundError before its first assignment."""
+    variable = as_variable(resource)
+    if not variable.is_initialized:
+        raise NotFoundError(
+            f"Resource {variable.container}/{variable.name}/Variable does not exist: "
+            "the variable was not initialized"
+        )
+    return variable
+
+
+@kernel("DisableCopyOnRead", heavy=False)
+def disable_copy_on_read(resource: Variable) -> None:
+    """Nothing to do: a read is lent, and copied only when a write would change it."""
+    as_variable(resource)
+
+
+@kernel("AssignVariableOp")
+def assign_variable_op(resource: Variable, value: Value, *, dtype: DType) -> None:
+    """Set the variable to `value`, of any shape; the type must be that of the value it has."""
+    variable = as_variable(resource)
+    if variable.dtype is not dtype:
+        if variable.is_initialized:
+            raise InvalidArgumentError(
+                f"Trying to assign variable with wrong dtype. Expected {variable.dtype} got {dtype} "
+                f"(variable '{variable.name}')"
+            )
+        variable.dtype = dtype
+    variable.assign(value, validate_shape=False)
+
+
+@kernel("AssignAddVariableOp")
+def assign_add_variable_op(xp: Any, resource: Variable, value: Value, *, dtype: DType) -> None:
+    """Add `value`, of the variable's shape, in place."""
+    _update(resource, value, dtype, xp.add)
+
+
+@kernel("AssignSubVariableOp")
+def assign_sub_variable_op(xp: Any, resource: Variable, value: Value, *, dtype: DType) -> None:
+    """Subtract `value`, of the variable's shape, in place."""
+    _update(resource, value, dtype, xp.subtract)
+
+
+def _update(resource: Variable, value: Value, dtype: DType, ufunc: Any) -> None:
+    variable = existing(resource)
+    check_dtype(variable, dtype)
+    target = variable.mutable()
+    if target.shape != value.shape:
+        raise InvalidArgumentError(
+            f"Cannot update variable with shape {list(target.shape)} using a Tensor with shape "
+            f"{list(value.shape)}, shapes must be equal."
+        )
+    ufunc(target, value, target)
+
+
+def check_dtype(variable: Variable, dtype: DType) -> None:
+    """InvalidArgumentError where the variable's elements are of another type than the node's."""
+    if variable.dtype is not dtype.base:
+        raise InvalidArgumentError(
+            f"variable '{variable.name}' holds {variable.dtype}, but this node works on {dtype}"
+        )
+
+
+@kernel("VarIsInitializedOp", heavy=False)
+def var_is_initialized_op(resource: Variable) -> Any:
+    """Whether the variable holds a value (bool, rank 0)."""
+    return np.bool_(as_variable(resource).is_initialized)
+
+
+@kernel("VariableShape", heavy=False)
+def variable_shape(resource: Variable, *, out_type: DType) -> Any:
+    """The shape of the variable's value: a vector of int32 or int64."""
+    return np.array(existing(resource).value_shape, dtype=out_type.as_numpy_dtype)
+
+
+@kernel("ResourceCountUpTo", heavy=False)
+def resource_count_up_to(resource: Variable, *, limit: int) -> Any:
+    """The counter (int32/64, rank 0) before it is increased by one; OutOfRangeError at `limit`."""
+    return advance_counter(existing(resource), limit)
+
+
+@kernel("DestroyResourceOp", heavy=False)
+def destroy_resource_op(resource: Any, *, ctx: KernelContext, ignore_lookup_error: bool) -> None:
+    """Drop what the handle names; NotFoundError where it is not there, unless that is to be ignored.
+
+    A variable's object stays, so that a later assignment through the same handle makes it anew.
+    """
+    if isinstance(resource, Variable):
+        if not ignore_lookup_error:
+            existing(resource)
+        resource.destroy()
+        return
+    if ctx.resources.discard(resource):
+        return
+    if not ignore_lookup_error:
+        raise NotFoundError(f"Resource {getattr(resource, 'name', resource)} does not exist")

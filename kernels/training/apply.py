@@ -1,0 +1,398 @@
+"""The Apply ops: optimizers on variables, by reference or by resource handle, dense and sparse.
+
+A dense op walks over large variables in blocks, so that a rule's intermediate values stay in cache; a
+sparse one touches the rows that its indices name and no others, a repeated row as often as it is named.
+Half and bfloat16 variables are changed through float32.
+
+The reference forms return the variable, the resource forms nothing. `use_locking` needs nothing here: a
+variable is never written by two kernels at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.ufuncs import shape_text
+from flowengine.kernels.registry import REGISTRY, Kernel
+from flowengine.kernels.training import optimizers
+
+#: Elements changed at a time: with five arrays of float32 they stay in a core's second cache, and the
+#: intermediate ones below the size from which the allocator asks the operating system for each anew.
+BLOCK: Final = 1 << 15
+
+Rule = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class DenseUpdate:
+    """An op that changes a variable by a gradient of its shape.
+
+    rule      what changes arrays; each function in it is exact, whatever the size and place of an array
+    slots     names of the variable and of what is kept with it
+    numbers   names of its other inputs, in order, but the gradient
+    gradient  the place of the gradient among them
+    attrs     names of the attributes that the rule is told
+    """
+
+    rule: Rule
+    slots: tuple[str, ...]
+    numbers: tuple[str, ...]
+    gradient: int
+    attrs: tuple[str, ...]
+
+    def inputs(self, numbers: Sequence[Any], gradient: Any) -> list[Any]:
+        """The op's inputs behind the variables."""
+        values = list(numbers)
+        values.insert(self.gradient, gradient)
+        return values
+
+
+def numbers_by_name(names: Sequence[str], values: Sequence[Any], dtype: Any) -> dict[str, Any]:
+    """The scalar inputs by name, in the type of the computation."""
+    result = {}
+    kind = dtype.type
+    for name, value in zip(names, values, strict=True):
+        if type(value) is kind:
+            result[name] = value
+            continue
+        if getattr(value, "ndim", 0):
+            raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(value)}")
+        scalar = value[()]
+        if type(scalar) is kind:
+            result[name] = scalar
+            continue
+        result[name] = scalar if scalar.dtype == dtype or scalar.dtype.kind in "iu" else dtype.type(scalar)
+    return result
+
+
+def _check_ftrl(numbers: dict[str, Any]) -> None:
+    if not numbers["lr"] > 0:
+        raise InvalidArgumentError(f"lr is not a positive scalar: {numbers['lr']}")
+    for name in ("l1", "l2", "l2_shrinkage"):
+        if name in numbers and not numbers[name] >= 0:
+            raise InvalidArgumentError(
+                f"{name} regularization strength is not a non-negative scalar: {numbers[name]}"
+            )
+    if not numbers["lr_power"] <= 0:
+        raise InvalidArgumentError(f"lr_power is not a non-positive scalar: {numbers['lr_power']}")
+
+
+def _wide(dtype: Any) -> Any:
+    """The type to compute in."""
+    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
+
+
+def _apply(rule: Rule, arrays: list[Array], grad: Array, keywords: dict[str, Any]) -> None:
+    """Change the arrays by a rule, through float32 where they are narrower."""
+    dtype = arrays[0].dtype
+    wide = _wide(dtype)
+    if wide is dtype:
+        rule(*arrays, grad, **keywords)
+        return
+    widened = [a.astype(wide) for a in arrays]
+    rule(*widened, grad.astype(wide), **keywords)
+    for array, changed in zip(arrays, widened, strict=True):
+        array[...] = changed
+
+
+def apply_dense(
+    rule: Rule, names: Sequence[str], variables: Sequence[Any], grad: Any, keywords: dict[str, Any]
+) -> None:
+    """Change variable and slots by a gradient of the same shape; InvalidArgumentError for another."""
+    grad = to_array(grad)
+    arrays = [v.mutable() for v in variables]
+    shape = arrays[0].shape
+    for name, array in (*zip(names, arrays, strict=True), ("grad", grad)):
+        if array.shape != shape:
+            raise InvalidArgumentError(
+                f"var and {name} do not have the same shape{shape_text(arrays[0])} {shape_text(array)}"
+            )
+    if grad.size <= BLOCK:
+        _apply(rule, arrays, grad, keywords)
+        return
+    flat = [a.reshape(-1) for a in arrays]
+    gradient = grad.reshape(-1)
+    for start in range(0, gradient.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        _apply(rule, [a[part] for a in flat], gradient[part], keywords)
+
+
+#: So many indices are told apart by a set of Python integers in less time than by sorting them.
+_FEW: Final = 256
+
+
+def _rounds(indices: Array) -> list[Array]:
+    """Positions in `indices`, split so that no row is named twice in one part, in order for each row."""
+    order = np.argsort(indices, kind="stable")
+    ranked = indices[order]
+    fresh = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
+    if fresh.size == ranked.size:
+        return [np.arange(indices.size)]
+    lengths = np.diff(np.append(fresh, ranked.size))
+    occurrence = np.arange(ranked.size) - np.repeat(fresh, lengths)
+    return [order[occurrence == n] for n in range(int(lengths.max()))]
+
+
+def apply_sparse(
+    rule: Rule,
+    names: Sequence[str],
+    variables: Sequence[Any],
+    grad: Any,
+    indices: Any,
+    keywords: dict[str, Any],
+) -> None:
+    """Change rows of variable and slots: row `indices[i]` by `grad[i]`, one after another.
+
+    InvalidArgumentError where shapes do not fit or an index is no row; nothing is changed then.
+    """
+    grad, indices = to_array(grad), to_array(indices)
+    arrays = [v.mutable() for v in variables]
+    var = arrays[0]
+    if var.ndim < 1:
+        raise InvalidArgumentError("var must be at least 1 dimensional")
+    for name, array in zip(names[1:], arrays[1:], strict=True):
+        if array.shape != var.shape:
+            raise InvalidArgumentError(
+                f"var and {name} do not have the same shape{shape_text(var)} {shape_text(array)}"
+            )
+    if indices.ndim != 1:
+        raise InvalidArgumentError(f"indices must be one-dimensional, not {shape_text(indices)}")
+    if grad.ndim != var.ndim or grad.shape[1:] != var.shape[1:]:
+        raise InvalidArgumentError(
+            f"var and grad must match in every dimension but the first: {shape_text(var)} vs. "
+            f"{shape_text(grad)}"
+        )
+    if grad.shape[0] != indices.shape[0]:
+        raise InvalidArgumentError(
+            "grad must be the same size as indices in the first dimension: "
+            f"{grad.shape[0]} vs. {indices.shape[0]}"
+        )
+    if indices.size == 0:
+        return
+    few = indices.tolist() if indices.size <= _FEW else None
+    low, high = (min(few), max(few)) if few is not None else (indices.min(), indices.max())
+    if low < 0 or high >= var.shape[0]:
+        offset = int(((indices < 0) | (indices >= var.shape[0])).argmax())
+        raise InvalidArgumentError(
+            f"Index {indices[offset]} at offset {offset} in indices is out of range [0, {var.shape[0]})"
+        )
+    if few is not None and len(set(few)) == len(few):
+        _change_rows(rule, arrays, indices, grad, keywords)
+        return
+    for part in _rounds(indices):
+        _change_rows(rule, arrays, indices[part], grad[part], keywords)
+
+
+def _change_rows(rule: Rule, arrays: list[Array], rows: Array, grad: Array, keywords: dict[str, Any]) -> None:
+    """Change rows that are all different."""
+    taken = [a.take(rows, 0) for a in arrays]
+    _apply(rule, taken, grad, keywords)
+    for array, changed in zip(arrays, taken, strict=True):
+        array[rows] = changed
+
+
+def _register(op: str, function: Callable[..., Any], attr_names: tuple[str, ...]) -> None:
+    REGISTRY.register(
+        Kernel(
+            op=op,
+            function=function,
+            device="CPU",
+            provider="numpy",
+            types=None,
+            supports=None,
+            host=frozenset(),
+            fresh=False,
+            heavy=None,
+            inline=None,
+            nowait=None,
+            takes_xp=False,
+            takes_context=False,
+            is_async=False,
+            attr_names=attr_names,
+        )
+    )
+
+
+def _kernel(
+    rule: Rule, slots: tuple[str, ...], inputs: tuple[str, ...], returns_variable: bool
+) -> Callable[..., Any]:
+    """The kernel of one op: variables first, then `inputs` in the order of its OpDef."""
+    count = len(slots)
+    numbers = tuple(n for n in inputs if n not in ("grad", "delta", "indices"))
+    places = tuple(inputs.index(n) for n in numbers)
+    gradient = inputs.index("delta" if "delta" in inputs else "grad")
+    rows = inputs.index("indices") if "indices" in inputs else None
+    checked = "lr_power" in inputs
+
+    def apply(*arguments: Any, **attrs: Any) -> Any:
+        variables, values = arguments[:count], arguments[count:]
+        dtype = _wide(variables[0].dtype.as_numpy_dtype)
+        keywords = numbers_by_name(numbers, [values[p] for p in places], dtype)
+        if checked:
+            _check_ftrl(keywords)
+        keywords.update(attrs)
+        if rows is None:
+            apply_dense(rule, slots, variables, values[gradient], keywords)
+        else:
+            apply_sparse(rule, slots, variables, values[gradient], values[rows], keywords)
+        return variables[0] if returns_variable else None
+
+    return apply
+
+
+#: (optimizer, rule, variable and slots, inputs of the dense op, of the sparse op, attributes).
+#: An empty list of inputs means that there is no such op.
+_OPTIMIZERS: Final = (
+    ("GradientDescent", optimizers.gradient_descent, "var", "alpha delta", "", ""),
+    (
+        "ProximalGradientDescent",
+        optimizers.proximal_gradient_descent,
+        "var",
+        "alpha l1 l2 delta",
+        "alpha l1 l2 grad indices",
+        "",
+    ),
+    (
+        "Momentum",
+        optimizers.momentum,
+        "var accum",
+        "lr grad momentum",
+        "lr grad indices momentum",
+        "use_nesterov",
+    ),
+    (
+        "KerasMomentum",
+        optimizers.keras_momentum,
+        "var accum",
+        "lr grad momentum",
+        "lr grad indices momentum",
+        "use_nesterov",
+    ),
+    ("Adagrad", optimizers.adagrad, "var accum", "lr grad", "lr grad indices", "update_slots"),
+    (
+        "AdagradV2",
+        optimizers.adagrad_v2,
+        "var accum",
+        "lr epsilon grad",
+        "lr epsilon grad indices",
+        "update_slots",
+    ),
+    (
+        "ProximalAdagrad",
+        optimizers.proximal_adagrad,
+        "var accum",
+        "lr l1 l2 grad",
+        "lr l1 l2 grad indices",
+        "",
+    ),
+    (
+        "AdagradDA",
+        optimizers.adagrad_da,
+        "var gradient_accumulator gradient_squared_accumulator",
+        "grad lr l1 l2 global_step",
+        "grad indices lr l1 l2 global_step",
+        "",
+    ),
+    (
+        "Adadelta",
+        optimizers.adadelta,
+        "var accum accum_update",
+        "lr rho epsilon grad",
+        "lr rho epsilon grad indices",
+        "",
+    ),
+    (
+        "Adam",
+        optimizers.adam,
+        "var m v",
+        "beta1_power beta2_power lr beta1 beta2 epsilon grad",
+        "",
+        "use_nesterov",
+    ),
+    (
+        "AdamWithAmsgrad",
+        optimizers.adam_with_amsgrad,
+        "var m v vhat",
+        "beta1_power beta2_power lr beta1 beta2 epsilon grad",
+        "",
+        "",
+    ),
+    ("AdaMax", optimizers.ada_max, "var m v", "beta1_power lr beta1 beta2 epsilon grad", "", ""),
+    (
+        "RMSProp",
+        optimizers.rms_prop,
+        "var ms mom",
+        "lr rho momentum epsilon grad",
+        "lr rho momentum epsilon grad indices",
+        "",
+    ),
+    (
+        "CenteredRMSProp",
+        optimizers.centered_rms_prop,
+        "var mg ms mom",
+        "lr rho momentum epsilon grad",
+        "lr rho momentum epsilon grad indices",
+        "",
+    ),
+    (
+        "Ftrl",
+        optimizers.ftrl,
+        "var accum linear",
+        "grad lr l1 l2 lr_power",
+        "grad indices lr l1 l2 lr_power",
+        "",
+    ),
+    (
+        "FtrlV2",
+        optimizers.ftrl,
+        "var accum linear",
+        "grad lr l1 l2 l2_shrinkage lr_power",
+        "grad indices lr l1 l2 l2_shrinkage lr_power",
+        "",
+    ),
+    ("AddSign", optimizers.add_sign, "var m", "lr alpha sign_decay beta grad", "", ""),
+    ("PowerSign", optimizers.power_sign, "var m", "lr logbase sign_decay beta grad", "", ""),
+)
+
+#: Those whose functions are all exact: no power, exponential or logarithm.
+_EXACT: Final = frozenset(
+    {
+        *("GradientDescent", "Momentum", "Adagrad", "AdagradV2", "Adadelta", "Adam", "AdaMax"),
+        *("RMSProp", "CenteredRMSProp"),
+    }
+)
+
+
+@functools.cache
+def dense_updates() -> dict[str, DenseUpdate]:
+    """{op: what it does}, of the dense ops by reference whose rules are exact."""
+    found = {}
+    for name, rule, slots, dense, _, attrs in _OPTIMIZERS:
+        if name in _EXACT:
+            inputs = dense.split()
+            gradient = inputs.index("delta" if "delta" in inputs else "grad")
+            del inputs[gradient]
+            found[f"Apply{name}"] = DenseUpdate(
+                rule, tuple(slots.split()), tuple(inputs), gradient, tuple(attrs.split())
+            )
+    return found
+
+
+#: Optimizers that have no form by reference.
+_RESOURCE_ONLY: Final = frozenset({"KerasMomentum", "AdamWithAmsgrad"})
+
+for _name, _rule, _slots, _dense, _sparse, _attrs in _OPTIMIZERS:
+    for _prefix, _inputs in (("Apply", _dense), ("SparseApply", _sparse)):
+        if not _inputs:
+            continue
+        _arguments = (_rule, tuple(_slots.split()), tuple(_inputs.split()))
+        _register(f"Resource{_prefix}{_name}", _kernel(*_arguments, False), tuple(_attrs.split()))
+        if _name not in _RESOURCE_ONLY:
+            _register(f"{_prefix}{_name}", _kernel(*_arguments, True), tuple(_attrs.split()))

@@ -1,0 +1,54 @@
+"""A step of gradient descent along a product of matrices: see `passes/claims/fuse_updates.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowengine.core.errors import OpError
+from flowengine.ir.graph import Node
+from flowengine.kernels.numpy.fused import located
+from flowengine.kernels.registry import kernel
+
+
+class DescentByProduct:
+    """MatMul, and ApplyGradientDescent by what it gives: one after the other, or block by block."""
+
+    def __init__(
+        self, product: Node, multiply: Callable[..., Any], update: Node, apply: Callable[..., Any]
+    ) -> None:
+        """
+        multiply, apply   the bound kernels of the two nodes; the second may have `by_product`, which computes
+                          both, to the same bits, or returns False where it cannot
+        """
+        self._product, self._update = product, update
+        self._multiply, self._apply = multiply, apply
+        self._by_product = getattr(apply, "by_product", None)
+        attrs = product.attrs
+        self._transposed = bool(attrs["transpose_a"]), bool(attrs["transpose_b"])
+
+    def __repr__(self) -> str:
+        return f"{self._product.op} -> {self._update.op}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+        return frozenset((self._product.name, self._update.name))
+
+    def run(self, variable: Any, alpha: Any, a: Any, b: Any) -> Any:
+        """The variable, changed."""
+        node = self._product
+        try:
+            if self._by_product is not None and self._by_product(variable, alpha, a, b, *self._transposed):
+                return variable
+            delta = self._multiply(a, b)
+            node = self._update
+            return self._apply(variable, alpha, delta)
+        except OpError as error:
+            raise located(error, node) from None
+
+
+@kernel("_DescentByProduct", heavy=lambda variable, alpha, a, b: 1e4)
+def descent_by_product(variable: Any, alpha: Any, a: Any, b: Any, *, node: Node) -> Any:
+    """The variable, changed: var - alpha a b."""
+    return node.attrs["program"].run(variable, alpha, a, b)

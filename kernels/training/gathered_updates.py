@@ -1,0 +1,166 @@
+"""Steps of one optimizer on many small variables as one: what `passes/claims/gather_updates.py` makes.
+
+A rule of ten elementwise functions takes 10 us of a variable of a hundred elements and no more of one of ten
+thousand. Here variables, slots and gradients are copied into rows of one array and changed by the rule. From
+then on the variables hold parts of the rows, and only gradients are copied. Who reads a variable and keeps
+what it was makes the variable go on with a copy: then all are copied there and back, for a while. Rules are
+elementwise and made of functions that are exact, so every number is what its own step would have made of it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.buffers import Block
+from flowengine.core.errors import OpError
+from flowengine.ir.graph import Node
+from flowengine.kernels.numpy.fused import located
+from flowengine.kernels.registry import kernel
+from flowengine.kernels.training.apply import BLOCK, DenseUpdate, numbers_by_name
+
+_FLOAT32: Final = np.dtype(np.float32)
+_FLOATS: Final = {_FLOAT32}
+_ARRAYS: Final = {np.ndarray}
+#: Runs for which they are copied at most before they are laid together again.
+_PATIENCE_MAX: Final = 1024
+
+
+class GatheredUpdates:
+    """One update for each of several variables, by the same numbers."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        functions: Sequence[Callable[..., Any]],
+        update: DenseUpdate,
+        attrs: dict[str, Any],
+        shapes: Sequence[tuple[int, ...]],
+    ) -> None:
+        """
+        functions  the bound kernels of the nodes
+        attrs      what the rule is told besides numbers
+        shapes     of the variables
+        """
+        self._nodes = tuple(nodes)
+        self._functions = tuple(functions)
+        self._update, self._attrs = update, attrs
+        self._shapes = tuple(shapes)
+        self._size = sum(map(math.prod, shapes))
+        #: What holds the variables from one run to the next; only who may write to them looks into it.
+        self._table: _Table | None = None
+        #: Runs until there is such a table: more each time that one had to be given up.
+        self._wait = self._left = 1
+
+    def __repr__(self) -> str:
+        return f"{len(self._nodes)} {self._nodes[0].op}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+        return frozenset(node.name for node in self._nodes)
+
+    def run(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> Any:
+        """The variables, changed; first all of them are given, then for each slot that of each."""
+        count = len(self._nodes)
+        if not self._together(variables, numbers, gradients):
+            for place, (node, function) in enumerate(zip(self._nodes, self._functions, strict=True)):
+                values = self._update.inputs(numbers, gradients[place])
+                try:
+                    function(*variables[place::count], *values)
+                except OpError as error:
+                    raise located(error, node) from None
+        return tuple(variables[:count])
+
+    def _together(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> bool:
+        """Change them at once; False, nothing being changed, where each has to be looked at."""
+        try:
+            keywords = numbers_by_name(self._update.numbers, numbers, _FLOAT32)
+            arrays = [variable.mutable() for variable in variables]
+        except OpError:
+            return False
+        if not _are(gradients, self._shapes):
+            return False
+        table = self._table
+        if table is not None and table.holds(arrays):
+            self._change(table.rows, gradients, keywords)
+            return True
+        # Two names may be one variable's.
+        if not _are(arrays, self._shapes * len(self._update.slots)) or len(set(map(id, arrays))) < len(
+            arrays
+        ):
+            return False
+        if table is not None:
+            # Somebody has read one and holds what it was, or has set it.
+            self._table = None
+            self._left = self._wait = min(2 * self._wait, _PATIENCE_MAX)
+        self._left -= 1
+        count, slots = len(self._nodes), len(self._update.slots)
+        rows, parts = _laid(self._shapes, slots)
+        for slot in range(slots):
+            np.concatenate(arrays[slot * count : (slot + 1) * count], axis=None, out=rows[slot])
+        self._change(rows, gradients, keywords)
+        if self._left > 0:
+            for array, part in zip(arrays, parts, strict=True):
+                array[...] = part
+            return True
+        self._table = _Table(rows, parts)
+        for variable, part in zip(variables, parts, strict=True):
+            variable.adopt(part)
+        return True
+
+    def _change(self, rows: Array, gradients: Sequence[Any], keywords: dict[str, Any]) -> None:
+        np.concatenate(gradients, axis=None, out=rows[-1])
+        for start in range(0, self._size, BLOCK):
+            self._update.rule(*rows[:, start : start + BLOCK], **keywords, **self._attrs)
+
+
+class _Table:
+    """Rows whose parts are what variables hold, as long as they do; nobody else refers to a part."""
+
+    def __init__(self, rows: Array, parts: Sequence[Array]) -> None:
+        self.rows = rows
+        self._parts = [weakref.ref(part) for part in parts]
+
+    def holds(self, arrays: Sequence[Any]) -> bool:
+        """Whether these are its parts."""
+        return all(map(operator.is_, arrays, [part() for part in self._parts]))
+
+
+def _laid(shapes: Sequence[tuple[int, ...]], slots: int) -> tuple[Array, list[Array]]:
+    """(a row for each slot and one for gradients, the part of each variable in each row but the last)."""
+    sizes = [math.prod(shape) for shape in shapes]
+    width = sum(sizes)
+    # With a block below, views of a part refer to it: a variable knows by that who reads it.
+    block: Any = Block(((slots + 1) * width,), _FLOAT32)
+    rows: Array = np.ndarray((slots + 1, width), _FLOAT32, block)
+    starts = [slot * width + start for slot in range(slots) for start in accumulate(sizes[:-1], initial=0)]
+    parts: list[Array] = [
+        np.ndarray(shape, _FLOAT32, block, start * _FLOAT32.itemsize)
+        for shape, start in zip([*shapes] * slots, starts, strict=True)
+    ]
+    return rows, parts
+
+
+def _are(arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether these are arrays of float32 of these shapes."""
+    return (
+        set(map(type, arrays)) == _ARRAYS
+        and all(map(operator.eq, [array.shape for array in arrays], shapes))
+        and {array.dtype for array in arrays} == _FLOATS
+    )
+
+
+@kernel("_GatheredUpdates")
+def gathered_updates(
+    variables: tuple[Any, ...], numbers: tuple[Any, ...], gradients: tuple[Any, ...], *, node: Node
+) -> Any:
+    """The variables, changed by their gradients."""
+    return node.attrs["program"].run(variables, numbers, gradients)

@@ -1,0 +1,132 @@
+"""Names, devices, control dependencies and colocation of what is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.names import DeviceName, is_valid_node_name
+from flowengine.graphs.graph import Graph
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return Graph()
+
+
+def test_names_are_made_unique(graph: Graph) -> None:
+    assert [graph.ops.NoOp(name="a").name for _ in range(3)] == ["a", "a_1", "a_2"]
+    assert graph.ops.NoOp(name="a_1").name == "a_1_1"
+    assert graph.ops.NoOp().name == "NoOp"
+    assert graph.ops.NoOp().name == "NoOp_1"
+
+
+def test_names_differ_in_more_than_case(graph: Graph) -> None:
+    assert [graph.ops.NoOp(name=n).name for n in ("Add", "add", "ADD")] == ["Add", "add_1", "ADD_2"]
+
+
+def test_name_scopes_nest_and_are_unique(graph: Graph) -> None:
+    with graph.name_scope("a") as outer:
+        assert outer == "a/"
+        assert graph.ops.NoOp(name="x").name == "a/x"
+        with graph.name_scope("b"):
+            assert graph.ops.NoOp(name="x").name == "a/b/x"
+            with graph.name_scope(None):
+                assert graph.ops.NoOp(name="x").name == "x"
+        assert graph.ops.NoOp(name=outer).name == "a"
+    with graph.name_scope("a") as second:
+        assert second == "a_1/"
+    with graph.name_scope(outer):
+        assert graph.ops.NoOp(name="x").name == "a/x_1"
+    assert graph.ops.NoOp(name="y").name == "y"
+
+
+def test_a_scope_is_left_by_an_exception(graph: Graph) -> None:
+    def leave() -> None:
+        with graph.name_scope("a"), graph.device("/cpu:1"), graph.control_dependencies([]):
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        leave()
+    node = graph.ops.NoOp(name="x").node
+    assert (node.name, node.device) == ("x", "")
+
+
+def test_names_of_a_loaded_graph_are_not_given_again() -> None:
+    first = Graph()
+    first.ops.NoOp(name="x")
+    second = Graph(first)
+    assert second.ops.NoOp(name="x").name == "x_1"
+    with pytest.raises(InvalidArgumentError, match="a node named 'x' exists already"):
+        second.ops.NoOp(name="x/")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "_a", "a:0", "^a", "ä", "a\n", "/a"])
+def test_names_that_no_graph_def_allows_are_refused(graph: Graph, name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot be the name of a node"):
+        graph.ops.NoOp(name=name)
+
+
+@given(st.lists(st.sampled_from(["a", "A", "a_1", "a_2", "b", "a_1_1", "a/b"]), max_size=12))
+def test_names_never_repeat(names: list[str]) -> None:
+    graph = Graph()
+    made = [graph.ops.NoOp(name=name).name for name in names]
+    assert len({name.lower() for name in made}) == len(names)
+    assert all(is_valid_node_name(name) for name in made)
+    assert all(got.startswith(asked) for got, asked in zip(made, names, strict=True))
+
+
+def test_devices_fill_in_what_inner_ones_leave_open(graph: Graph) -> None:
+    with graph.device("/job:ps/task:1"):
+        with graph.device("/gpu:0"):
+            assert graph.ops.NoOp().device == "/job:ps/task:1/device:GPU:0"
+        with graph.device(DeviceName(task=2)):
+            assert graph.ops.NoOp().device == "/job:ps/task:2"
+        with graph.device(None):
+            assert graph.ops.NoOp().device == ""
+    assert graph.ops.NoOp().device == ""
+    with pytest.raises(InvalidArgumentError, match="device name"), graph.device("/nonsense:1:2"):
+        pass
+
+
+def test_control_dependencies_add_up(graph: Graph) -> None:
+    a, b = graph.ops.NoOp(name="a"), graph.constant(1.0, name="b")
+    with graph.control_dependencies([a]):
+        with graph.control_dependencies([b, a, "^b"]):
+            node = graph.ops.NoOp().node
+            with graph.control_dependencies(None):
+                free = graph.ops.NoOp().node
+        single = graph.ops.NoOp().node
+    assert node.control_inputs == ("a", "b")
+    assert single.control_inputs == ("a",)
+    assert free.control_inputs == ()
+    assert graph.operation(node.name).control_inputs == (a, b.op)
+
+
+def test_control_dependencies_must_be_of_the_graph(graph: Graph) -> None:
+    other = Graph().ops.NoOp(name="far")
+    wrong: Any = [3]
+    with pytest.raises(InvalidArgumentError, match="'far' belongs to another graph"):
+        graph.control_dependencies([other])
+    with pytest.raises(NotFoundError, match="no node named 'nowhere'"):
+        graph.control_dependencies(["nowhere"])
+    with pytest.raises(InvalidArgumentError, match="3 is neither a Tensor nor an Operation"):
+        graph.control_dependencies(wrong)
+
+
+def test_group_waits_for_all(graph: Graph) -> None:
+    made = graph.group(graph.ops.NoOp(name="a"), graph.constant(1, name="b"), name="all")
+    assert made.name == "all"
+    assert made.node.control_inputs == ("a", "b")
+
+
+def test_colocation_is_an_attribute(graph: Graph) -> None:
+    a = graph.constant(1, name="a")
+    with graph.colocate_with(a):
+        b = graph.constant(2)
+    assert b.op.get_attr("_class") == (b"loc:@a",)
+    assert "_class" not in graph.constant(3).op.node.attrs
