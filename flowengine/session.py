@@ -44,7 +44,7 @@ from flowengine.runtime.requests import Requests, request_key
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.tiers import TieredPlan
 from flowengine.runtime.values import FeedSpec, FetchSpec
-from flowengine.transport.rendezvous import LocalRendezvous
+from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512

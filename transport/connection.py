@@ -19,22 +19,22 @@ from typing import Any
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport import events as e
-from flowengine.transport import messages as m
-from flowengine.transport.calling import Calling
-from flowengine.transport.credit import push_cost
+from flowengine.transport.calls.calling import Calling
 from flowengine.transport.errors import RemoteProtocolError, error_from_wire
-from flowengine.transport.forms import Known, form_of, head_of, make_form
-from flowengine.transport.known_forms import AnyForm
-from flowengine.transport.ledger import TensorLedger
-from flowengine.transport.lent import is_worth_lending
 from flowengine.transport.limits import (
     ENTRY_BYTES,
     INLINE_BYTES_MAX,
     PeerLimits,
 )
-from flowengine.transport.payload import IncomingMessage, Payload
-from flowengine.transport.routes import Route, RoutesIn, RoutesOut, may_be_numbered
-from flowengine.transport.states import State
+from flowengine.transport.tensors.credit import push_cost
+from flowengine.transport.tensors.ledger import TensorLedger
+from flowengine.transport.tensors.routes import Route, RoutesIn, RoutesOut, may_be_numbered
+from flowengine.transport.wire import messages as m
+from flowengine.transport.wire.forms import Known, form_of, head_of, make_form
+from flowengine.transport.wire.known_forms import AnyForm
+from flowengine.transport.wire.lent import is_worth_lending
+from flowengine.transport.wire.payload import IncomingMessage, Payload
+from flowengine.transport.wire.states import State
 
 
 class Connection(Calling):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from flowengine.core.arrays import Value
 from flowengine.core.errors import OpError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.transport.identity import Identity
+from flowengine.transport.wire.identity import Identity
 
 
 class Opened(NamedTuple):

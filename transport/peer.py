@@ -21,18 +21,18 @@ import trio
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
 from flowengine.transport import events as e
-from flowengine.transport.call_forms import CallForm, FixedCall
+from flowengine.transport.calls.call_forms import CallForm, FixedCall
+from flowengine.transport.calls.reading import ReadingRole
+from flowengine.transport.calls.service import NOTHING, Reply, Request, Service, TensorSink
+from flowengine.transport.calls.serving import Serving
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.identity import Identity
 from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
-from flowengine.transport.payload import NO_TENSORS, Payload
-from flowengine.transport.reading import ReadingRole
-from flowengine.transport.service import NOTHING, Reply, Request, Service, TensorSink
-from flowengine.transport.serving import Serving
-from flowengine.transport.states import Side, State
 from flowengine.transport.statistics import PeerStatistics
-from flowengine.transport.streams import ByteStream, connect_stream, is_within_machine, lends_memory
+from flowengine.transport.streams.schemes import ByteStream, connect_stream, is_within_machine, lends_memory
+from flowengine.transport.wire.identity import Identity
+from flowengine.transport.wire.payload import NO_TENSORS, Payload
+from flowengine.transport.wire.states import Side, State
 
 logger = logging.getLogger("flowengine.transport")
 

@@ -15,13 +15,13 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
+from flowengine.transport.calls.service import Service, TensorSink
 from flowengine.transport.connection import Connection
-from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer
-from flowengine.transport.service import Service, TensorSink
-from flowengine.transport.states import Side
-from flowengine.transport.streams import ByteStream, Listener, listen_streams
+from flowengine.transport.streams.schemes import ByteStream, Listener, listen_streams
+from flowengine.transport.wire.identity import Identity
+from flowengine.transport.wire.states import Side
 
 logger = logging.getLogger("flowengine.transport")
 

@@ -19,8 +19,8 @@ from flowengine.cluster.server import CLIENT, read_key
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.cluster.together import together
 from flowengine.core.errors import OpError, UnauthenticatedError, UnavailableError
-from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
+from flowengine.transport.wire.identity import Identity, new_incarnation
 
 
 class Console:

@@ -12,14 +12,14 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.errors import AbortedError, FailedPreconditionError, OpError, UnavailableError
+from flowengine.transport.calls.service import Service
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.events import Event, Pushed
-from flowengine.transport.exchange import Exchange
-from flowengine.transport.identity import Identity
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer, connect
-from flowengine.transport.service import Service
-from flowengine.transport.states import State
+from flowengine.transport.tensors.exchange import Exchange
+from flowengine.transport.wire.identity import Identity
+from flowengine.transport.wire.states import State
 
 #: What the later of two tasks waits for the earlier one to dial.
 _PATIENCE_SECONDS: Final = 2.0
@@ -61,7 +61,7 @@ class Links:
         #: Called with a peer that is gone, and why.
         self.on_lost: list[Callable[[Peer, OpError], None]] = []
 
-    # Keeps `flowengine.transport.service.TensorSink`, for the exchange and with an eye on who comes and goes.
+    # Keeps `TensorSink`, for the exchange and with an eye on who comes and goes.
 
     def peer_opened(self, peer: Peer) -> None:
         old = self._exchange.peer(peer.identity.task)

@@ -29,7 +29,7 @@ from flowengine.cluster.pages import huge_pages
 from flowengine.cluster.server import KEY_FILE_VARIABLE
 from flowengine.cluster.spec import ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 logger: Final = logging.getLogger("flowengine.cluster")
 

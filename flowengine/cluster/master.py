@@ -42,8 +42,8 @@ from flowengine.passes.pipeline import prepare
 from flowengine.passes.place.placer import Placer
 from flowengine.runtime.requests import Requests
 from flowengine.runtime.taskless import Running
-from flowengine.transport.identity import Identity
 from flowengine.transport.peer import Peer
+from flowengine.transport.wire.identity import Identity
 
 logger: Final = logging.getLogger("flowengine.cluster")
 

@@ -16,10 +16,10 @@ from flowengine.core.errors import OpError
 from flowengine.core.names import DeviceName
 from flowengine.kernels.common.generators import add_places
 from flowengine.passes.place.offers import Offer
+from flowengine.transport.calls.service import Reply
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.identity import Identity
 from flowengine.transport.peer import Peer
-from flowengine.transport.service import Reply
+from flowengine.transport.wire.identity import Identity
 
 
 class Members:

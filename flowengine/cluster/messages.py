@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, get_type_hints
 
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.transport.call_forms import CallForm
+from flowengine.transport.calls.call_forms import CallForm
 from flowengine.transport.errors import error_from_wire, error_to_wire
 
 #: Requests that a session keeps the plans of, at the master and at the client alike; the one not used for the

@@ -14,10 +14,10 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.arrays import Value
-from flowengine.transport.call_forms import FixedCall
+from flowengine.transport.calls.call_forms import FixedCall
+from flowengine.transport.calls.service import Cancellable, Reply, Request, Service, as_reply
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.identity import Identity
-from flowengine.transport.service import Cancellable, Reply, Request, Service, as_reply
+from flowengine.transport.wire.identity import Identity
 
 #: The one scheme of addresses that a target can have.
 _SCHEME: Final = "tcp://"

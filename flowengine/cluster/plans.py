@@ -12,7 +12,7 @@ from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import Partition, Partitioned
 from flowengine.passes.simplify.prune import prune
-from flowengine.transport.exchange import task_of_device
+from flowengine.transport.tensors.exchange import task_of_device
 
 
 def without_gathering(graph: Graph, context: PassContext) -> tuple[Graph, PassContext]:

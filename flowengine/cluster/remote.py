@@ -38,9 +38,9 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.runtime.requests import Request, Requests, request_key
-from flowengine.transport.call_forms import FixedCall
-from flowengine.transport.identity import Identity, new_incarnation
+from flowengine.transport.calls.call_forms import FixedCall
 from flowengine.transport.peer import Peer, connect
+from flowengine.transport.wire.identity import Identity, new_incarnation
 
 _QUERY: Final = frozenset({"client", "cluster", "key_file"})
 #: What a master may take to close a session before the connection is closed on it.

@@ -37,12 +37,12 @@ from flowengine.core.errors import (
 from flowengine.devices.load import DEVICES
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
-from flowengine.transport.exchange import Exchange
-from flowengine.transport.identity import Identity, check_key, new_incarnation
+from flowengine.transport.calls.service import NOTHING, Answer, Cancellable, Reply, Request, Service
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer
 from flowengine.transport.server import listen, serve
-from flowengine.transport.service import NOTHING, Answer, Cancellable, Reply, Request, Service
+from flowengine.transport.tensors.exchange import Exchange
+from flowengine.transport.wire.identity import Identity, check_key, new_incarnation
 
 logger: Final = logging.getLogger("flowengine.cluster")
 

@@ -18,11 +18,11 @@ from flowengine.cluster.plans import MasterPlan, TaskPart
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AbortedError, CancelledError, InternalError, OpError
 from flowengine.runtime.taskless import Running
+from flowengine.transport.calls.service import NOTHING, Reply
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.events import OutgoingCall
-from flowengine.transport.payload import NO_TENSORS, Payload
 from flowengine.transport.peer import Peer
-from flowengine.transport.service import NOTHING, Reply
+from flowengine.transport.wire.payload import NO_TENSORS, Payload
 
 if TYPE_CHECKING:
     from flowengine.cluster.master import Master

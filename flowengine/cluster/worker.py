@@ -46,8 +46,8 @@ from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionR
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.taskless import Running, TasklessSteps, needs_no_task
 from flowengine.runtime.tiers import TieredPlan
-from flowengine.transport.exchange import Exchange, StepRendezvous
-from flowengine.transport.rendezvous import LocalRendezvous
+from flowengine.transport.tensors.exchange import Exchange, StepRendezvous
+from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
 
 class Master(NamedTuple):

@@ -21,7 +21,7 @@ from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.signatures import ALWAYS_INLINE
 from flowengine.runtime.state import ExecutorState
-from flowengine.transport.routes import Route
+from flowengine.transport.tensors.routes import Route
 
 #: What an operation is: its item's input passed on, sent, or given to a kernel; a region; a known value.
 FORWARD, SEND, KERNEL, REGION, CONSTANT = range(5)

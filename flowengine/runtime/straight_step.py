@@ -29,7 +29,7 @@ from flowengine.runtime.heavy import HEAVY_MICROSECONDS, bytes_of, estimated
 from flowengine.runtime.items import Item, grouped
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.straight import CONSTANT, FORWARD, KERNEL, REGION, SEND, Operation, Segment, Straight
-from flowengine.transport.routes import Route
+from flowengine.transport.tensors.routes import Route
 
 #: The clock is read once for so many kernels.
 _KERNELS_PER_CLOCK: Final = 16

@@ -17,12 +17,12 @@ import trio
 from flowengine.core.errors import UnavailableError
 from flowengine.transport.connection import Connection
 from flowengine.transport.events import Event
-from flowengine.transport.framing import place
-from flowengine.transport.identity import Identity
-from flowengine.transport.inproc import stream_pair
 from flowengine.transport.limits import Limits
-from flowengine.transport.states import Side, State
-from flowengine.transport.streams import ByteStream
+from flowengine.transport.streams.inproc import stream_pair
+from flowengine.transport.streams.schemes import ByteStream
+from flowengine.transport.wire.framing import place
+from flowengine.transport.wire.identity import Identity
+from flowengine.transport.wire.states import Side, State
 
 KEY = b"a key for tests, of no worth"
 

@@ -32,7 +32,7 @@ from flowengine.runtime import partitions
 from flowengine.runtime.exchange import Group
 from flowengine.runtime.placing import Placer
 from flowengine.session import Session
-from flowengine.transport.rendezvous import LocalRendezvous
+from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
 #: Microseconds of one execution of a node on a device (its complete name).
 Cost = Callable[[Node, str], float]

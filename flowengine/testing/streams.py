@@ -1,4 +1,4 @@
-"""A kit that any byte stream can be checked with: what `flowengine.transport.streams.ByteStream` promises.
+"""A kit that any byte stream can be checked with: what `ByteStream` in `transport.streams.schemes` promises.
 
 await check_byte_stream(make_pair)         make_pair() -> two connected ends, each time a new pair
 """
@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
-from flowengine.transport.streams import ByteStream
+from flowengine.transport.streams.schemes import ByteStream
 
 #: More than any stream may hold on its way.
 _MUCH = 1 << 30

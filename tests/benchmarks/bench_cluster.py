@@ -35,7 +35,7 @@ import numpy as np
 import flowengine as fe
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.pages import huge_pages
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 from tests.benchmarks.engines import unheld_environment
 
 HERE: Final = Path(__file__).parent

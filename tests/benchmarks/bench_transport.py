@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 import trio
 
-from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Peer, connect
-from flowengine.transport.streams import host_and_port
+from flowengine.transport.streams.schemes import host_and_port
+from flowengine.transport.wire.identity import Identity, new_incarnation
 
 HERE = Path(__file__).parent
 far_side = runpy.run_path(str(HERE / "transport_peer.py"))

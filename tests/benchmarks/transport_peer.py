@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import trio
 
-from flowengine.transport.identity import Identity, new_incarnation
 from flowengine.transport.peer import Reply, Request, Service
 from flowengine.transport.server import listen, serve
+from flowengine.transport.wire.identity import Identity, new_incarnation
 
 #: What the bare sockets say first: bytes that follow, bytes wanted back.
 ASK = struct.Struct("<QQ")

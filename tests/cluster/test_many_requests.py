@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.cluster import messages as m
 from flowengine.cluster.local import free_ports
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 
 def _graph() -> fe.Graph:

@@ -10,7 +10,7 @@ import trio
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 
 def graph() -> fe.Graph:

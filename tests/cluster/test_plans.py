@@ -12,7 +12,7 @@ import flowengine as fe
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.plans import without_gathering
 from flowengine.passes.context import PassContext
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 
 def asked(g: fe.Graph, *targets: str) -> tuple[set[str], tuple[str, ...]]:

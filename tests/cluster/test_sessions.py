@@ -13,7 +13,7 @@ import trio
 
 import flowengine as fe
 from flowengine.testing.control import while_loop
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from flowengine.cluster.local import free_ports
 from flowengine.resources.variable import Variable
 from flowengine.runtime import straight, taskless, tiers
 from flowengine.runtime.straight_step import StraightStep
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 PS = "/job:ps/task:0"
 WORKER = "/job:worker/task:0"

@@ -17,7 +17,7 @@ from flowengine.cluster import health, watch
 from flowengine.cluster.health import first_in_vain
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.messages import Standing
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ import flowengine
 from flowengine.cluster.console import open_console
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import OpError
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 
 #: The first task is where this process is; the others have a namespace each.
 TASKS = ("/job:worker/task:0", "/job:ps/task:0", "/job:worker/task:1")

@@ -17,7 +17,7 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 from tests.faults.proxy import Proxy, open_proxy
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import trio
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
-from flowengine.transport.identity import new_key
+from flowengine.transport.wire.identity import new_key
 from tests.faults.training import Batches, training_graph
 
 STEPS = 12

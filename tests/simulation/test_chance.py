@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-import flowengine.transport.identity as identity
+import flowengine.transport.wire.identity as identity
 from flowengine.testing.simulation.asynchronous import Asynchronous, play_asynchronous
 from flowengine.testing.simulation.chance import generator, seeded
 from flowengine.testing.simulation.synchronous import Synchronous, play_synchronous

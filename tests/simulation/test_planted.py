@@ -25,8 +25,8 @@ from flowengine.testing.simulation.synchronous import CLIENT, Synchronous, play_
 from flowengine.testing.simulation.training import Training
 from flowengine.train.saver import Saver
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.steps import EndedSteps
-from flowengine.transport.wire import Wire
+from flowengine.transport.tensors.steps import EndedSteps
+from flowengine.transport.wire.wire import Wire
 
 _SMALL = Synchronous(Training(2, 2), steps=8, save_every=3)
 #: Seeds within which each must be found.

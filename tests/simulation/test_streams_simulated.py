@@ -16,7 +16,7 @@ from flowengine.testing.simulation.log import EventLog
 from flowengine.testing.simulation.network import LinkModel, Network
 from flowengine.testing.simulation.streams import SimulatedStream, connect, listen
 from flowengine.testing.streams import check_byte_stream, receive_exactly, send_all
-from flowengine.transport.streams import ByteStream
+from flowengine.transport.streams.schemes import ByteStream
 
 _ADDRESS = "sim://b:1"
 

@@ -14,11 +14,11 @@ from flowengine.core.rendezvous import RendezvousKey
 from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
-from flowengine.transport.credit import push_cost
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError
 from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, Limits
-from flowengine.transport.payload import Payload
-from flowengine.transport.states import State
+from flowengine.transport.tensors.credit import push_cost
+from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.states import State
 
 LIMITS = Limits(
     calls_max=4,

@@ -30,19 +30,19 @@ from flowengine.core.errors import (
 )
 from flowengine.testing.links import KEY, FaultyStream, identity, output
 from flowengine.transport import events as e
-from flowengine.transport import messages as m
+from flowengine.transport.calls.serving import Serving
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
-from flowengine.transport.framing import data_prefix, message_prefix, place_pieces
-from flowengine.transport.identity import new_key
-from flowengine.transport.inproc import stream_pair
 from flowengine.transport.limits import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_WITHIN_MACHINE, Limits
-from flowengine.transport.payload import Payload
 from flowengine.transport.peer import Peer, Reply, Request, Service, connect
 from flowengine.transport.server import listen, serve
-from flowengine.transport.serving import Serving
-from flowengine.transport.states import Side
-from flowengine.transport.streams import ByteStream
+from flowengine.transport.streams.inproc import stream_pair
+from flowengine.transport.streams.schemes import ByteStream
+from flowengine.transport.wire import messages as m
+from flowengine.transport.wire.framing import data_prefix, message_prefix, place_pieces
+from flowengine.transport.wire.identity import new_key
+from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.states import Side
 
 
 class Counted(Service):

@@ -83,7 +83,7 @@ def _seconds() -> float:
 def _load() -> None:
     """Import what the engine would import when first used, so that nothing escapes being replaced."""
     load_kernels()
-    for name in ("kernels.load", "cluster.remote", "cluster.server", "train", "transport.inproc"):
+    for name in ("kernels.load", "cluster.remote", "cluster.server", "train", "transport.streams.inproc"):
         importlib.import_module(f"flowengine.{name}")
 
 

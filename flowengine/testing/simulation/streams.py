@@ -17,8 +17,8 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
 from flowengine.testing.simulation.network import Network, Wire
-from flowengine.transport.framing import place_pieces
-from flowengine.transport.streams import Scheme, register_scheme
+from flowengine.transport.streams.schemes import Scheme, register_scheme
+from flowengine.transport.wire.framing import place_pieces
 
 SCHEME: Final = "sim"
 
@@ -86,7 +86,7 @@ class SimulatedStream:
         """The two ends of one connection."""
         self._other, other._other = other, self
 
-    # -- keeps `flowengine.transport.streams.ByteStream` --------------------------------------------
+    # -- keeps `flowengine.transport.streams.schemes.ByteStream` --------------------------------------------
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         while True:

@@ -1,0 +1,258 @@
+"""Who reads a connection: its own task, or the caller that waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+
+from flowengine.core.errors import CancelledError
+from flowengine.testing.links import KEY, FaultyStream, identity
+from flowengine.transport.connection import Connection
+from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.peer import Peer, Reply, Request, Service
+from flowengine.transport.streams.inproc import stream_pair
+from flowengine.transport.streams.schemes import ByteStream
+from flowengine.transport.wire.states import Side
+
+
+class Watched(FaultyStream):
+    """Remembers which tasks have read, and that no two ever do at once."""
+
+    def __init__(self, stream: ByteStream, **options: Any) -> None:
+        super().__init__(stream, **options)
+        self.readers: list[trio.lowlevel.Task] = []
+        self.is_read = False
+        #: Nothing arrives any more.
+        self.is_deaf = False
+
+    async def receive_into(self, buffers: Sequence[memoryview]) -> int:
+        assert not self.is_read, "two tasks read at once"
+        self.readers.append(trio.lowlevel.current_task())
+        self.is_read = True
+        try:
+            while True:
+                count = await super().receive_into(buffers)
+                if not self.is_deaf:
+                    return count
+        finally:
+            self.is_read = False
+
+
+class Link:
+    """A caller's peer, the stream beneath it, and the other side with its gate."""
+
+    def __init__(self, **options: Any) -> None:
+        near_stream, far_stream = stream_pair(address="inproc://reading")
+        self.stream = Watched(near_stream, **options)
+        self.gate = trio.Event()
+        self.waiting = 0
+        now = trio.current_time()
+        self.near = Peer(
+            self.stream,
+            Connection(Side.DIALLER, identity("/job:c/task:0"), address="inproc://far", now=now, key=KEY),
+        )
+        self.far = Peer(
+            far_stream,
+            Connection(Side.LISTENER, identity("/job:s/task:0"), address="inproc://near", now=now, key=KEY),
+            service=Service(
+                {"echo": lambda request: Reply(request.arguments, request.tensors), "wait": self.wait}
+            ),
+        )
+
+    async def wait(self, request: Request) -> Any:
+        self.waiting += 1
+        try:
+            await self.gate.wait()
+        finally:
+            self.waiting -= 1
+        return request.arguments
+
+
+@asynccontextmanager
+async def linked(**options: Any) -> AsyncIterator[Link]:
+    link = Link(**options)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(link.far.run)
+        await nursery.start(link.near.run)
+        yield link
+        nursery.cancel_scope.cancel()
+
+
+async def test_one_call_after_another_is_read_by_its_caller() -> None:
+    async with linked() as link:
+        assert (await link.near.call("echo", 0)).result == 0
+        link.stream.readers.clear()
+        for number in range(20):
+            assert (await link.near.call("echo", number)).result == number
+        assert link.stream.readers == [trio.lowlevel.current_task()] * 20
+
+
+async def test_between_calls_the_connection_reads_on_its_own() -> None:
+    async with linked() as link:
+        for number in range(3):
+            assert (await link.near.call("echo", number)).result == number
+        await link.far.aclose("shutting down")
+        assert "said goodbye: shutting down" in (await link.near.wait_ended()).message
+        assert link.stream.readers[-1] is not trio.lowlevel.current_task()
+
+
+async def test_others_are_answered_by_whoever_reads() -> None:
+    async with linked() as link:
+        await link.near.call("echo")
+        answers: list[Any] = []
+
+        async def ask(number: int) -> None:
+            answers.append((await link.near.call("wait", number)).result)
+
+        async with trio.open_nursery() as nursery:
+            # The first comes while the role is free, and reads; the others only wait.
+            nursery.start_soon(ask, 1)
+            nursery.start_soon(ask, 2)
+            nursery.start_soon(ask, 3)
+            while link.waiting < 3:
+                await trio.lowlevel.checkpoint()
+            assert (await link.near.call("echo", "beside")).result == "beside"
+            link.gate.set()
+        assert sorted(answers) == [1, 2, 3]
+        assert (await link.near.call("echo", 4)).result == 4
+
+
+async def test_a_caller_that_is_cancelled_while_it_reads_leaves_it_to_others() -> None:
+    async with linked() as link:
+        for _ in range(2):
+            await link.near.call("echo")
+        me = trio.lowlevel.current_task()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+
+                async def cancel() -> None:
+                    while not link.waiting:
+                        await trio.lowlevel.checkpoint()
+                    assert link.stream.is_read
+                    assert link.stream.readers[-1] is me
+                    scope.cancel()
+
+                nursery.start_soon(cancel)
+                await link.near.call("wait")
+        assert scope.cancelled_caught
+        while link.waiting:
+            await trio.lowlevel.checkpoint()
+        assert link.stream.readers[-1] is not me
+        assert (await link.near.call("echo", 5)).result == 5
+        assert link.near.statistics().calls_waiting == 0
+
+
+async def test_an_answer_that_was_read_is_not_lost_to_a_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with linked() as link:
+        settle = link.near._settle
+        scopes: list[trio.CancelScope] = []
+
+        def settle_and_cancel(*given: Any) -> None:
+            settle(*given)
+            scopes[-1].cancel()
+
+        monkeypatch.setattr(link.near, "_settle", settle_and_cancel)
+        # More of them than are read before others get their turn.
+        for number in range(100):
+            with trio.CancelScope() as scope:
+                scopes.append(scope)
+                assert (await link.near.call("echo", number)).result == number
+            assert not scope.cancelled_caught
+
+
+async def test_a_link_that_breaks_while_a_caller_reads() -> None:
+    async with linked() as link:
+        for _ in range(2):
+            await link.near.call("echo")
+
+        async def break_it() -> None:
+            while not link.waiting:
+                await trio.lowlevel.checkpoint()
+            link.far.fail(CancelledError("killed"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(break_it)
+            with pytest.raises(ConnectionLostError, match="'wait' has no answer"):
+                await link.near.call("wait")
+        assert link.stream.readers[-1] is trio.lowlevel.current_task()
+        assert isinstance(link.near.failure, ConnectionLostError)
+
+
+async def test_a_peer_that_is_closed_while_a_caller_reads() -> None:
+    async with linked() as link:
+        for _ in range(2):
+            await link.near.call("echo")
+
+        async def close() -> None:
+            while not link.waiting:
+                await trio.lowlevel.checkpoint()
+            await link.near.aclose("enough")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(close)
+            with pytest.raises((CancelledError, ConnectionLostError), match="'wait' has no answer"):
+                await link.near.call("wait")
+
+
+async def test_silence_is_noticed_while_a_caller_reads(autojump_clock: trio.testing.MockClock) -> None:
+    async with linked() as link:
+        for _ in range(2):
+            await link.near.call("echo")
+        link.stream.is_deaf = True
+        with pytest.raises(ConnectionLostError, match="gave no sign of life"):
+            await link.near.call("wait")
+
+
+async def test_answers_that_nobody_keeps_are_let_go() -> None:
+    async with linked() as link:
+        for _ in range(3):
+            assert (await link.near.call("echo", None, [np.ones(100)])).tensors[0].shape == (100,)
+            assert link.near.woken is None
+            await trio.testing.wait_all_tasks_blocked()
+            assert link.near.woken is None
+
+
+@given(
+    plans=st.lists(
+        st.lists(st.tuples(st.sampled_from(["call", "wait", "yield"]), st.integers(0, 6)), max_size=6),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_any_callers_in_any_order_are_answered(plans: list[list[tuple[str, int]]]) -> None:
+    """Tasks call, give calls up after some turns, or let others run; whoever is not cancelled is answered."""
+
+    async def main() -> None:
+        async with linked() as link:
+
+            async def act(plan: list[tuple[str, int]]) -> None:
+                for what, count in plan:
+                    if what == "call":
+                        assert (await link.near.call("echo", count)).result == count
+                    elif what == "yield":
+                        for _ in range(count):
+                            await trio.lowlevel.checkpoint()
+                    else:
+                        async with trio.open_nursery() as nursery:
+                            nursery.start_soon(link.near.call, "wait")
+                            for _ in range(count):
+                                await trio.lowlevel.checkpoint()
+                            nursery.cancel_scope.cancel()
+
+            async with trio.open_nursery() as nursery:
+                for plan in plans:
+                    nursery.start_soon(act, plan)
+            await trio.testing.wait_all_tasks_blocked()
+            assert link.near.statistics().calls_waiting == 0
+            assert link.near._role.is_held_by(None)
+            assert link.stream.is_read
+
+    trio.run(main)

@@ -1,0 +1,331 @@
+"""Every kind of stream keeps what a byte stream promises; addresses and their faults."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from flowengine.testing.links import KEY, faulty_pair, identity
+from flowengine.testing.streams import check_byte_stream, receive_exactly
+from flowengine.transport.peer import Reply, Service, connect
+from flowengine.transport.server import listen, serve
+from flowengine.transport.streams.inproc import stream_pair
+from flowengine.transport.streams.schemes import (
+    ByteStream,
+    connect_stream,
+    host_and_port,
+    is_within_machine,
+    listen_streams,
+)
+from flowengine.transport.streams.tcp import TcpStream
+from flowengine.transport.streams.tls import Certificates
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+async def tcp_pair() -> tuple[ByteStream, ByteStream]:
+    listener = await listen_streams("tcp://127.0.0.1:0")
+    near = await connect_stream(listener.address)
+    far = await listener.accept()
+    listener.close()
+    return near, far
+
+
+async def small_inproc_pair() -> tuple[ByteStream, ByteStream]:
+    return stream_pair(capacity_bytes=1000)
+
+
+async def inproc_pair() -> tuple[ByteStream, ByteStream]:
+    listener = await listen_streams("inproc://check")
+    near = await connect_stream("inproc://check")
+    far = await listener.accept()
+    listener.close()
+    return near, far
+
+
+async def pieces_pair() -> tuple[ByteStream, ByteStream]:
+    return faulty_pair(seed=3, piece_bytes_max=70_000)
+
+
+@pytest.mark.parametrize("make_pair", [tcp_pair, inproc_pair, small_inproc_pair, pieces_pair])
+async def test_a_stream_keeps_its_promises(
+    make_pair: Callable[[], Awaitable[tuple[ByteStream, ByteStream]]],
+) -> None:
+    await check_byte_stream(make_pair)
+
+
+class _Elsewhere(socket.socket):
+    """A socket whose other end has another machine's address."""
+
+    def getpeername(self) -> tuple[str, int]:
+        return "192.0.2.1", 7000
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_what_is_on_its_way_is_bounded_within_a_machine(host: str) -> None:
+    """And to another one it is as much as the link takes."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"this machine does not listen at {host}")
+
+    def connected(kind: type[socket.socket]) -> socket.socket:
+        near = kind(family)
+        near.connect(listener.getsockname()[:2])
+        return near
+
+    def room(of: socket.socket) -> int:
+        return of.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+    kinds: list[type[socket.socket]] = [socket.socket, socket.socket, _Elsewhere]
+    with listener, ExitStack() as stack:
+        plain, near, elsewhere = (stack.enter_context(connected(kind)) for kind in kinds)
+        streams = [TcpStream(each, "tcp://somewhere:1") for each in (near, elsewhere)]
+        assert [is_within_machine(each) for each in streams] == [True, False]
+        assert room(near) != room(plain)
+        assert room(near) <= 1 << 20
+        assert room(elsewhere) == room(plain)
+
+
+class _Counting(socket.socket):
+    """Counts how often it was asked to send."""
+
+    attempts = 0
+
+    def send(self, data: ReadableBuffer, flags: int = 0, /) -> int:
+        self.attempts += 1
+        return super().send(data, flags)
+
+    def sendmsg(self, buffers: Iterable[ReadableBuffer], *rest: Any) -> int:
+        self.attempts += 1
+        return super().sendmsg(buffers, *rest)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+async def test_after_a_part_it_waits_instead_of_trying(parts: int) -> None:
+    """Until the other end has read; and what is sent whole is followed at once."""
+    listener = await listen_streams("tcp://127.0.0.1:0")
+    with socket.create_connection(host_and_port(listener.address)) as bare:
+        connected = _Counting(fileno=bare.detach())
+    near, far = TcpStream(connected, "tcp://far:1"), await listener.accept()
+    listener.close()
+    much: list[memoryview | bytes] = [memoryview(bytes(20 << 20))] * parts
+    with trio.testing.assert_no_checkpoints():
+        sent = await near.send_some(much)
+    assert 0 < sent < 20 << 20
+    # While nobody reads, the system may still take a little more; then it takes nothing.
+    with trio.CancelScope() as scope:
+        while True:
+            before = connected.attempts
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_when_blocked, scope)
+                with trio.testing.assert_checkpoints():
+                    sent += await near.send_some(much)
+                nursery.cancel_scope.cancel()
+            assert connected.attempts == before + 1
+    assert connected.attempts == before
+    assert len(await receive_exactly(far, sent)) == sent
+    with trio.testing.assert_checkpoints():
+        assert await near.send_some([b"x"] * parts) == parts
+    with trio.testing.assert_no_checkpoints():
+        assert await near.send_some([b"y"]) == 1
+    await near.send_some(much)
+    near.close()
+    with pytest.raises(FailedPreconditionError, match="is closed"):
+        await near.send_some([b"x"])
+    far.close()
+
+
+async def _cancel_when_blocked(scope: trio.CancelScope) -> None:
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    scope.cancel()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Certificates]:
+    """Makes certificates: by name of the authority that signs them."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("certificates for the test are made with openssl, which is not here")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def run(*arguments: str) -> None:
+        subprocess.run([openssl, *arguments], cwd=folder, check=True, capture_output=True)
+
+    def make(name: str) -> Certificates:
+        if not (folder / f"{name}.pem").exists():
+            new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+            run("req", "-x509", *new_key, "-keyout", f"{name}-ca.key", "-out", f"{name}-ca.pem",
+                "-days", "30", "-subj", f"/CN={name} authority")  # fmt: skip
+            run("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+            Path(folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+            run("x509", "-req", "-in", f"{name}.csr", "-CA", f"{name}-ca.pem", "-CAkey", f"{name}-ca.key",
+                "-CAcreateserial", "-out", f"{name}.pem", "-days", "30", "-extfile", "san")  # fmt: skip
+        return Certificates(folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}-ca.pem")
+
+    return make
+
+
+async def test_tls_keeps_its_promises(authority: Callable[[str], Certificates]) -> None:
+    certificates = authority("ours")
+
+    async def tls_pair() -> tuple[ByteStream, ByteStream]:
+        listener = await listen_streams("tls://127.0.0.1:0", certificates)
+        ends: list[ByteStream] = []
+
+        async def accept() -> None:
+            far = await listener.accept()
+            # The server's half of the handshake runs where its bytes are read.
+            assert await far.receive_into([memoryview(bytearray(1))]) == 1
+            ends.append(far)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept)
+            near = await connect_stream(listener.address, certificates)
+            await near.send_some([b"x"])
+        listener.close()
+        return near, ends[0]
+
+    await check_byte_stream(tls_pair)
+
+
+async def test_a_foreign_certificate_is_refused_on_either_side(
+    authority: Callable[[str], Certificates],
+) -> None:
+    ours, theirs = authority("ours"), authority("theirs")
+    mixed = Certificates(theirs.certificate, theirs.private_key, ours.authority)
+    listener = await listen_streams("tls://127.0.0.1:0", ours)
+    errors: list[BaseException] = []
+
+    async def accept() -> None:
+        far = await listener.accept()
+        try:
+            await far.receive_into([memoryview(bytearray(1))])
+        except (UnauthenticatedError, UnavailableError) as error:
+            errors.append(error)
+        far.close()
+
+    # The dialler does not trust the listener's authority.
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accept)
+        with pytest.raises(UnauthenticatedError, match=r"certificate of tls://127\.0\.0\.1"):
+            await connect_stream(listener.address, theirs)
+    # The listener does not trust the dialler's: TLS 1.3 tells the dialler with its first bytes.
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accept)
+        near = await connect_stream(listener.address, mixed)
+        with pytest.raises(UnauthenticatedError, match="is this side's certificate signed"):
+            await near.receive_into([memoryview(bytearray(1))])
+        near.close()
+    assert len(errors) == 1
+    listener.close()
+
+
+async def test_tls_and_plain_bytes_do_not_mix(authority: Callable[[str], Certificates]) -> None:
+    listener = await listen_streams("tcp://127.0.0.1:0")
+
+    async def answer_plainly() -> None:
+        far = await listener.accept()
+        await far.receive_into([memoryview(bytearray(1000))])
+        await far.send_some([b"FE this is no TLS record at all"])
+        far.close()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer_plainly)
+        with pytest.raises(UnavailableError, match="does not speak TLS"):
+            await connect_stream(listener.address.replace("tcp", "tls"), authority("ours"))
+    listener.close()
+
+
+async def test_tls_needs_certificates(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="needs certificates"):
+        await connect_stream("tls://127.0.0.1:1")
+    absent = Certificates(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    with pytest.raises(InvalidArgumentError, match="cannot be used"):
+        await listen_streams("tls://127.0.0.1:0", absent)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "127.0.0.1:7000", "udp://127.0.0.1:7000", "tcp://", "tcp://host", "tcp://h:x", "tcp://::1:7",
+                "tcp://h:70000", "tcp://:7"]
+)  # fmt: skip
+async def test_an_address_that_cannot_be_read_says_so(address: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        await connect_stream(address)
+
+
+def test_addresses() -> None:
+    assert host_and_port("tcp://127.0.0.1:7000") == ("127.0.0.1", 7000)
+    assert host_and_port("tcp://[::1]:7000") == ("::1", 7000)
+
+
+async def test_nobody_there() -> None:
+    listener = await listen_streams("tcp://127.0.0.1:0")
+    with pytest.raises(UnavailableError, match="cannot listen"):
+        await listen_streams(listener.address)
+    listener.close()
+    with pytest.raises(FailedPreconditionError, match="is closed"):
+        await listener.accept()
+    with pytest.raises(UnavailableError, match=r"nobody answers at .*refused"):
+        await connect_stream(listener.address)
+    with pytest.raises(UnavailableError, match="nobody listens"):
+        await connect_stream("inproc://nobody")
+
+
+async def test_a_name_in_this_process_is_taken_once() -> None:
+    listener = await listen_streams("inproc://once")
+    with pytest.raises(UnavailableError, match="somebody does already"):
+        await listen_streams("inproc://once")
+    near = await connect_stream("inproc://once")
+    listener.close()
+    assert await near.receive_into([memoryview(bytearray(1))]) == 0
+    (await listen_streams("inproc://once")).close()
+    with pytest.raises(InvalidArgumentError, match="names nothing"):
+        await listen_streams("inproc://")
+
+
+async def test_peers_over_tls_need_no_key(authority: Callable[[str], Certificates]) -> None:
+    certificates = authority("ours")
+    listener = await listen("tls://127.0.0.1:0", security=certificates)
+    service = Service({"echo": lambda request: Reply(request.arguments, request.tensors)})
+    async with trio.open_nursery() as nursery:
+        run = partial(serve, listener, identity=identity("/job:s/task:0"), service=service)
+        address = await nursery.start(run)
+        who = identity("/job:c/task:0")
+        peer = await connect(nursery, address, identity=who, security=certificates)
+        array = np.arange(300_000, dtype=np.float32)
+        for number in range(3):
+            reply = await peer.call("echo", number, [array, b"text"])
+            assert np.array_equal(reply.tensors[0], array)
+        assert peer.statistics().bytes_copied_to_receive > array.nbytes
+        # Silence, nonsense and a foreign certificate hold up nobody.
+        silent = await connect_stream(address.replace("tls", "tcp"))
+        foreign = authority("theirs")
+        mixed = Certificates(foreign.certificate, foreign.private_key, certificates.authority)
+        with pytest.raises(UnauthenticatedError, match="is this side's certificate signed"):
+            await connect(nursery, address, identity=who, security=mixed)
+        with pytest.raises(UnauthenticatedError, match="hold different keys"):
+            await connect(nursery, address, identity=who, security=certificates, key=KEY)
+        assert (await peer.call("echo", 9)).result == 9
+        silent.close()
+        await peer.aclose()
+        nursery.cancel_scope.cancel()

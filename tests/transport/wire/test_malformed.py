@@ -1,0 +1,305 @@
+"""Nonsense from the other side: a clear error, bounded memory, and a server that goes on serving."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+
+from flowengine.core.errors import OpError
+from flowengine.core.rendezvous import RendezvousKey
+from flowengine.testing.links import KEY, ConnectionLink, feed, identity, output
+from flowengine.transport.connection import Connection
+from flowengine.transport.errors import RemoteProtocolError
+from flowengine.transport.limits import Limits
+from flowengine.transport.peer import Reply, Service, connect
+from flowengine.transport.server import listen, serve
+from flowengine.transport.streams.schemes import connect_stream
+from flowengine.transport.wire import messages as m
+from flowengine.transport.wire.framing import PREFIX, abandon_prefix, data_prefix, message_prefix
+from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.states import State
+
+LIMITS = Limits(
+    message_bytes_max=1 << 20,
+    incoming_bytes_max=2 << 20,
+    request_bytes_max=2 << 20,
+    credit_bytes=1 << 20,
+    calls_max=16,
+    streams_max=4,
+    pulls_max=16,
+)
+#: What one connection may hold, whatever comes: its limits, with room for the objects around the bytes.
+MEMORY_BYTES_MAX = 16 << 20
+
+
+def frame(*parts: Any, payload: bytes = b"") -> bytes:
+    header = m.write_header(*parts)
+    return message_prefix(len(header), 0, len(payload)) + header + payload
+
+
+def conversation(chance: random.Random) -> list[bytes]:
+    """Frames that a right peer might send, in order."""
+    link = ConnectionLink(limits=LIMITS)
+    link.open()
+    sender = link.dialler
+    frames: list[bytes] = []
+    for number in range(chance.randint(1, 5)):
+        size = chance.choice([0, 3, 500, 70_000, 200_000])
+        payload = Payload([np.zeros(size, np.uint8), np.array([b"ab", b""], object)][: chance.randint(1, 2)])
+        key = RendezvousKey(number, "/job:a", 1, f"edge{number}", "/job:b", (("f", number),))
+        kind = chance.randrange(7)
+        if kind == 6:
+            sender.deliver(key[1:5], number, np.zeros(chance.choice([0, 10, 1000]), np.int16), False)
+            sender.deliver(key[1:5], 99, np.float32(number), number % 2 == 0)
+        elif kind == 0:
+            sender.request("method", {"a": [1, "b", b"c"]}, payload)
+        elif kind == 1:
+            payload = Payload(payload_tensors(chance))
+            if sender.may_push(payload):
+                sender.push(key, payload, False)
+        elif kind == 2:
+            sender.announce(key, size)
+        elif kind == 3:
+            sender.pull(key)
+        elif kind == 4:
+            sender.end_step(number, ValueError("x"), tell=True)
+        else:
+            sender.cancel(sender.request("method", None, Payload()))
+        frames.append(output(sender))
+    return frames
+
+
+def payload_tensors(chance: random.Random) -> list[Any]:
+    return [np.zeros(chance.choice([0, 10, 100_000]), np.float32)]
+
+
+WORDS: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    7,
+    1 << 63,
+    1.5,
+    "",
+    "x" * 300,
+    b"",
+    b"n" * 32,
+    [],
+    {},
+    [[1, [2]]],
+    {"a": 1},
+]
+
+
+def nonsense(chance: random.Random) -> bytes:
+    """One input: random bytes, wrong frames, wrong headers, or a right conversation that was damaged."""
+    kind = chance.randrange(8)
+    if kind == 0:
+        return chance.randbytes(chance.randint(1, 200))
+    if kind == 1:
+        sizes = [0, 1, 20, 5000, 1 << 16, 1 << 20, 1 << 32, (1 << 64) - 1]
+        prefix = PREFIX.pack(
+            b"FE", chance.choice([1, 1, 1, 0, 2]), chance.randint(0, 4), chance.choice(sizes) & 0xFFFFFFFF,
+            chance.randint(0, 3), chance.choice(sizes),
+        )  # fmt: skip
+        return prefix + chance.randbytes(chance.randint(0, 100))
+    if kind == 2:
+        header = chance.randbytes(chance.randint(1, 60))
+        return message_prefix(len(header), 0, 0) + header
+    if kind == 3:
+        number = chance.choice([*m.SHAPES, 0, 99])
+        return frame(number, *(chance.choice(WORDS) for _ in range(chance.randint(0, 4))))
+    frames = conversation(chance)
+    if kind == 4:
+        chance.shuffle(frames)
+        return b"".join(frames + frames)
+    if kind == 5:
+        position = chance.randrange(len(frames))
+        frames.insert(position, chance.choice([data_prefix(1, 10), abandon_prefix(1), *frames]))
+        return b"".join(frames)
+    data = bytearray(b"".join(frames))
+    if kind == 6:
+        for _ in range(chance.randint(1, 4)):
+            data[chance.randrange(min(len(data), 400))] = chance.randrange(256)
+        return bytes(data)
+    return bytes(data[: chance.randrange(len(data))])
+
+
+def give(connection: Connection, data: bytes, chance: random.Random) -> bool:
+    """Feed nonsense; whether it was found out. Any other error than RemoteProtocolError comes through."""
+    try:
+        feed(connection, data, piece=chance.choice([1 << 20, 1000, 17]) if len(data) < 5000 else 1 << 20)
+    except RemoteProtocolError:
+        assert connection.state is State.CLOSED
+        assert connection.receive_buffers() == []
+        return True
+    return False
+
+
+def many(count: int, seed: int) -> Iterator[tuple[random.Random, bytes]]:
+    for index in range(count):
+        chance = random.Random(seed * 1_000_003 + index)
+        yield chance, nonsense(chance)
+
+
+def check_many(count: int, seed: int) -> None:
+    found = 0
+    tracemalloc.start()
+    try:
+        for chance, data in many(count, seed):
+            if chance.random() < 0.2:
+                link = ConnectionLink(limits=LIMITS)
+                connection = link.listener
+            else:
+                link = ConnectionLink(limits=LIMITS)
+                link.open()
+                connection = link.listener
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            found += give(connection, data, chance)
+            connection.take_events()
+            assert tracemalloc.get_traced_memory()[1] - before < MEMORY_BYTES_MAX, data[:200]
+    finally:
+        tracemalloc.stop()
+    # Some nonsense is only half a message, or happens to be right.
+    assert found > count // 3
+
+
+def test_malformed_inputs_end_in_an_error_and_bounded_memory() -> None:
+    check_many(600, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_a_hundred_thousand_malformed_inputs() -> None:
+    check_many(100_000, seed=2)
+
+
+def duplicates() -> list[tuple[str, list[bytes]]]:
+    """Messages that may come once, and what makes them right the first time."""
+    key = [1, "/job:a", 0, "e", "/job:b", []]
+    call = frame(m.REQUEST, 1, "run", None)
+    route = frame(m.ROUTE, 1, "/job:a", 0, "e", "/job:b")
+    return [
+        ("call 1 came where 2 is next", [call, call]),
+        ("call 2 came where 1 is next", [frame(m.REQUEST, 2, "run", None)]),
+        ("was pulled twice", [frame(m.PULL, key), frame(m.PULL, key)]),
+        ("answer came to call 1", [frame(m.REPLY, 1, None)]),
+        ("answer came to call 1", [frame(m.FAILURE, 1, 3, "no", {})]),
+        ("cancelled before it was made", [frame(m.CANCEL, 1)]),
+        ("never lent", [frame(m.CREDIT, 1)]),
+        ("answers no PING", [frame(m.PONG, 0)]),
+        ("pull that was not made", [frame(m.PUSH, key, True, True)]),
+        ("dead is False", [frame(m.PUSH, key, False, False)]),
+        ("dead is True", [frame(m.PUSH, key, True, False, [[4, [1]]], payload=b"x")]),
+        ("route 2 was told where 1 is next", [frame(m.ROUTE, 2, "/job:a", 0, "e", "/job:b")]),
+        ("route 1, which was not told", [frame(m.DELIVER, 1, 1, True)]),
+        ("route 2, which was not told", [route, frame(m.DELIVER, 2, 1, True)]),
+        ("dead is False", [route, frame(m.DELIVER, 1, 1, False)]),
+        ("dead is True", [route, frame(m.DELIVER, 1, 1, True, [[4, [1]]], payload=b"x")]),
+        ("describes tensors of 4 bytes", [route, frame(m.DELIVER, 1, 1, False, [[1, []]], payload=b"x")]),
+        ("neither 0 nor 1", [route, frame(m.DELIVER, 1, 1, False, [[10, []]], payload=b"\2")]),
+        ("bytes of credit", [route, *(frame(m.DELIVER, 1, n, True) for n in range(2049))]),
+        ("characters were told", [frame(m.ROUTE, n, "a" * 4000, 0, "b" * 4000, "") for n in range(1, 526)]),
+        ("describes tensors of 1 bytes", [frame(m.REQUEST, 1, "run", None, [[4, [1]]], payload=b"xy")]),
+        ("more than 16 calls", [frame(m.REQUEST, n, "run", None) for n in range(1, 18)]),
+        ("more than 16 pulls", [frame(m.PULL, [n, "", 0, "e", "", []]) for n in range(17)]),
+        ("bytes of credit", [frame(m.PUSH, [n, "", 0, "e", "", []], True, False) for n in range(2049)]),
+        ("bytes of credit", [frame(m.ANNOUNCE, [n, "", 0, "e", "", []], 1) for n in range(2049)]),
+        ("GOODBYE came", [frame(m.GOODBYE, ""), frame(m.GOODBYE, "")]),
+        ("REQUEST came", [frame(m.GOODBYE, ""), call]),
+        ("HELLO came", [frame(m.HELLO, 1, 1, b"n" * 32)]),
+    ]
+
+
+@pytest.mark.parametrize("index", range(len(duplicates())))
+def test_messages_out_of_turn(index: int) -> None:
+    says, frames = duplicates()[index]
+    link = ConnectionLink(limits=LIMITS)
+    link.open()
+    for data in frames[:-1]:
+        feed(link.listener, data)
+    with pytest.raises(RemoteProtocolError, match=says):
+        feed(link.listener, frames[-1])
+    # What was wrong is said to a peer that is known, once.
+    feed(link.dialler, output(link.listener))
+    if "GOODBYE" not in says and "REQUEST" not in says:
+        assert link.dialler.state is State.LEFT
+
+
+def test_what_came_whole_before_the_nonsense_is_kept() -> None:
+    link = ConnectionLink()
+    link.open()
+    with pytest.raises(RemoteProtocolError):
+        feed(link.listener, frame(m.REQUEST, 1, "run", 5) + b"nonsense" * 3)
+    (event,) = link.listener.take_events()
+    assert event[:3] == (1, "run", 5)
+
+
+def test_the_limit_of_bytes_in_calls() -> None:
+    link = ConnectionLink(limits=LIMITS)
+    link.open()
+    payload = Payload([np.zeros(1 << 20, np.uint8)])
+    link.dialler.request("a", None, payload)
+    link.dialler.request("a", None, payload)
+    assert not link.dialler.has_room_for_call(Payload([np.zeros(1, np.uint8)]))
+    link.dialler.request("b", None, payload)
+    with pytest.raises(RemoteProtocolError, match="calls that wait for their answer hold"):
+        link.settle()
+
+
+@pytest.mark.parametrize(
+    ("count", "authenticated"),
+    [(60, False), (60, True), pytest.param(2000, True, marks=[pytest.mark.slow, pytest.mark.nightly])],
+)
+async def test_a_server_goes_on_serving(count: int, authenticated: bool) -> None:
+    """Nonsense over real sockets, in pieces and cut short, while a right client is answered all the time."""
+
+    def echo(request: Any) -> Reply:
+        return Reply(request.arguments, request.tensors)
+
+    listener = await listen("tcp://127.0.0.1:0")
+    async with trio.open_nursery() as nursery:
+        run = partial(serve, listener, identity=identity("/job:s/task:0"), key=KEY, limits=LIMITS)
+        address = await nursery.start(partial(run, service=Service({"echo": echo})))
+        right = await connect(nursery, address, identity=identity("/job:c/task:0"), key=KEY)
+        for index, (_, data) in enumerate(many(count, seed=3)):
+            stream = await connect_stream(address)
+            try:
+                if authenticated:
+                    await shake_hands(stream)
+                view = memoryview(data)
+                while view:
+                    view = view[await stream.send_some([view]) :]
+            except OpError:
+                pass  # The server may hang up before all of it is sent.
+            finally:
+                stream.close()
+            if index % 10 == 0:
+                reply = await right.call("echo", index, [np.full(3, index)])
+                assert reply.result == index
+                assert reply.tensors[0].tolist() == [index] * 3
+        await right.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def shake_hands(stream: Any) -> None:
+    """Open a connection on a bare stream, so that what follows comes from a known peer."""
+    link = ConnectionLink(limits=LIMITS)
+    dialler = link.dialler
+    while dialler.state is not State.OPEN:
+        data = memoryview(output(dialler))
+        while data:
+            data = data[await stream.send_some([data]) :]
+        count = await stream.receive_into(dialler.receive_buffers())
+        assert count
+        dialler.bytes_received(count, 0.0)

@@ -1,0 +1,110 @@
+"""What is to be sent: whatever is queued and however it is cut, it leaves whole and in the promised order."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
+from flowengine.transport.wire.framing import DATA, MESSAGE, PREFIX, PREFIX_BYTES
+from flowengine.transport.wire.outbox import Outbox
+
+BIG = INLINE_BYTES_MAX + 1000
+
+
+def outbox(chunk_bytes: int = CHUNK_BYTES) -> Outbox:
+    made = Outbox()
+    made.chunk_bytes = chunk_bytes
+    made.incoming_bytes_max = 1 << 30
+    made.streams_max = 3
+    return made
+
+
+def frames(data: bytes) -> list[tuple[int, int, bytes]]:
+    """(kind, stream, what follows the prefix) of every frame."""
+    found, place = [], 0
+    while place < len(data):
+        _, _, kind, header, stream, payload = PREFIX.unpack_from(data, place)
+        size = header + (0 if kind == MESSAGE and stream else payload)
+        begin = place + PREFIX_BYTES
+        place = begin + size
+        found.append((kind, stream, data[begin:place]))
+    assert place == len(data), "the last frame is cut"
+    return found
+
+
+def send(box: Outbox, count: int) -> bytes:
+    """Up to `count` bytes of what the outbox gives next, as sent; it is asked whether there is more."""
+    joined = b"".join(box.buffers())
+    taken = joined[:count]
+    queued = box.queued_bytes
+    is_more = box.bytes_sent(len(taken))
+    assert is_more == bool(box)
+    assert box.queued_bytes == queued - len(taken)
+    if len(taken) < len(joined):
+        assert box.is_under_way
+        assert b"".join(box.buffers()) == joined[len(taken) :]
+    return taken
+
+
+messages = st.one_of(
+    st.tuples(st.just("small"), st.integers(0, 3000)),
+    st.tuples(st.just("large"), st.integers(BIG, 2 * BIG)),
+)
+#: Pieces of a frame, frames whole, and several.
+pieces = st.one_of(st.integers(1, 50), st.integers(10_000, 40_000), st.just(1 << 30))
+
+
+@given(st.lists(messages, max_size=5), st.lists(pieces, max_size=10), st.integers(1, BIG))
+def test_everything_leaves_whole_however_it_is_cut(
+    queue: list[tuple[str, int]], cuts: list[int], chunk_bytes: int
+) -> None:
+    chunk_bytes = max(chunk_bytes, 2000)
+    box = outbox(chunk_bytes)
+    waiting, turns = deque(queue), deque([*cuts, 1 << 30])
+    data = bytearray()
+    sent: list[tuple[str, bytes]] = []
+    while waiting or box:
+        if waiting:
+            kind, size = waiting.popleft()
+            payload = bytes([len(sent) + 1]) * size
+            view = [memoryview(payload)[: size // 2], memoryview(payload)[size // 2 :]]
+            header = b"%d" % len(sent)
+            if kind == "small":
+                box.add_small(header, view, size)
+            else:
+                box.add_large(lambda header=header: header, view, size)  # type: ignore[misc]
+            sent.append((kind, header + payload))
+        data += send(box, turns[0])
+        turns.rotate(-1)
+    assert box.queued_bytes == 0
+    assert not box.is_under_way
+    streams: dict[int, bytes] = {}
+    whole = []
+    for frame, stream, body in frames(bytes(data)):
+        if frame == DATA:
+            assert 0 < len(body) <= chunk_bytes
+            streams[stream] += body
+        elif stream:
+            streams[stream] = body
+        else:
+            whole.append(body)
+    assert whole == [body for size, body in sent if size == "small"]
+    assert list(streams.values()) == [body for size, body in sent if size == "large"]
+
+
+@pytest.mark.parametrize("chunk_bytes", [20_000, CHUNK_BYTES])
+def test_a_small_message_waits_for_one_chunk(chunk_bytes: int) -> None:
+    box = outbox(chunk_bytes)
+    payload = bytes(3 * CHUNK_BYTES)
+    box.add_large(lambda: b"head", [memoryview(payload)], len(payload))
+    data = send(box, 10_000)
+    box.add_small(b"small", [], 0)
+    while box:
+        data += send(box, 10_000)
+    kinds = [(kind, stream, len(body)) for kind, stream, body in frames(data)]
+    assert kinds[:3] == [(MESSAGE, 1, 4), (DATA, 1, chunk_bytes), (MESSAGE, 0, 5)]
+    assert all(kind == (DATA, 1, chunk_bytes) for kind in kinds[3:-1])

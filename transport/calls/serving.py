@@ -1,0 +1,146 @@
+"""The calls of the other side: each finds its handler and is answered once.
+
+A plain handler answers where the call was read; a coroutine gets a task; what begins to answer is left to go
+on by itself. All of them can be given up by the caller, and are when the connection ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
+from flowengine.transport import events as e
+from flowengine.transport.calls.service import (
+    NOTHING,
+    Cancellable,
+    Handler,
+    Reply,
+    Request,
+    Service,
+    as_reply,
+)
+from flowengine.transport.connection import Connection
+from flowengine.transport.wire.payload import NO_TENSORS, Payload
+from flowengine.transport.wire.states import State
+
+logger = logging.getLogger("flowengine.transport")
+
+
+class Serving:
+    """What is being answered on one connection.
+
+    nursery   where coroutines run, while the connection is driven
+    """
+
+    def __init__(self, connection: Connection, service: Service, answered: Callable[[], None]) -> None:
+        """`answered` is called when an answer waits to be sent that did not come where its call was read."""
+        self._connection = connection
+        self._service = service
+        self._answered = answered
+        self.nursery: trio.Nursery | None = None
+        self._is_over = False
+        self._running: dict[int, Cancellable] = {}
+        #: Calls that were answered before it was known what to cancel.
+        self._ended_early: set[int] = set()
+        for method in service.begun:
+            connection.know_calls(method)
+
+    def requested(self, event: e.Requested) -> None:
+        """A call has come."""
+        peer = self._connection.peer
+        if peer is None:
+            raise FailedPreconditionError(f"{self._connection.address} has not proved who it is yet")
+        request = Request(peer, event.method, event.arguments, event.tensors)
+        try:
+            handler = self._service.find(event.method)
+            if handler.begin is not None:
+                running = handler.begin(request, partial(self._begun_ended, event.call))
+                if running is not None:
+                    self._begun(event.call, running)
+                    return
+            if handler.is_async:
+                assert self.nursery is not None, "a call was read while no nursery was open"
+                scope = trio.CancelScope()
+                self._running[event.call] = scope
+                self.nursery.start_soon(self._run, event.call, handler, request, scope)
+                return
+            reply = as_reply(handler.function(request))
+        except Exception as error:
+            self._answer_error(event.call, error)
+            return
+        self._answer(event.call, reply)
+
+    def cancelled(self, call: int) -> None:
+        """The caller gives a call up. It is answered all the same."""
+        running = self._running.get(call)
+        if running is not None:
+            running.cancel()
+
+    def end(self) -> None:
+        """Nobody waits for an answer any more."""
+        self._is_over = True
+        for running in list(self._running.values()):
+            running.cancel()
+
+    def _begun(self, call: int, running: Cancellable) -> None:
+        if call in self._ended_early:
+            self._ended_early.discard(call)
+        elif self._is_over:
+            running.cancel()
+        else:
+            self._running[call] = running
+
+    def _begun_ended(self, call: int, result: Any, error: BaseException | None) -> None:
+        """What was begun to be answered has its answer."""
+        if self._running.pop(call, None) is None:
+            self._ended_early.add(call)
+        if self._is_over:
+            return
+        if error is not None:
+            self._answer_error(call, error)
+        elif result is not NOTHING:
+            self._answer(call, as_reply(result))
+        elif self._connection.state is State.OPEN:
+            self._connection.reply_nothing(call)
+        self._answered()
+
+    async def _run(self, call: int, handler: Handler, request: Request, scope: trio.CancelScope) -> None:
+        reply: Reply | None = None
+        error: Exception = CancelledError("the caller gave the call up")
+        try:
+            with scope:
+                reply = as_reply(await handler.function(request))
+        except Exception as raised:
+            error = raised
+        finally:
+            del self._running[call]
+        if reply is not None:
+            self._answer(call, reply)
+        else:
+            self._answer_error(call, error)
+        self._answered()
+
+    def _answer(self, call: int, reply: Reply) -> None:
+        if self._connection.state is not State.OPEN:
+            return
+        tensors = reply.tensors
+        try:
+            if len(tensors) == 1 and self._connection.reply_tensor(call, reply.result, tensors[0]):
+                return
+            self._connection.reply(call, reply.result, Payload(tensors) if tensors else NO_TENSORS)
+        except OpError as error:
+            self._connection.fail(call, error)
+
+    def _answer_error(self, call: int, error: BaseException) -> None:
+        if not isinstance(error, OpError):
+            logger.error("a handler failed on a call of %s", self._connection.address, exc_info=error)
+        if self._connection.state is State.OPEN:
+            self._connection.fail(call, error)
+
+
+__all__ = ["Serving"]

@@ -1,0 +1,105 @@
+"""The steps of one task: which run, which are only heard of yet, and which are over for ever.
+
+A step's tensors may arrive before the step does: they are kept, within the credit that pays for them. What
+arrives for a step that has ended is dropped. Step ids never return, so "ended" is kept for good: as ranges,
+because ids are handed out in order and ranges of ended ones grow together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from flowengine.core.errors import OpError
+from flowengine.core.rendezvous import RendezvousKey
+from flowengine.transport.tensors.rendezvous import LocalRendezvous
+
+#: Ranges kept. Ids of one master leave one range; so many are only left by as many masters, or by steps that
+#: are still running. The two oldest are then made one: an id between them that nobody has begun is given up.
+RANGES_MAX: Final = 65_536
+
+
+class EndedSteps:
+    """A set of step ids that only grows, kept as ranges [first, last]."""
+
+    def __init__(self, ranges_max: int = RANGES_MAX) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self._ranges_max = ranges_max
+
+    def __contains__(self, step: int) -> bool:
+        lasts = self._lasts
+        if not lasts or step > lasts[-1]:
+            return False
+        place = bisect_right(self._firsts, step) - 1
+        return place >= 0 and step <= lasts[place]
+
+    def add(self, step: int) -> None:
+        firsts, lasts = self._firsts, self._lasts
+        if lasts and step == lasts[-1] + 1:
+            # Nearly always: the next one of the newest master.
+            lasts[-1] = step
+            return
+        place = bisect_right(firsts, step) - 1
+        if place >= 0 and step <= lasts[place]:
+            return
+        touches_left = place >= 0 and lasts[place] == step - 1
+        touches_right = place + 1 < len(firsts) and firsts[place + 1] == step + 1
+        if touches_left and touches_right:
+            lasts[place] = lasts.pop(place + 1)
+            del firsts[place + 1]
+        elif touches_left:
+            lasts[place] = step
+        elif touches_right:
+            firsts[place + 1] = step
+        else:
+            firsts.insert(place + 1, step)
+            lasts.insert(place + 1, step)
+        if len(firsts) > self._ranges_max:
+            del firsts[1], lasts[0]
+
+    @property
+    def ranges(self) -> int:
+        """How many ranges are kept."""
+        return len(self._firsts)
+
+
+class Step:
+    """One step at this task, from the first that is heard of it."""
+
+    __slots__ = (
+        "announced",
+        "held",
+        "incarnations",
+        "is_begun",
+        "lost",
+        "number",
+        "received",
+        "sent",
+        "table",
+    )
+
+    def __init__(self, number: int, on_wait: Callable[[Step, RendezvousKey], Exception | None]) -> None:
+        self.number = number
+        self.is_begun = False
+        #: Messages of the step to and from other tasks: pushes, announcements and pulls. When nobody does
+        #: anything any more, and as many were received as sent, nothing is on its way.
+        self.sent = 0
+        self.received = 0
+        self.table = LocalRendezvous(lambda key: on_wait(self, key))
+        #: {task: incarnation} of those who take part, where the master has said so.
+        self.incarnations: Mapping[str, int] | None = None
+        #: {task: why it is gone}
+        self.lost: dict[str, OpError] = {}
+        #: {key: (peer, credit)} of tensors that wait at their sender for our pull
+        self.announced: dict[RendezvousKey, tuple[Any, int]] = {}
+        #: {key: (peer, payload, dead)} of tensors that wait here for a peer's pull
+        self.held: dict[RendezvousKey, tuple[Any, Any, bool]] = {}
+
+    def has_part(self, task: str) -> bool:
+        """Whether this task may take part."""
+        return self.incarnations is None or task in self.incarnations
+
+
+__all__ = ["EndedSteps", "Step"]
