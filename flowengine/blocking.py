@@ -20,7 +20,7 @@ from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.ir.graph import Graph
 from flowengine.passes.place.costs import CostModel
-from flowengine.portal import Call, Portal
+from flowengine.portal import Portal, PortalCall
 from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session
 
@@ -142,7 +142,7 @@ class QueueRunners:
         self._session = session._session
         self._source = source
         self._options = options
-        self._running: Call | None = None
+        self._running: PortalCall | None = None
         self._coordinator: Any = None
         self._leave: Any = None
 

@@ -17,7 +17,7 @@ import trio
 from flowengine.core.errors import FailedPreconditionError
 
 
-class Call:
+class PortalCall:
     """One coroutine running in the portal. `future` has its outcome; `cancel` cancels it there."""
 
     def __init__(self, portal: Portal) -> None:
@@ -72,9 +72,9 @@ class Portal:
         except trio.RunFinishedError:
             raise FailedPreconditionError("this session is closed") from None
 
-    def start(self, function: Callable[[], Awaitable[Any]]) -> Call:
+    def start(self, function: Callable[[], Awaitable[Any]]) -> PortalCall:
         """Run a coroutine function in the portal; returns at once."""
-        call = Call(self)
+        call = PortalCall(self)
         assert self._nursery is not None
         self.post(self._nursery.start_soon, call.run, function)
         return call

@@ -50,7 +50,7 @@ from flowengine.transport.tensors.rendezvous import LocalRendezvous
 PLANS_MAX: Final = 512
 
 
-class _Prepared:
+class _PreparedPlan:
     """A plan with the two doors around it."""
 
     __slots__ = ("assemble", "feeds", "fetches", "plan")
@@ -115,7 +115,7 @@ class Session:
             if placer is not None
             else SessionPlacer(self.devices, self._kernels, self._settings, lambda: self.graph)
         )
-        self._plans: dict[Any, _Prepared] = {}
+        self._plans: dict[Any, _PreparedPlan] = {}
         self._version = -1
         self._requests = Requests(self.graph)
         self._functions: FunctionTable | None = None
@@ -190,7 +190,7 @@ class Session:
 
     async def _step(
         self,
-        prepared: _Prepared,
+        prepared: _PreparedPlan,
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
@@ -222,7 +222,7 @@ class Session:
 
     async def _measured_step(
         self,
-        prepared: _Prepared,
+        prepared: _PreparedPlan,
         measuring: Measuring[TieredPlan | PartitionedPlan],
         values: Sequence[Any],
         options: RunOptions | None,
@@ -233,7 +233,7 @@ class Session:
         succeeded = False
         started = perf_counter()
         try:
-            step = _Prepared(plan, prepared.feeds, prepared.fetches, prepared.assemble)
+            step = _PreparedPlan(plan, prepared.feeds, prepared.fetches, prepared.assemble)
             result = await self._step(step, values, options, run_metadata)
             succeeded = True
             return result
@@ -244,12 +244,12 @@ class Session:
 
     # -- planning -----------------------------------------------------------------------------------
 
-    def _keep(self, key: Any, prepared: _Prepared) -> None:
+    def _keep(self, key: Any, prepared: _PreparedPlan) -> None:
         if len(self._plans) >= PLANS_MAX:
             del self._plans[next(iter(self._plans))]
         self._plans[key] = prepared
 
-    def _prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> _Prepared:
+    def _prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> _PreparedPlan:
         graph = self.graph
         if self._version != graph.version:
             self._plans.clear()
@@ -260,7 +260,7 @@ class Session:
         context = self._requests.context(request, self._settings, self._kernels)
         with collection_paused():
             plan = self._plan(prepare(graph, context), context)
-        return _Prepared(plan, request.feeds, request.fetches, request.wanted.assemble)
+        return _PreparedPlan(plan, request.feeds, request.fetches, request.wanted.assemble)
 
     def _plan(
         self, graph: Graph, context: PassContext

@@ -23,7 +23,7 @@ HEADER_KEY: Final = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class BundleHeader:
     """num_shards: data files; big_endian: byte order of the values; min_consumer: version a reader needs."""
 
     num_shards: int
@@ -34,7 +34,7 @@ class Header:
         return field(1, self.num_shards) + bytes_field(3, field(1, VERSION))
 
     @classmethod
-    def decode(cls, data: bytes) -> Header:
+    def decode(cls, data: bytes) -> BundleHeader:
         """ValueError where the bytes are no header."""
         shards = endianness = min_consumer = 0
         for number, _, value in fields(data):
@@ -48,7 +48,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleEntry:
     """One tensor: where its bytes are, or of which slices it is made up.
 
     dtype   number of the element type; crc   masked, of all bytes
@@ -71,7 +71,7 @@ class Entry:
         return b"".join(out)
 
     @classmethod
-    def decode(cls, data: bytes) -> Entry:
+    def decode(cls, data: bytes) -> BundleEntry:
         """ValueError where the bytes are no entry."""
         numbers = {1: 0, 3: 0, 4: 0, 5: 0, 6: 0}
         shape: Shape = ()

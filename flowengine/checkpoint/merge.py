@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowengine.checkpoint.entries import Entry
+from flowengine.checkpoint.entries import BundleEntry
 from flowengine.checkpoint.files import DISK, FileLayer, data_path, free_total, index_path
 from flowengine.checkpoint.reader import BundleReader, shown
 from flowengine.checkpoint.writer import publish
@@ -24,7 +24,7 @@ def merge_bundles(
     """
     if not prefixes:
         raise InvalidArgumentError("there is no checkpoint to merge")
-    entries: dict[bytes, Entry] = {}
+    entries: dict[bytes, BundleEntry] = {}
     shards: dict[str, int] = {}
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
@@ -53,7 +53,7 @@ def merge_bundles(
                 files.remove(index_path(prefix))
 
 
-def _with_slices(known: Entry | None, more: Entry, key: bytes) -> Entry:
+def _with_slices(known: BundleEntry | None, more: BundleEntry, key: bytes) -> BundleEntry:
     if known is None:
         return more
     if not known.slices or known.shape != more.shape or known.dtype != more.dtype:

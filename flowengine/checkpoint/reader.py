@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from flowengine.checkpoint.elements import PIECE_BYTES, Check, never, octets, read_strings
-from flowengine.checkpoint.entries import HEADER_KEY, VERSION, Entry, Header
+from flowengine.checkpoint.entries import HEADER_KEY, VERSION, BundleEntry, BundleHeader
 from flowengine.checkpoint.files import data_path, index_path
 from flowengine.checkpoint.slices import Shape, Slice, cover, describe, slice_key, slice_shape, to_index
-from flowengine.checkpoint.table import Table
+from flowengine.checkpoint.table import TableReader
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.crc32c import mask
@@ -49,17 +49,17 @@ class BundleReader:
         self.index_path = index_path(prefix)
         self._check = check
         self._files: dict[int, io.FileIO] = {}
-        table = Table(self.index_path)
+        table = TableReader(self.index_path)
         try:
             self._stored: dict[bytes, bytes] = dict(table)
         finally:
             table.close()
-        self._entries: dict[bytes, Entry] = {}
+        self._entries: dict[bytes, BundleEntry] = {}
         header = self._stored.pop(HEADER_KEY, None)
         if header is None:
             raise DataLossError(f"{self.index_path}: the header is missing")
         try:
-            self.header = Header.decode(header)
+            self.header = BundleHeader.decode(header)
         except (ValueError, TypeError) as error:
             raise DataLossError(f"{self.index_path}: bad header: {error}") from None
         if self.header.big_endian:
@@ -103,7 +103,7 @@ class BundleReader:
         """Everything but the header as it is stored, slices included: for `entry` by key."""
         return self._stored
 
-    def entry(self, name: bytes) -> Entry:
+    def entry(self, name: bytes) -> BundleEntry:
         """What the index says of a tensor, or of the slice with this key."""
         entry = self._entries.get(name)
         if entry is None:
@@ -111,7 +111,7 @@ class BundleReader:
             if stored is None:
                 raise NotFoundError(f"Key {shown(name)} not found in checkpoint {self.prefix}")
             try:
-                entry = Entry.decode(stored)
+                entry = BundleEntry.decode(stored)
             except (ValueError, TypeError) as error:
                 raise DataLossError(f"{self.index_path}: bad entry of {shown(name)!r}: {error}") from None
             self._entries[name] = entry
@@ -234,7 +234,7 @@ class BundleReader:
             total.update(piece)
         return total.value()
 
-    def _read_strings(self, file: io.FileIO, path: str, entry: Entry, count: int, name: bytes) -> Array:
+    def _read_strings(self, file: io.FileIO, path: str, entry: BundleEntry, count: int, name: bytes) -> Array:
         if count > entry.size:
             self._damaged(path, name, f"{entry.size} bytes for {count} strings")
         stored = bytearray(entry.size)

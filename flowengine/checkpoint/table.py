@@ -24,7 +24,7 @@ _RESTART_EVERY: Final = 16
 _COMPRESSIONS: Final = {1: "Snappy", 2: "zstd"}
 
 
-class Table:
+class TableReader:
     """A table file, open for reading. Blocks are read when they are asked for.
 
     Raises NotFoundError where there is no such file and DataLossError where it is no table.
@@ -140,8 +140,8 @@ class TableWriter:
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
         self._offset = 0
-        self._block = _Block(_RESTART_EVERY)
-        self._index = _Block(1)
+        self._block = _BlockWriter(_RESTART_EVERY)
+        self._index = _BlockWriter(1)
         self._last_key = b""
         #: The finished block's handle, until the next key says where to divide.
         self._pending: bytes | None = None
@@ -157,7 +157,7 @@ class TableWriter:
 
     def finish(self) -> None:
         self._flush()
-        meta = self._put(_Block(1))
+        meta = self._put(_BlockWriter(1))
         if self._pending is not None:
             self._index.add(_successor(self._last_key), self._pending)
         index = self._put(self._index)
@@ -166,9 +166,9 @@ class TableWriter:
     def _flush(self) -> None:
         if not self._block.is_empty:
             self._pending = self._put(self._block)
-            self._block = _Block(_RESTART_EVERY)
+            self._block = _BlockWriter(_RESTART_EVERY)
 
-    def _put(self, block: _Block) -> bytes:
+    def _put(self, block: _BlockWriter) -> bytes:
         content = block.finish() + b"\x00"
         handle = varint(self._offset) + varint(len(content) - 1)
         self._write(content + mask(crc32c(content)).to_bytes(4, "little"))
@@ -176,7 +176,7 @@ class TableWriter:
         return handle
 
 
-class _Block:
+class _BlockWriter:
     def __init__(self, restart_every: int) -> None:
         self._content = bytearray()
         self._restarts = [0]

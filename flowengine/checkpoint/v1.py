@@ -27,7 +27,7 @@ from flowengine.checkpoint.slices import (
     slice_key,
     slice_shape,
 )
-from flowengine.checkpoint.table import Table, TableWriter
+from flowengine.checkpoint.table import TableReader, TableWriter
 from flowengine.checkpoint.values import decode_values, encode_values, is_storable
 from flowengine.checkpoint.wire import bytes_field, field, fields
 from flowengine.core import dtypes
@@ -44,7 +44,7 @@ class _Tensor:
     dtype: int
     shape: Shape
     #: Each slice and the table that holds it.
-    slices: list[tuple[Slice, Table]]
+    slices: list[tuple[Slice, TableReader]]
 
 
 class V1Reader:
@@ -56,7 +56,7 @@ class V1Reader:
     def __init__(self, pattern: str, *, check: Check = never) -> None:
         self.pattern = pattern
         self._check = check
-        self._tables: list[Table] = []
+        self._tables: list[TableReader] = []
         self._tensors: dict[bytes, _Tensor] = {}
         paths = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern)))
         if not paths:
@@ -65,14 +65,14 @@ class V1Reader:
             )
         try:
             for path in paths:
-                table = Table(path)
+                table = TableReader(path)
                 self._tables.append(table)
                 self._load(table)
         except BaseException:
             self.close()
             raise
 
-    def _load(self, table: Table) -> None:
+    def _load(self, table: TableReader) -> None:
         stored = table.get(_META_KEY)
         if stored is None:
             raise DataLossError(
@@ -87,10 +87,10 @@ class V1Reader:
         except (ValueError, TypeError) as error:
             raise DataLossError(f"{table.path}: bad list of tensors: {error}") from None
 
-    def _add(self, table: Table, content: memoryview) -> None:
+    def _add(self, table: TableReader, content: memoryview) -> None:
         name, dtype = b"", 0
         shape: Shape = ()
-        slices: list[tuple[Slice, Table]] = []
+        slices: list[tuple[Slice, TableReader]] = []
         for number, _, value in fields(content):
             if number == 1:
                 name = bytes(value)
@@ -182,7 +182,7 @@ class V1Reader:
             result[target] = self._values(table, name, stored, dtype, own)[inside]
         return result
 
-    def _values(self, table: Table, name: bytes, part: Slice, dtype: DType, shape: Shape) -> Array:
+    def _values(self, table: TableReader, name: bytes, part: Slice, dtype: DType, shape: Shape) -> Array:
         where = f"{table.path}: tensor {shown(name)!r}"
         try:
             content = table.get(slice_key(name, part))
@@ -201,7 +201,7 @@ class V1Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SliceRecord:
     name: bytes
     shape: Shape
     part: Slice
@@ -219,8 +219,8 @@ class V1Writer:
         self._sync = sync
         self._layer = files
         self._check = check
-        self._parts: dict[bytes, _Part] = {}
-        self._order: dict[bytes, list[_Part]] = {}
+        self._parts: dict[bytes, _SliceRecord] = {}
+        self._order: dict[bytes, list[_SliceRecord]] = {}
 
     def __enter__(self) -> V1Writer:
         return self
@@ -254,7 +254,7 @@ class V1Writer:
             raise InvalidArgumentError(f"Adding duplicate key: {shown(name)}")
         if others and (others[0].shape != shape or others[0].dtype is not dtype):
             raise InvalidArgumentError(f"the slices of {shown(name)!r} are of different shapes or types")
-        added = _Part(name, shape, part, array, dtype)
+        added = _SliceRecord(name, shape, part, array, dtype)
         self._parts[key] = added
         others.append(added)
 
@@ -291,12 +291,12 @@ class V1Writer:
         return bytes_field(1, tensors + bytes_field(2, field(1, 1)))
 
 
-def _encode_meta(name: bytes, parts: Sequence[_Part]) -> bytes:
+def _encode_meta(name: bytes, parts: Sequence[_SliceRecord]) -> bytes:
     first = parts[0]
     out = bytes_field(1, name) + bytes_field(2, encode_shape(first.shape)) + field(3, first.dtype.number)
     return out + b"".join(bytes_field(4, encode_slice(part.part)) for part in parts)
 
 
-def _encode_part(part: _Part) -> bytes:
+def _encode_part(part: _SliceRecord) -> bytes:
     values = bytes_field(3, encode_values(part.array, part.dtype))
     return bytes_field(2, bytes_field(1, part.name) + bytes_field(2, encode_slice(part.part)) + values)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.checkpoint.elements import Check, never, numeric_pieces, string_pieces
-from flowengine.checkpoint.entries import HEADER_KEY, Entry, Header
+from flowengine.checkpoint.entries import HEADER_KEY, BundleEntry, BundleHeader
 from flowengine.checkpoint.files import (
     DISK,
     FileLayer,
@@ -59,7 +59,7 @@ class BundleWriter:
         self._sync = sync
         self._layer = files
         self._check = check
-        self._entries: dict[bytes, Entry] = {}
+        self._entries: dict[bytes, BundleEntry] = {}
         self._offset = 0
         files.make_folder(os.path.dirname(prefix))
         self._aside = aside(data_path(prefix, 0, 1))
@@ -102,7 +102,7 @@ class BundleWriter:
             total.update(summed)
             self._layer.write(self._file, written)
             size += len(written)
-        self._entries[name] = Entry(
+        self._entries[name] = BundleEntry(
             dtype.number, array.shape, offset=self._offset, size=size, crc=mask(total.value())
         )
         self._offset += size
@@ -142,7 +142,7 @@ class BundleWriter:
             return
         before = self._entries.get(name)
         if before is None:
-            before = Entry(dtype.number, shape)
+            before = BundleEntry(dtype.number, shape)
         elif not before.slices:
             raise InvalidArgumentError(f"Adding duplicate key: {shown(name)}")
         elif before.shape != shape or before.dtype != dtype.number:
@@ -184,7 +184,7 @@ class BundleWriter:
 
 def publish(
     prefix: str,
-    entries: dict[bytes, Entry],
+    entries: dict[bytes, BundleEntry],
     renames: list[tuple[str, str]],
     total: int,
     *,
@@ -199,7 +199,7 @@ def publish(
     try:
         try:
             table = TableWriter(lambda data: layer.write(file, data))
-            table.add(HEADER_KEY, Header(total).encode())
+            table.add(HEADER_KEY, BundleHeader(total).encode())
             for key in sorted(entries):
                 table.add(key, entries[key].encode())
             table.finish()

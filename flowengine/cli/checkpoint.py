@@ -12,7 +12,7 @@ from flowengine.cli import results
 from flowengine.cli.checkpoint_diff import compare, readable_difference
 from flowengine.cli.checkpoint_export import KINDS, export
 from flowengine.cli.checkpoints import (
-    TensorFacts,
+    CheckpointTensorFacts,
     chosen,
     complete,
     facts_of,
@@ -107,7 +107,7 @@ def _checkpoints_in(folder: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (each["latest"], each["saved_at"]))
 
 
-def _line(facts: TensorFacts) -> str:
+def _line(facts: CheckpointTensorFacts) -> str:
     slices = f"  in {facts.slices} slices" if facts.slices > 1 else ""
     size = "" if facts.bytes is None else f"  {readable_bytes(facts.bytes)}"
     return f"{printable(facts.name)}  {facts.dtype} {facts.shape}{size}{slices}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class TensorChange:
     """A tensor that both have. `elements` that differ of `total`; `largest`: absolute, None if no number."""
 
     name: str
@@ -26,13 +26,13 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CheckpointDifference:
     """What two checkpoints do not share; `kinds`: name -> how type and shape are written in each."""
 
     only_in_one: list[str] = field(default_factory=list)
     only_in_other: list[str] = field(default_factory=list)
     kinds: dict[str, tuple[str, str]] = field(default_factory=dict)
-    changed: list[Changed] = field(default_factory=list)
+    changed: list[TensorChange] = field(default_factory=list)
     equal: int = 0
 
     @property
@@ -42,10 +42,10 @@ class Difference:
 
 def compare(
     one: BundleReader | V1Reader, other: BundleReader | V1Reader, patterns: Sequence[str], tolerance: float
-) -> Difference:
+) -> CheckpointDifference:
     """The difference, tensor by tensor: no more than one of each is held. Bits count: NaN equals itself."""
     left, right = _named(one, other, patterns)
-    difference = Difference(
+    difference = CheckpointDifference(
         [text_of(name) for name in left if name not in right],
         [text_of(name) for name in right if name not in left],
     )
@@ -62,7 +62,7 @@ def compare(
             equal += 1
         else:
             difference.changed.append(changed)
-    return Difference(
+    return CheckpointDifference(
         difference.only_in_one, difference.only_in_other, difference.kinds, difference.changed, equal
     )
 
@@ -87,10 +87,10 @@ def _named(
     return sorted(left), sorted(right)
 
 
-def _changed(name: str, one: Any, other: Any, tolerance: float) -> Changed | None:
+def _changed(name: str, one: Any, other: Any, tolerance: float) -> TensorChange | None:
     if one.dtype.hasobject:
         count = int(np.count_nonzero(one != other))
-        return Changed(name, count, one.size, None) if count else None
+        return TensorChange(name, count, one.size, None) if count else None
     if one.tobytes() == other.tobytes():
         return None
     numbers = one.dtype.kind in "iufcb"
@@ -106,10 +106,10 @@ def _changed(name: str, one: Any, other: Any, tolerance: float) -> Changed | Non
     if tolerance and not (distance > tolerance).any() and not np.isnan(distance).any():
         return None
     finite = distance[np.isfinite(distance)]
-    return Changed(name, int(differs.sum()), one.size, float(finite.max()) if finite.size else None)
+    return TensorChange(name, int(differs.sum()), one.size, float(finite.max()) if finite.size else None)
 
 
-def readable_difference(difference: Difference, one: str, other: str) -> list[str]:
+def readable_difference(difference: CheckpointDifference, one: str, other: str) -> list[str]:
     """The difference as lines; the last one counts."""
     lines = [f"only in {one}: {name}" for name in difference.only_in_one]
     lines += [f"only in {other}: {name}" for name in difference.only_in_other]

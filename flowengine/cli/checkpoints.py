@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorFacts:
+class CheckpointTensorFacts:
     """A tensor of a checkpoint. `bytes`: in memory, None for strings; `slices`: how many it is stored in."""
 
     name: str
@@ -92,11 +92,11 @@ def opened(prefix: str) -> Iterator[BundleReader | V1Reader]:
         yield reader
 
 
-def facts_of(reader: BundleReader | V1Reader, name: bytes) -> TensorFacts:
+def facts_of(reader: BundleReader | V1Reader, name: bytes) -> CheckpointTensorFacts:
     """What the index says of a tensor."""
     dtype, shape = reader.dtype(name), reader.shape(name)
     size = math.prod(shape) * dtype.size if dtype.size else None
-    return TensorFacts(text_of(name), dtype.name, list(shape), size, reader.slices(name))
+    return CheckpointTensorFacts(text_of(name), dtype.name, list(shape), size, reader.slices(name))
 
 
 def text_of(name: bytes) -> str:

@@ -22,7 +22,7 @@ _SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class GraphSignature:
     """A way to call an exported graph: {what the caller says: name of the tensor}."""
 
     inputs: dict[str, str]
@@ -30,15 +30,15 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class GraphSource:
     """A graph, the signatures that a MetaGraphDef or SavedModel gives it, and the bytes it was read from."""
 
     graph: Graph
-    signatures: dict[str, Signature]
+    signatures: dict[str, GraphSignature]
     content: bytes = b""
 
 
-def load_graph(path: str) -> Loaded:
+def load_graph(path: str) -> GraphSource:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
 
     `-` is standard input. Raises CommandError (an unreadable graph) with the first fault of several.
@@ -52,7 +52,7 @@ def load_graph(path: str) -> Loaded:
         found = graphfile.load_graph(content)
         graph = Graph()
         read_into(graph, found.graph_def, graph.registry)
-        return Loaded(graph, _signatures(found.signatures), content)
+        return GraphSource(graph, _signatures(found.signatures), content)
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}", UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:
@@ -63,9 +63,9 @@ def load_graph(path: str) -> Loaded:
         raise CommandError(f"cannot read {path}: {error}", UNREADABLE_GRAPH) from error
 
 
-def _signatures(found: Mapping[str, Any]) -> dict[str, Signature]:
+def _signatures(found: Mapping[str, Any]) -> dict[str, GraphSignature]:
     return {
-        name: Signature(
+        name: GraphSignature(
             {key: tensor.name for key, tensor in sorted(each.inputs.items())},
             {key: tensor.name for key, tensor in sorted(each.outputs.items())},
         )

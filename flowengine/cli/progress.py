@@ -16,7 +16,7 @@ _QUIET_SECONDS: Final = 0.3
 _REFRESH_SECONDS: Final = 0.1
 
 
-class Progress:
+class ProgressReport:
     """Counts steps; a context manager. `advance` after each step, with what it fetched.
 
     total    how many steps there will be
@@ -33,7 +33,7 @@ class Progress:
         self._task: Any = None
         self._watched = total > 1 and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressReport:
         return self
 
     def __exit__(

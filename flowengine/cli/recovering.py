@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from flowengine.cli.progress import Progress
+from flowengine.cli.progress import ProgressReport
 from flowengine.core.config import RunOptions
 
 if TYPE_CHECKING:
-    from flowengine.cli.steps import Job, Report
+    from flowengine.cli.steps import Invocation, RunReport
     from flowengine.session import Session
 
 
-async def run_recovering(job: Job, report: Report, finish: Callable[[Session], Awaitable[None]]) -> None:
+async def run_recovering(
+    job: Invocation, report: RunReport, finish: Callable[[Session], Awaitable[None]]
+) -> None:
     """Make steps until there are `job.steps` in all, then `finish(session)`, through interruptions."""
     from flowengine.train import QueueRunners, Saver, run_with_recovery
 
@@ -40,7 +42,7 @@ async def run_recovering(job: Job, report: Report, finish: Callable[[Session], A
         await finish(session)
 
     started = time.perf_counter()
-    with Progress(job.steps, every=job.every) as progress:
+    with ProgressReport(job.steps, every=job.every) as progress:
 
         async def step(session: Session, number: int) -> Any:
             progress.done = number

@@ -14,9 +14,9 @@ from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
-from flowengine.cli.sources import Wanted, cast, check_shape, read_archive, read_source
-from flowengine.cli.steps import Job, Report, percentiles, run_job
-from flowengine.cli.training import Training, facts_of
+from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
+from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
+from flowengine.cli.training import RunCheckpoints, facts_of
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -174,13 +174,13 @@ def command(
             raise CommandError(
                 "--checkpoint: the graph does not say what a step trains: add --target NODE", USAGE
             )
-        training = Training(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
+        training = RunCheckpoints(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
         training.prepare()
     if not (fetches or targets or finals):
         click.echo(how_to_go_on(loaded, graph), nl=False)
         return
     images = ImageOptions(image_size, image_scale, image_offset)
-    job = Job(
+    job = Invocation(
         graph=loaded,
         fetches=[str(find_port(loaded, each, USAGE, "--fetch")) for each in fetches],
         finals=[str(find_port(loaded, each, USAGE, "--final")) for each in finals],
@@ -227,12 +227,12 @@ def _read_feeds(graph: Graph, feeds: Sequence[str], images: ImageOptions) -> dic
     return read
 
 
-def _wanted(graph: Graph, name: str) -> Wanted:
+def _wanted(graph: Graph, name: str) -> ValueTarget:
     port = find_port(graph, name, BAD_FEED, "--feed")
-    return Wanted(str(port), dtype_of(graph, port), shape_of(graph, port))
+    return ValueTarget(str(port), dtype_of(graph, port), shape_of(graph, port))
 
 
-def _show(report: Report, job: Job, output: str | None, as_json: bool) -> None:
+def _show(report: RunReport, job: Invocation, output: str | None, as_json: bool) -> None:
     everything = report.values | report.finals
     document = _document(report, job, everything)
     if output is not None:
@@ -255,7 +255,7 @@ def _show(report: Report, job: Job, output: str | None, as_json: bool) -> None:
         _say(printable(f"{resumed}saved {job.training.saved or 'nothing'}{recovered}"))
 
 
-def _document(report: Report, job: Job, values: dict[str, Any]) -> dict[str, Any]:
+def _document(report: RunReport, job: Invocation, values: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {
         "values": {name: results.as_json(value) for name, value in values.items()},
         "steps": report.steps,

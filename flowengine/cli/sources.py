@@ -50,7 +50,7 @@ _TRUTH: Final = {"true": True, "True": True, "false": False, "False": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ValueTarget:
     """The tensor that a value is for: its name, dtype (None: unknown here) and partial shape."""
 
     name: str
@@ -58,7 +58,7 @@ class Wanted:
     shape: TensorShape
 
 
-def read_source(source: str, wanted: Wanted, images: ImageOptions) -> Any:
+def read_source(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     """The array (or bytes) of a SOURCE; CommandError (a bad feed) if it cannot be had or does not fit."""
     try:
         value = _read(source, wanted, images)
@@ -78,7 +78,7 @@ def read_archive(source: str) -> dict[str, Any]:
         raise CommandError(f"--feed {source}: cannot read it: {error}", BAD_FEED) from error
 
 
-def _read(source: str, wanted: Wanted, images: ImageOptions) -> Any:
+def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     if source == "-":
         return _from_bytes(sys.stdin.buffer.read(), wanted, images)
     path, key = _split_archive(source)
@@ -128,7 +128,7 @@ def _pick(arrays: dict[str, Any], key: str | None, path: str) -> Any:
     return arrays[key]
 
 
-def _from_bytes(data: bytes, wanted: Wanted, images: ImageOptions) -> Any:
+def _from_bytes(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
     if data.startswith(_NPY_MAGIC):
         return np.load(io.BytesIO(data), allow_pickle=False)
     if data.startswith(_ZIP_MAGIC):
@@ -143,7 +143,7 @@ def _from_bytes(data: bytes, wanted: Wanted, images: ImageOptions) -> Any:
         raise ValueError("it is neither .npy, .npz, an image nor text") from None
 
 
-def _from_image(data: bytes, wanted: Wanted, images: ImageOptions) -> Any:
+def _from_image(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
     if wanted.dtype is dtypes.string:
         return data
     return read_image(data, wanted.shape, images)
@@ -156,7 +156,7 @@ def _from_json(text: str, source: str) -> Any:
         raise ValueError(f"{source} is nested too deeply") from None
 
 
-def _literal(text: str, wanted: Wanted) -> Any:
+def _literal(text: str, wanted: ValueTarget) -> Any:
     if text in _TRUTH and wanted.dtype is not dtypes.string:
         return _TRUTH[text]
     try:
@@ -174,7 +174,7 @@ def _literal(text: str, wanted: Wanted) -> Any:
     raise _bad(wanted, f"{text!r} is neither a literal nor a kind of file that can be fed ({looks_like})")
 
 
-def cast(value: Any, wanted: Wanted) -> Any:
+def cast(value: Any, wanted: ValueTarget) -> Any:
     """The value with the tensor's dtype; CommandError where that would change what it says.
 
     Between kinds: a whole number may become a float, a float or a number too large may not become an integer
@@ -208,7 +208,7 @@ def cast(value: Any, wanted: Wanted) -> Any:
     return result
 
 
-def _to_strings(value: Any, wanted: Wanted) -> Any:
+def _to_strings(value: Any, wanted: ValueTarget) -> Any:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -226,7 +226,7 @@ def _to_strings(value: Any, wanted: Wanted) -> Any:
     return result.reshape(array.shape)
 
 
-def check_shape(value: Any, wanted: Wanted) -> Any:
+def check_shape(value: Any, wanted: ValueTarget) -> Any:
     """The value, if it has a shape that the tensor may have; CommandError otherwise."""
     shape = np.shape(value) if isinstance(value, np.ndarray) else ()
     if not TensorShape(shape).is_compatible_with(wanted.shape):
@@ -234,5 +234,5 @@ def check_shape(value: Any, wanted: Wanted) -> Any:
     return value
 
 
-def _bad(wanted: Wanted, reason: str) -> CommandError:
+def _bad(wanted: ValueTarget, reason: str) -> CommandError:
     return CommandError(f"--feed {wanted.name}: {reason}", BAD_FEED)

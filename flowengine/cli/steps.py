@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.interrupt import Interrupt
-from flowengine.cli.progress import Progress
+from flowengine.cli.progress import ProgressReport
 from flowengine.cli.recovering import run_recovering
-from flowengine.cli.training import Training
+from flowengine.cli.training import RunCheckpoints
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Invocation:
     """What one invocation asks for, with names resolved and feeds read."""
 
     graph: Graph
@@ -31,14 +31,14 @@ class Job:
     every: int
     repeat: int
     timeout_seconds: float | None
-    training: Training | None = None
+    training: RunCheckpoints | None = None
     config: Config | None = None
     #: The target of the session; "" for this process.
     at: str = ""
 
 
 @dataclass(slots=True)
-class Report:
+class RunReport:
     """What came of it: the values of the last step and of `--final`, and how long things took."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -48,11 +48,11 @@ class Report:
     latencies_ms: list[float] = field(default_factory=list)
 
 
-def run_job(job: Job, interrupt: Interrupt) -> Report:
+def run_job(job: Invocation, interrupt: Interrupt) -> RunReport:
     """Run all steps in one session; what a step raises passes through, KeyboardInterrupt if interrupted."""
     import trio
 
-    report = Report()
+    report = RunReport()
 
     async def steps() -> None:
         with trio.CancelScope() as scope:
@@ -68,7 +68,7 @@ def run_job(job: Job, interrupt: Interrupt) -> Report:
     return report
 
 
-async def _run_steps(job: Job, report: Report) -> None:
+async def _run_steps(job: Invocation, report: RunReport) -> None:
     from flowengine.core.config import RunOptions
     from flowengine.session import Session
 
@@ -96,7 +96,7 @@ async def _run_steps(job: Job, report: Report) -> None:
 
         async def train(after_step: Callable[[], Awaitable[Any]] | None) -> None:
             started = time.perf_counter()
-            with Progress(job.steps, every=job.every) as progress:
+            with ProgressReport(job.steps, every=job.every) as progress:
                 try:
                     for _ in range(job.steps):
                         values = await session.run(

@@ -39,7 +39,7 @@ class MetaFacts:
 
 
 @dataclass(slots=True)
-class Training:
+class RunCheckpoints:
     """Checkpoints of one run.
 
     directory    where they are; made if its parent is there

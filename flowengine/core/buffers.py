@@ -45,12 +45,12 @@ _LOOK_PART: Final = 1 / 16
 _STEPS: Final = 8
 
 
-class Lease:
+class MemoryLease:
     """What an array of kept memory refers to; the memory comes back when the last reference is gone."""
 
     __slots__ = ("__array_interface__", "__weakref__", "_block", "_kept", "_start")
 
-    def __init__(self, kept: Kept, block: Array, start: int, shape: Sequence[int], dtype: Any) -> None:
+    def __init__(self, kept: IdleMemory, block: Array, start: int, shape: Sequence[int], dtype: Any) -> None:
         """`start`: bytes of the block before the array."""
         self._kept = kept
         self._block = block
@@ -70,7 +70,7 @@ class Lease:
         self._kept.put(self._block, self._start)
 
 
-class Kept:
+class IdleMemory:
     """Idle blocks of memory, of each size the one that came back last given out first.
 
     Any thread may use it at any time: `put` runs wherever a last reference is dropped, within another `put`
@@ -106,7 +106,7 @@ class Kept:
             start = _to_line(block)
             if is_large:
                 start += next(self._turns) * STAGGER % _PAGE
-        result: Array = np.asarray(Lease(self, block, start, shape, dtype))
+        result: Array = np.asarray(MemoryLease(self, block, start, shape, dtype))
         return result
 
     def put(self, block: Array, start: int) -> None:
@@ -157,7 +157,7 @@ def rounded(size: int) -> int:
     return -(-size // step) * step
 
 
-_kept: Final = Kept()
+_kept: Final = IdleMemory()
 _BYTE: Final = np.dtype(np.uint8)
 
 
@@ -170,7 +170,7 @@ def _to_line(block: Array) -> int:
     return -_address(block) % LINE
 
 
-class Block(np.ndarray):
+class AlignedBytes(np.ndarray):
     """The bytes that an array of `aligned` lies in.
 
     Of a type of its own, so that NumPy does not take it for the base of views of that array: they then refer
@@ -181,12 +181,12 @@ class Block(np.ndarray):
 
 
 def aligned(shape: Sequence[int], dtype: Any) -> Array:
-    """`numpy.empty`, beginning with a line from 64 KB on; a `Block` is then the array's base."""
+    """`numpy.empty`, beginning with a line from 64 KB on; a `AlignedBytes` is then the array's base."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size < ALIGNED or dtype.hasobject:
         return np.empty(shape, dtype)
-    block: Any = Block((size + LINE,), _BYTE)
+    block: Any = AlignedBytes((size + LINE,), _BYTE)
     return np.ndarray(shape, dtype, block, _to_line(block))
 
 

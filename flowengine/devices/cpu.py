@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.core.buffers import LINE, Block, Lease
+from flowengine.core.buffers import LINE, AlignedBytes, MemoryLease
 from flowengine.devices.allocation import Ledger
 
 
@@ -38,9 +38,9 @@ class CpuDevice:
         owner = value
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        if isinstance(owner.base, Lease):
+        if isinstance(owner.base, MemoryLease):
             return owner.base, owner.base.nbytes
-        if isinstance(owner, Block):
+        if isinstance(owner, AlignedBytes):
             return owner, owner.nbytes - LINE
         return (owner, owner.nbytes) if owner.flags.owndata else None
 

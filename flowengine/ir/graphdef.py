@@ -27,7 +27,7 @@ from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
 from flowengine.ir.proto import FunctionDefLibrary, GraphDef, NodeDef
-from flowengine.ir.signature import Signatures
+from flowengine.ir.signature import SignatureCache
 from flowengine.ir.validate import fault_error, graph_faults
 
 __all__ = ["graph_from_def", "graph_to_def", "parse_graph_def", "read_into", "write_node"]
@@ -116,7 +116,7 @@ class _Reader:
         self._registry = registry
         #: The signatures of the graph's own functions, any of which may be used as an op.
         self._functions = {function.signature.name: function.signature for function in library.function}
-        self._signatures = Signatures()
+        self._signatures = SignatureCache()
         #: op -> (its definition, the attributes that it gives by default).
         self._definitions: dict[str, tuple[OpDef | None, dict[str, AttrValue]]] = {}
         #: An input as it is spelled -> its port, with CONTROL_SLOT for a control input.

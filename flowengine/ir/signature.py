@@ -19,7 +19,7 @@ PORTS_MAX: Final = 2**16
 Types: TypeAlias = tuple[DType, ...]
 
 
-class Signatures:
+class SignatureCache:
     """A cache; make one for each graph that is read or checked."""
 
     def __init__(self) -> None:

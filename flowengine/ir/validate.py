@@ -32,7 +32,7 @@ from flowengine.ir.frames import (
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import AttrDef, OpDef
-from flowengine.ir.signature import PORTS_MAX, Signatures, Types
+from flowengine.ir.signature import PORTS_MAX, SignatureCache, Types
 
 #: Loops within loops. A path of frames is kept for every node, so the depth must have a bound.
 FRAME_DEPTH_MAX: Final = 100
@@ -86,7 +86,7 @@ def graph_faults(
                   step that reaches them, as TensorFlow does; control edges across frames it does not.
     """
     faults: list[str] = []
-    signatures = Signatures()
+    signatures = SignatureCache()
     #: What the inputs must be, for nodes whose op is known and whose attributes are right; the outputs
     #: of the others have no type.
     wanted: dict[str, Types] = {}

@@ -21,7 +21,7 @@ from flowengine.core.arrays import WOULD_WAIT, Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import CancelledError, InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.resources.waiting import Attempt, Line, wait_finished
+from flowengine.resources.waiting import Attempt, AttemptLine, wait_finished
 
 
 class _Accumulator:
@@ -62,7 +62,7 @@ class _Accumulator:
         self.average = average
         self.global_step = 0
         self.count = 0
-        self._line = Line()
+        self._line = AttemptLine()
 
     def set_global_step(self, step: int) -> None:
         """Move to another step; gradients of earlier ones are late from now on."""

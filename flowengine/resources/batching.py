@@ -16,13 +16,13 @@ import trio
 
 from flowengine.core.arrays import WOULD_WAIT, Array
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
-from flowengine.resources.waiting import Attempt, Condition, Crowd, wait_finished
+from flowengine.resources.waiting import Attempt, AttemptCrowd, Condition, wait_finished
 
 #: Identifies the rows of one step; unique in the process, so that a late one is never mistaken.
 _SERIAL: Final = itertools.count(1)
 
 
-class Batched(NamedTuple):
+class BatchShare(NamedTuple):
     """What a step gets from a batcher.
 
     tensors       all rows of the batch, or none of each
@@ -107,13 +107,13 @@ class Batcher:
             return WOULD_WAIT
         return self._join(tensors, rows).outcome()
 
-    async def submit(self, tensors: tuple[Array, ...]) -> Batched:
+    async def submit(self, tensors: tuple[Array, ...]) -> BatchShare:
         """Put rows (n, ...) into the current batch and wait until it is sealed.
 
         Raises InvalidArgumentError for tensors without rows or with different numbers of them, and for
         more than fit. Cancelled before the batch is sealed, the rows leave it.
         """
-        result: Batched = await wait_finished(self._join(tensors, self._check(tensors)), self._leave)
+        result: BatchShare = await wait_finished(self._join(tensors, self._check(tensors)), self._leave)
         return result
 
     def _join(self, tensors: tuple[Array, ...], rows: int) -> _Member:
@@ -179,18 +179,18 @@ class Batcher:
             last.finish(result)
         for member in members[:-1]:
             nothing = tuple(tensor[:0] for tensor in member.tensors)
-            member.finish(Batched(nothing, np.empty((0, 3), dtype=np.int64), member.id))
+            member.finish(BatchShare(nothing, np.empty((0, 3), dtype=np.int64), member.id))
         for member in members:
             if member.wake is not None:
                 member.wake()
 
-    def _whole(self, members: list[_Member]) -> Batched:
+    def _whole(self, members: list[_Member]) -> BatchShare:
         """All rows of a batch, for its last member."""
         ends = list(itertools.accumulate(member.rows for member in members))
         index = [(m.id, end - m.rows, end) for m, end in zip(members, ends, strict=True)]
         padding = self._padded(ends[-1]) - ends[-1]
         last = members[-1]
-        return Batched(
+        return BatchShare(
             tuple(_joined([m.tensors[i] for m in members], padding) for i in range(len(last.tensors))),
             np.array(index, dtype=np.int64),
             last.id,
@@ -294,7 +294,7 @@ class Regatherer:
     def __init__(self) -> None:
         #: {id: gradient}
         self._available: dict[int, Array] = {}
-        self._waiting = Crowd()
+        self._waiting = AttemptCrowd()
 
     async def get(self, original: Array, index: Array, gradient: Array, own: int) -> Array:
         """The gradients of all parts of the batch, joined, for its owner; no rows for the others.

@@ -23,14 +23,14 @@ import trio
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 
-class Named(Protocol):
+class NamedResource(Protocol):
     """What a step's container can hold: it learns its name there."""
 
     name: str
 
 
 T = TypeVar("T")
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=NamedResource)
 
 #: The container of a resource that names none.
 DEFAULT_CONTAINER: Final = "localhost"

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError
-from flowengine.resources.waiting import Condition, Line, wait_finished
+from flowengine.resources.waiting import AttemptLine, Condition, wait_finished
 
 
 class MutexLock:
@@ -40,7 +40,7 @@ class Mutex:
         self.name = name
         self.container = container
         self._holder: MutexLock | None = None
-        self._line = Line()
+        self._line = AttemptLine()
 
     @property
     def is_locked(self) -> bool:

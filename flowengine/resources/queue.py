@@ -32,7 +32,7 @@ from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRa
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.elements import Element, own, rows_of, stack
 from flowengine.resources.queue_attempts import Close, Dequeue, DequeueMany, Enqueue, EnqueueRows
-from flowengine.resources.waiting import Attempt, Line, wait_finished
+from flowengine.resources.waiting import Attempt, AttemptLine, wait_finished
 
 #: What a negative capacity means.
 UNBOUNDED: Final = 2**63 - 1
@@ -89,8 +89,8 @@ class Queue:
         #: Whatever declared the queue last and was found to agree with it: it need not be checked again.
         self.verified: object = None
         self._closed = False
-        self._enqueues = Line()
-        self._dequeues = Line()
+        self._enqueues = AttemptLine()
+        self._dequeues = AttemptLine()
 
     # The store, for subclasses.
 
@@ -267,7 +267,7 @@ class Queue:
         line.leave(attempt)
         self._advance()
 
-    def _join(self, line: Line, attempt: Attempt) -> Attempt:
+    def _join(self, line: AttemptLine, attempt: Attempt) -> Attempt:
         line.join(attempt)
         self._advance()
         return attempt

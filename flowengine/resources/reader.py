@@ -30,7 +30,7 @@ Opener = Callable[[bytes], BinaryIO]
 Blocks = Generator[Block, None, None]
 
 
-class Reading:
+class FileReading:
     """Blocks of a file on their way, read on a thread; with `beside=False`, here and at once.
 
     records   what was read
@@ -132,7 +132,7 @@ class Reader:
         self.has_state = has_state
         self._lock = trio.Lock()
         self._blocks: Blocks | None = None
-        self._reading: Reading | None = None
+        self._reading: FileReading | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -234,7 +234,7 @@ class Reader:
             return
         reading = self._reading
         if reading is None:
-            self._reading = reading = Reading(self._blocks, beside=self.format is not None)
+            self._reading = reading = FileReading(self._blocks, beside=self.format is not None)
         await reading.wait()
         if reading is not self._reading:
             return  # it was reset meanwhile
@@ -247,7 +247,7 @@ class Reader:
         elif reading.ended:
             self._ended = True
         else:
-            self._reading = Reading(self._blocks)
+            self._reading = FileReading(self._blocks)
 
     def reset(self) -> None:
         """As new: counts at zero, no file begun."""

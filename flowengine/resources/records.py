@@ -21,7 +21,7 @@ Record: TypeAlias = tuple[bytes, bytes]
 Block: TypeAlias = list[Record]
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """What records are read from: a file, or what a compressed one holds."""
 
     def read(self, count: int, /) -> bytes: ...
@@ -31,7 +31,7 @@ class Source(Protocol):
 Format: TypeAlias = Callable[[BinaryIO, bytes], Iterator[Block]]
 
 
-class Inflated:
+class InflatedSource:
     """The contents of a zlib or gzip stream, decompressed as far as they are asked for."""
 
     def __init__(self, file: BinaryIO, compression: str, name: bytes) -> None:
@@ -78,9 +78,9 @@ def shown(name: bytes) -> str:
     return name.decode("utf-8", "replace")
 
 
-def source_of(file: BinaryIO, compression: str, name: bytes) -> Source:
+def source_of(file: BinaryIO, compression: str, name: bytes) -> RecordSource:
     """The file itself, or what it holds where it is compressed ("ZLIB", "GZIP")."""
-    return Inflated(file, compression, name) if compression else file
+    return InflatedSource(file, compression, name) if compression else file
 
 
 def checked_compression(compression: bytes) -> str:
@@ -90,7 +90,7 @@ def checked_compression(compression: bytes) -> str:
     return "" if compression == b"NONE" else compression.decode()
 
 
-def exactly(source: Source, count: int) -> bytes:
+def exactly(source: RecordSource, count: int) -> bytes:
     """So many bytes, fewer at the end, in memory that grows with what there is."""
     if count <= 4 * _PIECE:
         return source.read(count)
@@ -105,7 +105,7 @@ def exactly(source: Source, count: int) -> bytes:
 
 
 def fixed_length(
-    source: Source, name: bytes, *, header: int, record: int, footer: int, hop: int
+    source: RecordSource, name: bytes, *, header: int, record: int, footer: int, hop: int
 ) -> Iterator[Block]:
     """Pieces of `record` bytes, each `hop` (0: `record`) after the last; the key is `name:number`.
 

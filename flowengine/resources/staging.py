@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from flowengine.core.arrays import WOULD_WAIT, Value
 from flowengine.core.errors import CancelledError, InvalidArgumentError, ResourceExhaustedError
 from flowengine.resources.elements import Element, own
-from flowengine.resources.waiting import Attempt, Condition, Crowd, Line, wait_finished
+from flowengine.resources.waiting import Attempt, AttemptCrowd, AttemptLine, Condition, wait_finished
 
 
 def _bytes_of(values: Sequence[Value]) -> int:
@@ -42,8 +42,8 @@ class _Area:
         self.capacity = capacity
         self.memory_limit = memory_limit
         self.bytes_held = 0
-        self._puts = Line()
-        self._gets = Crowd()
+        self._puts = AttemptLine()
+        self._gets = AttemptCrowd()
 
     def _has_room(self, elements: int, size: int) -> bool:
         if self.capacity > 0 and elements >= self.capacity:
@@ -74,7 +74,7 @@ class _Area:
             self._advance()
         return result
 
-    async def _wait(self, group: Line | Crowd, call: Callable[[], Any]) -> Any:
+    async def _wait(self, group: AttemptLine | AttemptCrowd, call: Callable[[], Any]) -> Any:
         attempt = Condition(call)
         group.join(attempt)
         self._advance()

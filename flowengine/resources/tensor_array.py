@@ -26,17 +26,17 @@ from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.resources.elements import stack
 
 
-class _State:
+class _ElementState:
     """What stands in an element's place where it holds no value of its own."""
 
     __slots__ = ()
 
 
-class _Unwritten(_State):
+class _Unwritten(_ElementState):
     __slots__ = ()
 
 
-class _Cleared(_State):
+class _Cleared(_ElementState):
     """Read, and freed then."""
 
     __slots__ = ("shape",)
@@ -45,7 +45,7 @@ class _Cleared(_State):
         self.shape = shape
 
 
-class _Zeros(_State):
+class _Zeros(_ElementState):
     """A gradient nobody has written, of an element that was: zeros of its shape."""
 
     __slots__ = ("shape",)
@@ -54,7 +54,7 @@ class _Zeros(_State):
         self.shape = shape
 
 
-class _Sum(_State):
+class _Sum(_ElementState):
     """A gradient written more than once: an array of its own, to be added into."""
 
     __slots__ = ("array",)
@@ -229,7 +229,7 @@ class TensorArray:
             self._check_open()
             raise InvalidArgumentError(f"Tried to read from index {index} but array size is: {len(elements)}")
         value = elements[index]
-        if isinstance(value, _State):
+        if isinstance(value, _ElementState):
             value = self._resolve(index, value)
         if self.clear_after_read:
             shape = getattr(value, "shape", ())
@@ -238,7 +238,7 @@ class TensorArray:
             elements[index] = self._cleared
         return value
 
-    def _resolve(self, index: int, element: _State) -> Value:
+    def _resolve(self, index: int, element: _ElementState) -> Value:
         if isinstance(element, _Sum):
             return element.array if element.array.ndim else element.array[()]
         if isinstance(element, _Zeros):

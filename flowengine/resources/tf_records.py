@@ -17,7 +17,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.crc32c import crc32c, is_multiple, mask
 from flowengine.core.errors import DataLossError, OpError, ResourceExhaustedError
-from flowengine.resources.records import Block, Source, exactly, shown
+from flowengine.resources.records import Block, RecordSource, exactly, shown
 
 #: Bytes of one record.
 RECORD_MAX: Final = 2**31
@@ -30,7 +30,7 @@ _CRC: Final = struct.Struct("<I")
 _MASK_DELTA: Final = np.uint32(0xA282EAD8)
 
 
-def tf_records(source: Source, name: bytes, piece: int = PIECE) -> Iterator[Block]:
+def tf_records(source: RecordSource, name: bytes, piece: int = PIECE) -> Iterator[Block]:
     """The records of a file; the key of each is `name:offset`.
 
     Raises DataLossError with file and offset for a checksum that does not fit and for a record cut off,

@@ -1,8 +1,8 @@
 """Waiting in line, without a clock, a thread or an event loop.
 
 An `Attempt` is something that may have to wait: it advances as far as the state of its resource allows.
-A `Line` holds attempts in order of arrival and lets nobody overtake. The resource calls `advance` on its
-lines whenever something changed; `wait_finished` is the thin asynchronous shell around one attempt.
+An `AttemptLine` holds attempts in order of arrival and lets nobody overtake. The resource calls `advance` on
+its lines whenever something changed; `wait_finished` is the thin asynchronous shell around one attempt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Attempt:
         return self.result
 
 
-class Line:
+class AttemptLine:
     """Attempts in order of arrival."""
 
     __slots__ = ("attempts",)
@@ -96,7 +96,7 @@ class Line:
                 attempt.wake()
 
 
-class Crowd:
+class AttemptCrowd:
     """Attempts that wait for different things: whoever can go on does, the earliest first."""
 
     __slots__ = ("_attempts",)

@@ -23,7 +23,7 @@ from flowengine.cluster.spec import device_prefix
 from flowengine.core.hashing import fingerprint64
 from flowengine.passes.place.colocate import colocate
 from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import Outcome, Result, judge, play, prepared_case
+from flowengine.testing.replay import ReplayOutcome, Result, judge, play, prepared_case
 
 
 def scatter(graph: fe.Graph, devices: Sequence[str], seed: int) -> fe.Graph:
@@ -72,7 +72,7 @@ class TaskPlayer:
             await self._console.reset(task, [], everywhere=False)
         with prepared_case(address, self._folder) as case:
             outcomes = [
-                Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs
+                ReplayOutcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs
             ]
             try:
                 with trio.move_on_after(timeout_seconds):

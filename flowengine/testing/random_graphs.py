@@ -63,13 +63,13 @@ class GraphWriter:
         self._max_statements = max_statements
         self._with_variables = variables
         self._variables: list[tuple[Tensor, Kind]] = []
-        self._statements: list[Callable[[_Block], None]] = [self._write_op] * 6
+        self._statements: list[Callable[[_GraphBlock], None]] = [self._write_op] * 6
         self._statements += [self._write_constant, self._write_split, self._write_tensor_array]
         self._statements += [self._write_conditional] * conditionals + [self._write_loop] * loops
         if loops:
             self._statements.append(self._write_there_and_back)
         self._statements += [self._write_division] * 8 * failing
-        self._root = _Block(self.graph, depth=0)
+        self._root = _GraphBlock(self.graph, depth=0)
 
     def write(self, depth: int) -> None:
         """Write placeholders, variables and the statements of the outermost block."""
@@ -98,20 +98,20 @@ class GraphWriter:
 
     # -- statements ---------------------------------------------------------------------------------
 
-    def _write_block(self, block: _Block) -> None:
+    def _write_block(self, block: _GraphBlock) -> None:
         for _ in range(self._draw(st.integers(1, self._max_statements))):
             self._draw(st.sampled_from(self._statements))(block)
 
-    def _pick(self, block: _Block, want: Callable[[Kind], bool]) -> tuple[Tensor, Kind] | None:
+    def _pick(self, block: _GraphBlock, want: Callable[[Kind], bool]) -> tuple[Tensor, Kind] | None:
         fitting = [value for value in block.values if want(value[1])]
         return self._draw(st.sampled_from(fitting)) if fitting else None
 
-    def _pick_kind(self, block: _Block, kind: Kind) -> Tensor:
+    def _pick_kind(self, block: _GraphBlock, kind: Kind) -> Tensor:
         """A value of exactly this kind, made if the block has none."""
         found = self._pick(block, lambda k: k == kind)
         return found[0] if found is not None else self._constant(block, kind)
 
-    def _constant(self, block: _Block, kind: Kind) -> Tensor:
+    def _constant(self, block: _GraphBlock, kind: Kind) -> Tensor:
         dtype, shape = kind
         start = self._draw(st.integers(-3, 3))
         numbers = np.arange(start, start + int(np.prod(shape, dtype=int))).reshape(shape)
@@ -119,11 +119,11 @@ class GraphWriter:
         with block.anchored():
             return self.graph.constant(value.astype(dtype.as_numpy_dtype), dtype)
 
-    def _write_constant(self, block: _Block) -> None:
+    def _write_constant(self, block: _GraphBlock) -> None:
         kind = self._draw(st.sampled_from(_KINDS))
         block.add(self._constant(block, kind), kind)
 
-    def _write_op(self, block: _Block) -> None:
+    def _write_op(self, block: _GraphBlock) -> None:
         ops = self.graph.ops
         draw = self._draw
         tensor, (dtype, shape) = draw(st.sampled_from(block.values))
@@ -166,7 +166,7 @@ class GraphWriter:
             other = self._pick_kind(block, (dtype, ()))
             block.add(ops.Add(tensor, other), (dtype, shape))
 
-    def _write_division(self, block: _Block) -> None:
+    def _write_division(self, block: _GraphBlock) -> None:
         """Fails where the divisor holds a zero."""
         found = self._pick(block, lambda kind: kind[0] is dt.int32)
         if found is not None:
@@ -174,11 +174,11 @@ class GraphWriter:
             op = self._draw(st.sampled_from(("FloorDiv", "FloorMod", "TruncateDiv")))
             block.add(getattr(self.graph.ops, op)(self._pick_kind(block, kind), tensor), kind)
 
-    def _axes(self, block: _Block, shape: tuple[int, ...]) -> Tensor:
+    def _axes(self, block: _GraphBlock, shape: tuple[int, ...]) -> Tensor:
         with block.anchored():
             return self.graph.constant(list(range(len(shape))), dt.int32, [len(shape)])
 
-    def _write_split(self, block: _Block) -> None:
+    def _write_split(self, block: _GraphBlock) -> None:
         """An op of several outputs."""
         found = self._pick(block, lambda kind: kind[1] == (2, 3))
         if found is not None:
@@ -186,7 +186,7 @@ class GraphWriter:
             for part in self.graph.ops.Unpack(tensor, num=2, axis=0):
                 block.add(part, (dtype, (3,)))
 
-    def _write_tensor_array(self, block: _Block) -> None:
+    def _write_tensor_array(self, block: _GraphBlock) -> None:
         """Elements written one after another and gathered: a resource of the step, one an execution."""
         ops = self.graph.ops
         dtype = self._draw(st.sampled_from((dt.float32, dt.int32)))
@@ -221,7 +221,7 @@ class GraphWriter:
         self.setup.append(initializer.name)
         self._variables.append((variable, kind))
 
-    def _write_update(self, block: _Block) -> None:
+    def _write_update(self, block: _GraphBlock) -> None:
         """Write a variable or read it, after the effects so far."""
         ops = self.graph.ops
         index = self._draw(st.integers(0, len(self._variables) - 1))
@@ -252,7 +252,7 @@ class GraphWriter:
                 }[form]
                 block.last_effect = op(variable, value).name
 
-    def _variable_here(self, block: _Block, index: int) -> Tensor:
+    def _variable_here(self, block: _GraphBlock, index: int) -> Tensor:
         known = block.handles.get(index)
         if known is not None:
             return known
@@ -266,14 +266,14 @@ class GraphWriter:
 
     # -- conditionals -------------------------------------------------------------------------------
 
-    def _write_conditional(self, block: _Block) -> None:
+    def _write_conditional(self, block: _GraphBlock) -> None:
         if block.depth == 0:
             return self._write_op(block)
         ops = self.graph.ops
         with block.in_order():
             pred = ops.Identity(self._pick_kind(block, (dt.bool_, ())))
         captured = self._draw(st.lists(st.sampled_from(block.values), min_size=1, max_size=3))
-        sides = [_Block(self.graph, block.depth - 1), _Block(self.graph, block.depth - 1)]
+        sides = [_GraphBlock(self.graph, block.depth - 1), _GraphBlock(self.graph, block.depth - 1)]
         anchors = ops.Switch(pred, pred)
         for side, anchor in zip(sides, anchors, strict=True):
             side.anchor = ops.Identity(anchor).node_name
@@ -302,7 +302,7 @@ class GraphWriter:
 
     # -- loops --------------------------------------------------------------------------------------
 
-    def _write_there_and_back(self, block: _Block) -> None:
+    def _write_there_and_back(self, block: _GraphBlock) -> None:
         if block.depth == 0:
             return self._write_op(block)
         if all(kind[0] is dt.bool_ for _, kind in block.values):
@@ -310,13 +310,13 @@ class GraphWriter:
         pair = Recurrence(
             self.graph,
             self._draw,
-            lambda: _Block(self.graph, block.depth - 1),
+            lambda: _GraphBlock(self.graph, block.depth - 1),
             self._write_block,
             self._pick_kind,
         )
         return pair.write(block)
 
-    def _write_loop(self, block: _Block) -> None:
+    def _write_loop(self, block: _GraphBlock) -> None:
         if block.depth == 0:
             return self._write_op(block)
         ops, draw = self.graph.ops, self._draw
@@ -333,7 +333,7 @@ class GraphWriter:
         bound = ops.Enter(limit, is_constant=True, **options)
         goes_on = ops.LoopCond(ops.Less(merges[0], bound))
         switches = [ops.Switch(merge, goes_on) for merge in merges]
-        body = _Block(self.graph, block.depth - 1)
+        body = _GraphBlock(self.graph, block.depth - 1)
         body.anchor = ops.Identity(switches[0].output_true).node_name
         body.last_effect = body.anchor if block.last_effect is not None else None
         for switch, kind in zip(switches, kinds, strict=True):
@@ -356,7 +356,7 @@ class GraphWriter:
             block.last_effect = block.values[-len(kinds)][0].node_name
         return None
 
-    def _hand_in_variables(self, block: _Block, body: _Block, options: dict[str, Any]) -> None:
+    def _hand_in_variables(self, block: _GraphBlock, body: _GraphBlock, options: dict[str, Any]) -> None:
         """Variables may come into a loop through Enters, or be named anew inside it."""
         ops = self.graph.ops
         for index, (variable, _) in enumerate(self._variables):
@@ -365,7 +365,7 @@ class GraphWriter:
                 enter = ops.RefEnter if handle.dtype.is_ref else ops.Enter
                 body.handles[index] = enter(handle, is_constant=True, **options)
 
-    def _handed_over(self, block: _Block, value: Tensor, anchored: bool = True) -> Tensor:
+    def _handed_over(self, block: _GraphBlock, value: Tensor, anchored: bool = True) -> Tensor:
         """What a block gives to its surroundings: after its effects, else in one of several forms.
 
         anchored    whether every value of the block is live only when the block runs. A loop's invariants
@@ -379,12 +379,12 @@ class GraphWriter:
             value = self.graph.ops.Identity(value)
         return value
 
-    def _constant_int(self, block: _Block, value: int) -> Tensor:
+    def _constant_int(self, block: _GraphBlock, value: int) -> Tensor:
         with block.anchored():
             return self.graph.constant(value, dt.int32)
 
 
-class _Block:
+class _GraphBlock:
     """The values of one block, and where in the graph it stands.
 
     anchor        a node that is live exactly when the block runs; what has no inputs hangs from it

@@ -26,7 +26,7 @@ _MAX_ITERATIONS: Final = 4
 _NO_BOUND: Final = -1
 
 
-class Block(Protocol):
+class LoopSurroundings(Protocol):
     """What is needed of the block that the loops stand in: see `random_graphs`."""
 
     anchor: str | None
@@ -64,7 +64,7 @@ class Recurrence:
         self._write_body = write
         self._pick = pick
 
-    def write(self, block: Block) -> None:
+    def write(self, block: LoopSurroundings) -> None:
         """Write both loops; the block, which must hold a number, gets their results."""
         draw, ops = self._draw, self._graph.ops
         tensor, kind = draw(st.sampled_from([v for v in block.values if v[1][0] is not dt.bool_]))
@@ -86,7 +86,7 @@ class Recurrence:
 
     def _there(
         self,
-        block: Block,
+        block: LoopSurroundings,
         kind: Kind,
         stack: Tensor,
         choices: Tensor,

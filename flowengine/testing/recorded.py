@@ -40,7 +40,7 @@ MEMBER_MARK: Final = "::"
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedFetch:
     """What one fetch returned when it was recorded.
 
     compare     "exact", "close" (with `rtol`, `atol`) or "shape"
@@ -67,7 +67,7 @@ class RecordedRun:
     feeds: Mapping[str, Array]
     fetches: Sequence[str]
     targets: Sequence[str]
-    expect: Sequence[Expected]
+    expect: Sequence[ExpectedFetch]
     error_class: str | None = None
     timeout_seconds: float | None = None
     start: int = 0
@@ -143,9 +143,9 @@ class RecordedCase:
             deleted=tuple(record.get("deleted", ())),
         )
 
-    def _expected(self, entry: Mapping[str, Any]) -> Expected:
+    def _expected(self, entry: Mapping[str, Any]) -> ExpectedFetch:
         value, tag = self._value(entry["value"])
-        return Expected(
+        return ExpectedFetch(
             value,
             entry["compare"],
             float(entry.get("rtol", 0.0)),
@@ -250,7 +250,7 @@ def _read_from_tar(path: str, member: str) -> bytes:
         return file.read(size)
 
 
-def difference(expected: Expected, got: Any) -> str | None:
+def difference(expected: ExpectedFetch, got: Any) -> str | None:
     """None where a fetched value is what was recorded, else what is wrong with it."""
     want, have = expected.value, to_array(got)
     if have.dtype.names:  # a quantised type as TensorFlow spells it: a record of one integer
@@ -292,7 +292,7 @@ def _string_difference(want: Array, have: Array, *, values: bool) -> str | None:
     return None
 
 
-def _is_close(have: Array, want: Array, expected: Expected) -> Any:
+def _is_close(have: Array, want: Array, expected: ExpectedFetch) -> Any:
     if expected.magnitude:
         have, want = np.abs(have), np.abs(want)
     close: Any = partial(np.isclose, rtol=expected.rtol, atol=expected.atol, equal_nan=True)
@@ -304,7 +304,7 @@ def _is_close(have: Array, want: Array, expected: Expected) -> Any:
 
 
 __all__ = [
-    "Expected",
+    "ExpectedFetch",
     "RecordedCase",
     "RecordedRun",
     "difference",

@@ -88,7 +88,7 @@ def evaluate(
     ports = {OutputPort(*parse_tensor_name(name)): value for name, value in (feeds or {}).items()}
     container = StepContainer()
     context = KernelContext(resources=resources or ResourceManager(), step_container=container)
-    step = _Step(graph, ports, context, registry or load_all())
+    step = _ReferenceStep(graph, ports, context, registry or load_all())
     try:
         with np.errstate(all="ignore"):
             return step.run([OutputPort(*parse_tensor_name(name)) for name in fetches], list(targets))
@@ -96,7 +96,7 @@ def evaluate(
         container.clear()
 
 
-class _Step:
+class _ReferenceStep:
     """One evaluation: the graph, what is fed, and everything that has been computed so far."""
 
     def __init__(

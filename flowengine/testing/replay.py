@@ -32,7 +32,7 @@ _MISSING: Final = re.compile(r"(?:Op type not registered|No OpKernel was registe
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """What one run did: `values`, or the class and text of its error."""
 
     values: Sequence[Any] = ()
@@ -65,17 +65,17 @@ class Result:
     op_type: str | None = None
 
 
-async def _run(session: fe.Session, case: RecordedCase, run: RecordedRun) -> Outcome:
+async def _run(session: fe.Session, case: RecordedCase, run: RecordedRun) -> ReplayOutcome:
     case.prepare_run(run)
     options = None if run.timeout_seconds is None else fe.RunOptions(timeout_seconds=run.timeout_seconds)
     try:
         values = await session.run(list(run.fetches), run.feeds, targets=list(run.targets), options=options)
-        return Outcome(values=list(values))
+        return ReplayOutcome(values=list(values))
     except OpError as error:
-        return Outcome((), type(error).__name__, str(error), error.missing_op, error.op_type)
+        return ReplayOutcome((), type(error).__name__, str(error), error.missing_op, error.op_type)
     except Exception as error:
         text = "".join(traceback.format_exception(error)[-3:])
-        return Outcome((), type(error).__name__, text[-1500:])
+        return ReplayOutcome((), type(error).__name__, text[-1500:])
 
 
 async def _settle() -> None:
@@ -85,7 +85,7 @@ async def _settle() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scattered:
+class RandomPlacement:
     """Play on so many CPU devices, every node placed at random by seed."""
 
     devices: int
@@ -96,10 +96,10 @@ class Scattered:
 Opener: TypeAlias = Callable[[fe.Graph], fe.Session]
 
 
-def _session(graph: fe.Graph, scattered: Scattered | Opener | None) -> fe.Session:
+def _session(graph: fe.Graph, scattered: RandomPlacement | Opener | None) -> fe.Session:
     if scattered is None:
         return fe.Session(graph)
-    if not isinstance(scattered, Scattered):
+    if not isinstance(scattered, RandomPlacement):
         return scattered(graph)
     return fe.Session(
         graph,
@@ -109,7 +109,7 @@ def _session(graph: fe.Graph, scattered: Scattered | Opener | None) -> fe.Sessio
 
 
 async def play(
-    case: RecordedCase, outcomes: list[Outcome], scattered: Scattered | Opener | None = None
+    case: RecordedCase, outcomes: list[ReplayOutcome], scattered: RandomPlacement | Opener | None = None
 ) -> None:
     """Play the runs of a case in one session, filling `outcomes`, which has one entry a run."""
     async with _session(fe.Graph.from_graph_def(case.graph), scattered) as session:
@@ -128,11 +128,13 @@ async def play(
                         nursery.cancel_scope.cancel()
 
 
-async def _play_into(session: fe.Session, case: RecordedCase, index: int, outcomes: list[Outcome]) -> None:
+async def _play_into(
+    session: fe.Session, case: RecordedCase, index: int, outcomes: list[ReplayOutcome]
+) -> None:
     outcomes[index] = await _run(session, case, case.runs[index])
 
 
-async def _play_concurrently(session: fe.Session, case: RecordedCase, outcomes: list[Outcome]) -> None:
+async def _play_concurrently(session: fe.Session, case: RecordedCase, outcomes: list[ReplayOutcome]) -> None:
     ended = [trio.Event() for _ in case.runs]
 
     async def play_one(index: int) -> None:
@@ -153,7 +155,7 @@ async def _play_concurrently(session: fe.Session, case: RecordedCase, outcomes: 
                 nursery.start_soon(play_one, index)
 
 
-def judge(case: RecordedCase, outcomes: Sequence[Outcome]) -> Result:
+def judge(case: RecordedCase, outcomes: Sequence[ReplayOutcome]) -> Result:
     """Compare what the runs did with what was recorded; the first difference decides."""
 
     def verdict(status: str, **more: Any) -> Result:
@@ -211,10 +213,14 @@ def prepared_case(address: str, folder: str = "") -> Iterator[RecordedCase]:
         yield case
 
 
-def replay_case(address: str, *, timeout_seconds: float = 10.0, scattered: Scattered | None = None) -> Result:
+def replay_case(
+    address: str, *, timeout_seconds: float = 10.0, scattered: RandomPlacement | None = None
+) -> Result:
     """Play one case and judge it. Changes the working directory while a case needs files."""
     with prepared_case(address) as case:
-        outcomes = [Outcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs]
+        outcomes = [
+            ReplayOutcome((), "Stall", f"did not finish within {timeout_seconds:g} s") for _ in case.runs
+        ]
         try:
             trio.run(_play_within, case, outcomes, timeout_seconds, scattered)
         except Exception as error:
@@ -225,7 +231,7 @@ def replay_case(address: str, *, timeout_seconds: float = 10.0, scattered: Scatt
 
 
 async def _play_within(
-    case: RecordedCase, outcomes: list[Outcome], seconds: float, scattered: Scattered | None
+    case: RecordedCase, outcomes: list[ReplayOutcome], seconds: float, scattered: RandomPlacement | None
 ) -> None:
     with trio.move_on_after(seconds):
         await play(case, outcomes, scattered)
@@ -273,4 +279,4 @@ def _copy_writable(source: str, target: str) -> None:
             shutil.copyfile(Path(folder, name), copy / name)
 
 
-__all__ = ["Outcome", "Result", "Scattered", "judge", "play", "replay_case"]
+__all__ = ["RandomPlacement", "ReplayOutcome", "Result", "judge", "play", "replay_case"]

@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from flowengine.testing.recorded import find_cases, open_case
-from flowengine.testing.replay import Result, Scattered, replay_case
+from flowengine.testing.replay import RandomPlacement, Result, replay_case
 
 #: Time beyond a case's own limit before its worker is taken for stuck.
 _GRACE_SECONDS: Final = 5.0
@@ -36,7 +36,7 @@ _START_SECONDS: Final = 120.0
 _END_SECONDS: Final = 2.0
 
 
-def _serve(connection: Connection, timeout_seconds: float, scattered: Scattered | None) -> None:
+def _serve(connection: Connection, timeout_seconds: float, scattered: RandomPlacement | None) -> None:
     """A worker's life: answer each address with a Result until None comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(os.devnull, "wb") as nowhere:  # graphs may hold Print nodes
@@ -60,7 +60,7 @@ def _unplayed(address: str, why: str) -> Result:
 class _Worker:
     """One process and the pipe to it; started when first needed."""
 
-    def __init__(self, timeout_seconds: float, scattered: Scattered | None) -> None:
+    def __init__(self, timeout_seconds: float, scattered: RandomPlacement | None) -> None:
         self._timeout_seconds = timeout_seconds
         self._scattered = scattered
         self._process: Any = None
@@ -111,7 +111,7 @@ def replay_all(
     jobs: int = 1,
     timeout_seconds: float = 10.0,
     progress: Callable[[Result], None] | None = None,
-    scattered: Scattered | None = None,
+    scattered: RandomPlacement | None = None,
 ) -> list[Result]:
     """Replay the cases at these addresses (see `find_cases`) in `jobs` worker processes.
 
@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jobs=options.jobs,
         timeout_seconds=options.timeout,
         progress=report,
-        scattered=Scattered(options.devices, options.seed) if options.devices > 1 else None,
+        scattered=RandomPlacement(options.devices, options.seed) if options.devices > 1 else None,
     )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -15,7 +15,14 @@ from typing import Final
 
 from flowengine.checkpoint.files import FileLayer, index_path, remove_checkpoint, replace_file
 from flowengine.checkpoint.state import exists, read_state, write_state
-from flowengine.train.retention import METRICS_SUFFIX, Direction, Kept, Retention, read_metrics, write_metrics
+from flowengine.train.retention import (
+    METRICS_SUFFIX,
+    Direction,
+    KeptCheckpoint,
+    Retention,
+    read_metrics,
+    write_metrics,
+)
 
 _log: Final = logging.getLogger("flowengine.train")
 
@@ -60,7 +67,7 @@ class CheckpointFolders:
         retention = self._retention_of(folder)
         if meta_graph is not None:
             replace_file(f"{prefix}.meta", meta_graph, sync=sync, files=self.files)
-        gone = retention.add(Kept(prefix, self._clock(), metric))
+        gone = retention.add(KeptCheckpoint(prefix, self._clock(), metric))
         kept = retention.kept
         if any(each.metric is not None for each in kept) or os.path.exists(
             os.path.join(folder, self.state_name + METRICS_SUFFIX)

@@ -26,7 +26,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.graph import Graph as BuildGraph
 from flowengine.ir.graph import Graph
 from flowengine.session import Session
-from flowengine.train.recovery_loop import Init, RecoveredRun, Recovery, Restart, Run, Step
+from flowengine.train.recovery_loop import Init, RecoverableRun, RecoveredRun, Recovery, Restart, Step
 from flowengine.train.recovery_notes import state_of
 from flowengine.train.saver import Saver
 
@@ -104,7 +104,7 @@ async def run_with_recovery(
     if save_steps is None and save_seconds is None:
         save_seconds = _SAVE_SECONDS
     folder = _absolute(directory)
-    run = Run(
+    run = RecoverableRun(
         graph=graph,
         step=step,
         folder=folder,

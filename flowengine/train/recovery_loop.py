@@ -16,7 +16,7 @@ from flowengine.core.config import Config
 from flowengine.core.errors import AbortedError, InvalidArgumentError, OutOfRangeError, UnavailableError
 from flowengine.ir.graph import Graph
 from flowengine.session import Session
-from flowengine.train.recovery_notes import Notes, from_plain, set_state, state_of, to_plain
+from flowengine.train.recovery_notes import RecoveryNotes, from_plain, set_state, state_of, to_plain
 from flowengine.train.saver import Saver
 
 _log: Final = logging.getLogger("flowengine.train")
@@ -71,7 +71,7 @@ class RecoveredRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecoverableRun:
     """What is to be run; see `run_with_recovery`."""
 
     graph: Graph
@@ -96,7 +96,7 @@ class Recovery:
 
     def __init__(
         self,
-        run: Run,
+        run: RecoverableRun,
         max_restarts: int,
         max_wait_seconds: float,
         on_restart: Callable[[Restart], object] | None,
@@ -168,12 +168,12 @@ class Recovery:
             self._result.step = 0
             await self._save(session)
             return
-        notes = await trio.to_thread.run_sync(Notes.read, latest)
+        notes = await trio.to_thread.run_sync(RecoveryNotes.read, latest)
         await _initialise(session, run.local_init)
         await run.saver.restore(session, latest)
         if notes is None:
             # Somebody else has written it.
-            notes = Notes(await self._step_of(session, latest), {}, self._at_first)
+            notes = RecoveryNotes(await self._step_of(session, latest), {}, self._at_first)
         missing = sorted(run.state.keys() - notes.state.keys())
         if missing:
             raise InvalidArgumentError(
@@ -264,14 +264,14 @@ class Recovery:
         run, step = self._run, self._result.step
         path = os.path.join(run.folder, STEM)
         state = {name: state_of(thing, name) for name, thing in run.state.items()}
-        notes = Notes(step, await session.random_places(), state)
+        notes = RecoveryNotes(step, await session.random_places(), state)
         sync = session.config.resolved().sync_checkpoints
         await trio.to_thread.run_sync(self._write_notes, notes, f"{path}-{step}", sync)
         self._result.checkpoint = await run.saver.save(session, path, global_step=step)
         self._unsaved = self._in_a_row = 0
         self._saved_at = trio.current_time()
 
-    def _write_notes(self, notes: Notes, prefix: str, sync: bool) -> None:
+    def _write_notes(self, notes: RecoveryNotes, prefix: str, sync: bool) -> None:
         os.makedirs(self._run.folder, exist_ok=True)
         notes.write(prefix, sync=sync, files=self._run.saver.files)
 
@@ -296,4 +296,4 @@ async def _initialise(session: Session, init: Init) -> None:
         await session.run((), targets=[node])
 
 
-__all__ = ["RECOVERABLE", "Init", "RecoveredRun", "Recovery", "Restart", "Run", "Step"]
+__all__ = ["RECOVERABLE", "Init", "RecoverableRun", "RecoveredRun", "Recovery", "Restart", "Step"]

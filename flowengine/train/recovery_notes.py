@@ -21,7 +21,7 @@ _ARRAY: Final = "__array__"
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class RecoveryNotes:
     """The notes of one checkpoint.
 
     step     how many steps had been made
@@ -43,7 +43,7 @@ class Notes:
         replace_file(run_path(prefix), json.dumps(table).encode(), sync=sync, files=files)
 
     @classmethod
-    def read(cls, prefix: str) -> Notes | None:
+    def read(cls, prefix: str) -> RecoveryNotes | None:
         """The notes of a checkpoint, None if it has none; DataLossError for a damaged file."""
         path = run_path(prefix)
         try:
@@ -113,4 +113,4 @@ def from_plain(value: Any) -> Any:
     return {key: from_plain(each) for key, each in value.items()}
 
 
-__all__ = ["Notes", "from_plain", "set_state", "state_of", "to_plain"]
+__all__ = ["RecoveryNotes", "from_plain", "set_state", "state_of", "to_plain"]

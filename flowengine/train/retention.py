@@ -19,7 +19,7 @@ Direction = Literal["lowest", "highest"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptCheckpoint:
     """A checkpoint that is there. `saved_at`: seconds since the epoch; `metric`: what it scored, if told."""
 
     prefix: str
@@ -60,9 +60,9 @@ class Retention:
         self._period = None if every_hours is None else every_hours * 3600
         self._next = math.inf if self._period is None else started + self._period
         #: What is kept and may still be dropped, the oldest first.
-        self.kept: list[Kept] = []
+        self.kept: list[KeptCheckpoint] = []
 
-    def add(self, new: Kept) -> list[str]:
+    def add(self, new: KeptCheckpoint) -> list[str]:
         """Take up a new checkpoint; the prefixes of those that are to go."""
         self.kept = [each for each in self.kept if each.prefix != new.prefix]
         self.kept.append(new)
@@ -81,12 +81,12 @@ class Retention:
         self.kept = [each for each in self.kept if each.prefix in staying]
         return gone
 
-    def ranked(self) -> list[Kept]:
+    def ranked(self) -> list[KeptCheckpoint]:
         """Those with a metric, the best first; of equal ones the newer first; NaN is never good."""
         scored = [each for each in reversed(self.kept) if each.metric is not None]
         sign = 1 if self.direction == "lowest" else -1
 
-        def rank(each: Kept) -> tuple[bool, float]:
+        def rank(each: KeptCheckpoint) -> tuple[bool, float]:
             metric = each.metric
             assert metric is not None
             return math.isnan(metric), 0.0 if math.isnan(metric) else sign * metric
@@ -100,7 +100,7 @@ class Retention:
 
         clock   when each was saved
         """
-        self.kept = [Kept(prefix, clock(prefix), metrics.get(prefix)) for prefix in prefixes]
+        self.kept = [KeptCheckpoint(prefix, clock(prefix), metrics.get(prefix)) for prefix in prefixes]
 
 
 def read_metrics(folder: str, name: str) -> dict[str, float]:
@@ -117,7 +117,7 @@ def read_metrics(folder: str, name: str) -> dict[str, float]:
 
 
 def write_metrics(
-    folder: str, name: str, kept: Sequence[Kept], *, sync: bool = True, files: FileLayer = DISK
+    folder: str, name: str, kept: Sequence[KeptCheckpoint], *, sync: bool = True, files: FileLayer = DISK
 ) -> None:
     """Keep the metrics of these checkpoints beside the state file."""
     scores = {

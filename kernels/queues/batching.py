@@ -10,7 +10,7 @@ from flowengine.core.arrays import WOULD_WAIT, Array, Value, to_array
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
-from flowengine.resources.batching import Batched, Batcher, Regatherer, Unbatcher
+from flowengine.resources.batching import Batcher, BatchShare, Regatherer, Unbatcher
 from flowengine.resources.names import resource_name
 
 
@@ -31,7 +31,7 @@ def _batcher(ctx: KernelContext, node: Node) -> Batcher:
     )
 
 
-def _outputs(batched: Batched) -> tuple[Any, ...]:
+def _outputs(batched: BatchShare) -> tuple[Any, ...]:
     return (*batched.tensors, batched.batch_index, np.int64(batched.id))
 
 

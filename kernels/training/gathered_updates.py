@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.buffers import Block
+from flowengine.core.buffers import AlignedBytes
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.numpy.fused import located
@@ -139,7 +139,7 @@ def _laid(shapes: Sequence[tuple[int, ...]], slots: int) -> tuple[Array, list[Ar
     sizes = [math.prod(shape) for shape in shapes]
     width = sum(sizes)
     # With a block below, views of a part refer to it: a variable knows by that who reads it.
-    block: Any = Block(((slots + 1) * width,), _FLOAT32)
+    block: Any = AlignedBytes(((slots + 1) * width,), _FLOAT32)
     rows: Array = np.ndarray((slots + 1, width), _FLOAT32, block)
     starts = [slot * width + start for slot in range(slots) for start in accumulate(sizes[:-1], initial=0)]
     parts: list[Array] = [

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from flowengine.testing.simulation.backups import Replicas, normalised_speedups, train_replicas
-from flowengine.testing.simulation.charts import Line, chart
+from flowengine.testing.simulation.backups import BackupReplicas, normalised_speedups, train_replicas
+from flowengine.testing.simulation.charts import ChartLine, chart
 from flowengine.testing.simulation.nullsteps import null_step_seconds
 
 HERE: Final = Path(__file__).parent
@@ -69,7 +69,7 @@ def null(workers: Sequence[int], names: Sequence[str], rounds: int) -> None:
 def backups(counts: Sequence[int], steps: int) -> None:
     """Find the step times of 50 workers with so many backups."""
     for count in counts:
-        trained = train_replicas(Replicas(backups=count), steps=steps)
+        trained = train_replicas(BackupReplicas(backups=count), steps=steps)
         ordered = sorted(trained.seconds)
         print(f"{count} backups: {trained.median:.3f} s a step", flush=True)
         found = _read()
@@ -90,8 +90,8 @@ def draw() -> None:
         name: {int(count): each["ms"] for count, each in entries.items()}
         for name, entries in found["null"].items()
     }
-    lines = [Line(name, sorted(table[name].items())) for name in NULL_STEPS]
-    lines += [Line(f"{name}, paper", sorted(PAPER[name].items()), dashed=True) for name in NULL_STEPS]
+    lines = [ChartLine(name, sorted(table[name].items())) for name in NULL_STEPS]
+    lines += [ChartLine(f"{name}, paper", sorted(PAPER[name].items()), dashed=True) for name in NULL_STEPS]
     (IMAGES / "simulated-null-steps.svg").write_text(
         chart(
             lines,
@@ -121,13 +121,13 @@ def _null_table(table: dict[str, dict[int, float]]) -> list[str]:
 
 def _draw_backups(found: dict[str, Any]) -> None:
     medians = {int(count): each["median"] for count, each in found.items()}
-    speedups = normalised_speedups(medians, Replicas().required)
+    speedups = normalised_speedups(medians, BackupReplicas().required)
     (IMAGES / "simulated-backup-workers.svg").write_text(
         chart(
             [
-                Line("median", sorted(medians.items())),
-                Line("10%", sorted((int(c), e["tenth"]) for c, e in found.items())),
-                Line("90%", sorted((int(c), e["ninetieth"]) for c, e in found.items())),
+                ChartLine("median", sorted(medians.items())),
+                ChartLine("10%", sorted((int(c), e["tenth"]) for c, e in found.items())),
+                ChartLine("90%", sorted((int(c), e["ninetieth"]) for c, e in found.items())),
             ],
             title="50 workers and backups, simulated",
             x_label="backup workers",
@@ -138,8 +138,8 @@ def _draw_backups(found: dict[str, Any]) -> None:
     (IMAGES / "simulated-backup-speedup.svg").write_text(
         chart(
             [
-                Line("steps a second", sorted((b, medians[0] / each) for b, each in medians.items())),
-                Line("for the same work", sorted(speedups.items())),
+                ChartLine("steps a second", sorted((b, medians[0] / each) for b, each in medians.items())),
+                ChartLine("for the same work", sorted(speedups.items())),
             ],
             title="50 workers and backups, simulated",
             x_label="backup workers",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.checkpoint import BundleReader, BundleWriter, merge_bundles
-from flowengine.checkpoint.table import Table, TableWriter
+from flowengine.checkpoint.table import TableReader, TableWriter
 from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
 from flowengine.testing.disks import Recorder, disks_after
@@ -168,7 +168,7 @@ def test_an_index_of_many_blocks(tmp_path: Path) -> None:
         for key in sorted(entries):
             writer.add(key, entries[key])
         writer.finish()
-    table = Table(str(path))
+    table = TableReader(str(path))
     assert dict(table) == entries
     assert all(table.get(key) == value for key, value in list(entries.items())[::50])
     assert table.get(b"key/") is None

@@ -17,15 +17,15 @@ from hypothesis.extra import numpy as npst
 
 from flowengine.cli.failure import BAD_FEED, CommandError
 from flowengine.cli.images import ImageOptions
-from flowengine.cli.sources import Wanted, cast, check_shape, read_archive, read_source
+from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
 
 PLAIN = ImageOptions()
 
 
-def wanted(dtype: dtypes.DType | None = dtypes.float32, shape: Any = None) -> Wanted:
-    return Wanted("x:0", dtype, TensorShape(shape))
+def wanted(dtype: dtypes.DType | None = dtypes.float32, shape: Any = None) -> ValueTarget:
+    return ValueTarget("x:0", dtype, TensorShape(shape))
 
 
 def read(source: str, dtype: dtypes.DType | None = dtypes.float32, shape: Any = None) -> Any:

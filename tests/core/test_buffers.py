@@ -12,8 +12,8 @@ from flowengine.core.buffers import (
     ALIGNED,
     LARGE,
     LINE,
-    Kept,
-    Lease,
+    IdleMemory,
+    MemoryLease,
     aligned,
     copied,
     empty,
@@ -28,7 +28,7 @@ from flowengine.runtime.values import FetchSpec
 
 
 def test_memory_comes_back_with_its_last_view() -> None:
-    kept = Kept()
+    kept = IdleMemory()
     a = kept.empty((100, 50), np.float32)
     a.fill(3)
     where, view = a.ctypes.data, a[7:, ::2]
@@ -44,7 +44,7 @@ def test_memory_comes_back_with_its_last_view() -> None:
 
 
 def test_another_size_gets_other_memory_and_too_much_is_let_go() -> None:
-    kept = Kept(idle_max=3000)
+    kept = IdleMemory(idle_max=3000)
     arrays = [kept.empty((size,), np.uint8) for size in (1000, 1024, 2048)]
     assert len({a.ctypes.data for a in arrays}) == 3
     del arrays
@@ -53,7 +53,7 @@ def test_another_size_gets_other_memory_and_too_much_is_let_go() -> None:
 
 def test_a_size_that_nobody_asks_for_any_more_is_let_go() -> None:
     moment = [0.0]
-    kept = Kept(idle_max=1 << 20, clock=lambda: moment[0])
+    kept = IdleMemory(idle_max=1 << 20, clock=lambda: moment[0])
     kept.empty((50_000,), np.uint8)
     for now in (1.0, 9.0, 20.0):
         moment[0] = now
@@ -71,7 +71,7 @@ def test_sizes_are_rounded_by_little() -> None:
 def test_only_large_arrays_are_kept_and_devices_count_them_once() -> None:
     assert empty((10,), np.float32).flags.owndata
     large = empty((LARGE // 4, 1), np.float32)
-    assert isinstance(large.base, Lease)
+    assert isinstance(large.base, MemoryLease)
     device = CpuDevice("/device:CPU:0")
     owner = device.owner_of(large)
     assert owner is not None
@@ -85,7 +85,7 @@ def test_only_large_arrays_are_kept_and_devices_count_them_once() -> None:
 
 
 def test_threads_never_share_memory() -> None:
-    kept = Kept()
+    kept = IdleMemory()
     wrong: list[int] = []
 
     def work(number: int) -> None:

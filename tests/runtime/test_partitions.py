@@ -18,7 +18,7 @@ from flowengine.ir.graph import Graph
 from flowengine.passes.context import PassContext
 from flowengine.testing.placements import RandomPlacer
 from flowengine.testing.recorded import find_cases, open_case
-from flowengine.testing.replay import Scattered, replay_case
+from flowengine.testing.replay import RandomPlacement, replay_case
 from flowengine.testing.workers import replay_all
 
 
@@ -187,7 +187,7 @@ async def test_explain_shows_each_device_and_what_crosses() -> None:
 
 def _differences(addresses: list[str], devices: int, seed: int, record: Any) -> dict[str, str]:
     """Cases that pass on one device and not, scattered, on several."""
-    scattered = replay_all(addresses, scattered=Scattered(devices, seed), jobs=2, timeout_seconds=30)
+    scattered = replay_all(addresses, scattered=RandomPlacement(devices, seed), jobs=2, timeout_seconds=30)
     record("conformance_cases", len(scattered))
     failed = [result for result in scattered if result.status != "pass"]
     alone = replay_all([result.address for result in failed], jobs=2, timeout_seconds=30)
@@ -205,7 +205,7 @@ def test_a_sample_of_the_recorded_cases_passes_on_scattered_devices(
     record_property("conformance_cases", len(sample))
     lost = {}
     for address in sample:
-        result = replay_case(address, scattered=Scattered(devices, seed))
+        result = replay_case(address, scattered=RandomPlacement(devices, seed))
         if result.status != "pass" and replay_case(address).status == "pass":
             lost[result.id] = result.why
     assert not lost

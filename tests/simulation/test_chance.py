@@ -12,9 +12,9 @@ import pytest
 import trio
 
 import flowengine.transport.wire.identity as identity
-from flowengine.testing.simulation.asynchronous import Asynchronous, play_asynchronous
+from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
 from flowengine.testing.simulation.chance import generator, seeded
-from flowengine.testing.simulation.synchronous import Synchronous, play_synchronous
+from flowengine.testing.simulation.synchronous import SynchronousTraining, play_synchronous
 
 #: Seeds whose faults kill, part and slow.
 _SEEDS = (3, 4, 25)
@@ -41,7 +41,7 @@ def test_one_seed_gives_one_log_in_any_process(root: Path, tmp_path: Path) -> No
 
 
 def test_one_seed_gives_one_log_of_asynchronous_training(root: Path, tmp_path: Path) -> None:
-    here = play_asynchronous(_SEEDS[2], Asynchronous(attempts=12)).log.text().encode()
+    here = play_asynchronous(_SEEDS[2], AsynchronousTraining(attempts=12)).log.text().encode()
     assert _elsewhere(root, "asynchronous", _SEEDS[2], tmp_path / "log", "5") == here
 
 
@@ -52,7 +52,7 @@ def test_every_seed_gives_its_log_again(seed: int) -> None:
 
 
 def test_another_seed_gives_another_log() -> None:
-    quiet = Synchronous(faults=0)
+    quiet = SynchronousTraining(faults=0)
     logs = {play_synchronous(seed, quiet).log.digest() for seed in range(3)}
     assert len(logs) == 3
 

@@ -6,8 +6,13 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from flowengine.testing.simulation.backups import Compute, Replicas, normalised_speedups, train_replicas
-from flowengine.testing.simulation.charts import Line, chart
+from flowengine.testing.simulation.backups import (
+    BackupReplicas,
+    ComputeTime,
+    normalised_speedups,
+    train_replicas,
+)
+from flowengine.testing.simulation.charts import ChartLine, chart
 from flowengine.testing.simulation.nullsteps import DATA_CENTRE, null_step_seconds
 
 
@@ -29,9 +34,11 @@ def test_dense_steps_are_bound_by_interfaces() -> None:
 
 @pytest.mark.slow
 def test_backup_workers_make_steps_shorter() -> None:
-    slow = Compute(seconds=1.0, spread=0.02, straggler_share=0.1, straggler_factor=4.0)
+    slow = ComputeTime(seconds=1.0, spread=0.02, straggler_share=0.1, straggler_factor=4.0)
     trained = [
-        train_replicas(Replicas(required=6, backups=backups, ps=2, model_bytes=1e6, compute=slow), steps=12)
+        train_replicas(
+            BackupReplicas(required=6, backups=backups, ps=2, model_bytes=1e6, compute=slow), steps=12
+        )
         for backups in (0, 2)
     ]
     for each in trained:
@@ -45,14 +52,17 @@ def test_backup_workers_make_steps_shorter() -> None:
 
 
 def test_the_same_seed_gives_the_same_steps() -> None:
-    model = Replicas(required=3, backups=1, ps=1, model_bytes=1e6)
+    model = BackupReplicas(required=3, backups=1, ps=1, model_bytes=1e6)
     assert train_replicas(model, steps=3).seconds == train_replicas(model, steps=3).seconds
     assert train_replicas(model, steps=3).seconds != train_replicas(model, steps=3, seed=1).seconds
 
 
 @pytest.mark.parametrize("log", [False, True])
 def test_a_chart_is_an_image(log: bool) -> None:
-    lines = [Line("a & b", [(1, 3.5), (10, 40.0), (500, 2000.0)]), Line("c", [(1, 1.8)], dashed=True)]
+    lines = [
+        ChartLine("a & b", [(1, 3.5), (10, 40.0), (500, 2000.0)]),
+        ChartLine("c", [(1, 1.8)], dashed=True),
+    ]
     svg = chart(lines, title="t <1>", x_label="x", y_label="y", log_x=log, log_y=log)
     root = ElementTree.fromstring(svg)
     space = "{http://www.w3.org/2000/svg}"

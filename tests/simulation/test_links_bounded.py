@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from flowengine.core.errors import OpError
-from flowengine.testing.simulation.faults import Fault, Kind, make_faults
+from flowengine.testing.simulation.faults import Fault, FaultKind, make_faults
 from flowengine.testing.simulation.network import LinkModel
 from flowengine.testing.simulation.training import Training
 from flowengine.testing.simulation.world import CONFIG, World, simulate
@@ -56,10 +56,10 @@ def first_error(faults: list[Fault], *, steps_max: int = 10_000) -> tuple[OpErro
 
 
 @pytest.mark.parametrize(("near", "far"), [*_LINKS, *((far, near) for near, far in _LINKS)])
-@pytest.mark.parametrize("kind", [Kind.RESET, Kind.PART, Kind.HALF_OPEN])
-def test_an_error_comes_in_time_and_names_the_link(kind: Kind, near: str, far: str) -> None:
+@pytest.mark.parametrize("kind", [FaultKind.RESET, FaultKind.PART, FaultKind.HALF_OPEN])
+def test_an_error_comes_in_time_and_names_the_link(kind: FaultKind, near: str, far: str) -> None:
     error, seconds = first_error([Fault(0, kind, near, far, _LONG)])
-    assert seconds <= (_BOUND if kind is not Kind.RESET else 0.1)
+    assert seconds <= (_BOUND if kind is not FaultKind.RESET else 0.1)
     task = {"worker0": "/job:worker/task:0", "worker1": "/job:worker/task:1"}
     names = [each for host in (near, far) for each in (host, task.get(host, f"/job:ps/task:{host[-1]}"))]
     assert any(name in error.message for name in names if "client" not in name), error.message
@@ -67,16 +67,16 @@ def test_an_error_comes_in_time_and_names_the_link(kind: Kind, near: str, far: s
 
 
 @pytest.mark.parametrize("host", ["worker0", "worker1", "ps0", "ps1"])
-@pytest.mark.parametrize("kind", [Kind.KILL, Kind.LOSE, Kind.STALL])
-def test_a_task_that_is_gone_is_named_in_time(kind: Kind, host: str) -> None:
+@pytest.mark.parametrize("kind", [FaultKind.KILL, FaultKind.LOSE, FaultKind.STALL])
+def test_a_task_that_is_gone_is_named_in_time(kind: FaultKind, host: str) -> None:
     error, seconds = first_error([Fault(0, kind, host, seconds=_LONG)])
-    assert seconds <= (_BOUND if kind is not Kind.KILL else 0.1)
+    assert seconds <= (_BOUND if kind is not FaultKind.KILL else 0.1)
     assert host in error.message or f"/job:{host[:-1]}/task:{host[-1]}" in error.message, error.message
 
 
 def test_a_slow_link_is_no_error() -> None:
     with pytest.raises(AssertionError, match="no step failed"):
-        first_error([Fault(0, Kind.SLOW, "worker0", "ps0", 1.0)], steps_max=100)
+        first_error([Fault(0, FaultKind.SLOW, "worker0", "ps0", 1.0)], steps_max=100)
 
 
 def test_a_link_that_takes_longer_than_silence_may_is_lost() -> None:

@@ -17,18 +17,18 @@ from hypothesis import Phase, find, settings
 from flowengine.cluster.ids import StepNumbers
 from flowengine.cluster.remote import RemoteSession
 from flowengine.core.errors import OpError
-from flowengine.testing.simulation.asynchronous import Asynchronous, play_asynchronous
-from flowengine.testing.simulation.faults import Fault, Kind
+from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
+from flowengine.testing.simulation.faults import Fault, FaultKind
 from flowengine.testing.simulation.outcomes import Divergence, Failure
 from flowengine.testing.simulation.strategies import fault_schedules
-from flowengine.testing.simulation.synchronous import CLIENT, Synchronous, play_synchronous
+from flowengine.testing.simulation.synchronous import CLIENT, SynchronousTraining, play_synchronous
 from flowengine.testing.simulation.training import Training
 from flowengine.train.saver import Saver
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.tensors.steps import EndedSteps
 from flowengine.transport.wire.wire import Wire
 
-_SMALL = Synchronous(Training(2, 2), steps=8, save_every=3)
+_SMALL = SynchronousTraining(Training(2, 2), steps=8, save_every=3)
 #: Seeds within which each must be found.
 _SEEDS = 25
 
@@ -93,17 +93,17 @@ def test_a_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Pat
 @pytest.mark.slow
 def test_an_update_that_is_made_twice_is_found(monkeypatch: Patch) -> None:
     _lost_answers_are_asked_for_again(monkeypatch)
-    model = Asynchronous(1, 1, 12)
+    model = AsynchronousTraining(1, 1, 12)
     assert any(
         isinstance(_failure(partial(play_asynchronous, 0, model, [fault])), Divergence)
-        for fault in (Fault(60 + seed, Kind.RESET, "client0", "worker0") for seed in range(_SEEDS))
+        for fault in (Fault(60 + seed, FaultKind.RESET, "client0", "worker0") for seed in range(_SEEDS))
     )
 
 
 @pytest.mark.slow
 def test_what_is_found_shrinks_to_one_fault(monkeypatch: Patch) -> None:
     _nothing_is_restored(monkeypatch)
-    tiny = Synchronous(Training(1, 1), steps=5, save_every=2)
+    tiny = SynchronousTraining(Training(1, 1), steps=5, save_every=2)
     smallest = find(
         fault_schedules(["ps0", "worker0", CLIENT], count_max=2, pieces_max=90),
         lambda faults: _failure(partial(play_synchronous, 0, tiny, faults, seconds_max=600.0)) is not None,

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 
 import flowengine as fe
 from flowengine.testing.simulation.__main__ import main
-from flowengine.testing.simulation.asynchronous import Asynchronous, play_asynchronous
-from flowengine.testing.simulation.faults import Fault, Kind
+from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
+from flowengine.testing.simulation.faults import Fault, FaultKind
 from flowengine.testing.simulation.strategies import fault_schedules
-from flowengine.testing.simulation.synchronous import CLIENT, Synchronous, play_synchronous
+from flowengine.testing.simulation.synchronous import CLIENT, SynchronousTraining, play_synchronous
 from flowengine.testing.simulation.training import Training
 from tests.conftest import PROFILE
 
-_SMALL = Synchronous(Training(2, 2), steps=8, save_every=3)
+_SMALL = SynchronousTraining(Training(2, 2), steps=8, save_every=3)
 _HOSTS = ["ps0", "ps1", "worker0", "worker1", CLIENT]
 
 
@@ -38,17 +38,17 @@ def test_without_faults_nothing_begins_again() -> None:
     assert outcome.seconds < 1
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_each_kind_of_fault_is_survived(kind: Kind) -> None:
-    two = kind in (Kind.RESET, Kind.PART, Kind.HALF_OPEN, Kind.SLOW)
+@pytest.mark.parametrize("kind", list(FaultKind))
+def test_each_kind_of_fault_is_survived(kind: FaultKind) -> None:
+    two = kind in (FaultKind.RESET, FaultKind.PART, FaultKind.HALF_OPEN, FaultKind.SLOW)
     faults = [Fault(150, kind, "worker0", "ps0" if two else "", 5.0)]
     outcome = play_synchronous(1, _SMALL, faults)
     assert outcome.log.of("worker0"), "the fault was not reached"
-    assert outcome.restarts == (kind in (Kind.KILL, Kind.LOSE, Kind.RESET))
+    assert outcome.restarts == (kind in (FaultKind.KILL, FaultKind.LOSE, FaultKind.RESET))
 
 
 def test_the_program_is_killed_and_started_anew() -> None:
-    outcome = play_synchronous(1, _SMALL, [Fault(250, Kind.KILL, CLIENT, seconds=1.0)])
+    outcome = play_synchronous(1, _SMALL, [Fault(250, FaultKind.KILL, CLIENT, seconds=1.0)])
     assert [entry.what for entry in outcome.log.of(CLIENT) if "starts" in entry.what] == [
         "starts, life 1",
         "starts, life 2",
@@ -66,16 +66,16 @@ def test_synchronous_training_is_bit_equal(faults: list[Fault]) -> None:
 @settings(max_examples=500 if PROFILE == "nightly" else 8)
 @given(fault_schedules([*_HOSTS[:4], "client0", "client1"], immortal=frozenset({"ps0", "ps1"})))
 def test_asynchronous_updates_are_made_once(faults: list[Fault]) -> None:
-    play_asynchronous(0, Asynchronous(2, 2, 10), faults)
+    play_asynchronous(0, AsynchronousTraining(2, 2, 10), faults)
 
 
 @pytest.mark.slow
 def test_fifty_workers() -> None:
-    model = Synchronous(Training(2, 50), steps=4, save_every=2)
+    model = SynchronousTraining(Training(2, 50), steps=4, save_every=2)
     faults = [
-        Fault(1400, Kind.KILL, "worker17", seconds=0.5),
-        Fault(500, Kind.HALF_OPEN, "worker3", "ps1", 4.0),
-        Fault(500, Kind.RESET, "worker0", "worker40"),
+        Fault(1400, FaultKind.KILL, "worker17", seconds=0.5),
+        Fault(500, FaultKind.HALF_OPEN, "worker3", "ps1", 4.0),
+        Fault(500, FaultKind.RESET, "worker0", "worker40"),
     ]
     outcome = play_synchronous(5, model, faults)
     assert outcome.restarts >= 1

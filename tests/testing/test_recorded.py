@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.testing.recorded import Expected, difference, find_cases, open_case
-from flowengine.testing.replay import Outcome, judge, replay_case
+from flowengine.testing.recorded import ExpectedFetch, difference, find_cases, open_case
+from flowengine.testing.replay import ReplayOutcome, judge, replay_case
 from flowengine.testing.workers import main, replay_all, summary
 
 
@@ -151,12 +151,12 @@ def strings(*values: bytes) -> Any:
     ],
 )
 def test_difference(want: Any, got: Any, how: Any, same: bool) -> None:
-    assert (difference(Expected(want, **how), got) is None) == same
+    assert (difference(ExpectedFetch(want, **how), got) is None) == same
 
 
 def test_the_first_difference_decides(tmp_path: Path) -> None:
     case = open_case(str(write_case(tmp_path / "c.zip", np.float32(9))))
-    assert judge(case, [Outcome(values=[np.float32(9)])]).status == "pass"
-    assert judge(case, [Outcome(values=[])]).why == "0 values, expected 1"
-    missing = judge(case, [Outcome((), "NotFoundError", "Op type not registered 'Fancy'")])
+    assert judge(case, [ReplayOutcome(values=[np.float32(9)])]).status == "pass"
+    assert judge(case, [ReplayOutcome(values=[])]).why == "0 values, expected 1"
+    missing = judge(case, [ReplayOutcome((), "NotFoundError", "Op type not registered 'Fancy'")])
     assert (missing.status, missing.missing_op) == ("error", "Fancy")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.checkpoint.files import run_path
-from flowengine.train.recovery_notes import Notes, from_plain, to_plain
+from flowengine.train.recovery_notes import RecoveryNotes, from_plain, to_plain
 
 STEPS = 12
 
@@ -237,7 +237,7 @@ async def test_notes_go_with_their_checkpoint(tmp_path: Path) -> None:
     assert result.checkpoint is not None
     left = {name for name in os.listdir(tmp_path) if name.endswith(".run")}
     assert left == {f"model.ckpt-{number}.run" for number in (STEPS - 1, STEPS)}
-    notes = Notes.read(result.checkpoint)
+    notes = RecoveryNotes.read(result.checkpoint)
     assert notes is not None
     assert notes.step == STEPS
     assert sorted(notes.random) == ["RandomStandardNormal/3/5", "RandomUniform/1/2"]

@@ -17,25 +17,27 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flowengine.testing.simulation.asynchronous import Asynchronous, play_asynchronous
-from flowengine.testing.simulation.outcomes import Failure, Outcome
-from flowengine.testing.simulation.synchronous import Synchronous, play_synchronous
+from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
+from flowengine.testing.simulation.outcomes import Failure, ScenarioOutcome
+from flowengine.testing.simulation.synchronous import SynchronousTraining, play_synchronous
 from flowengine.testing.simulation.training import Training
 
 SCENARIOS = ("synchronous", "asynchronous")
 
 
-def _player(arguments: argparse.Namespace, scenario: str) -> tuple[Callable[[int], Outcome], list[str]]:
+def _player(
+    arguments: argparse.Namespace, scenario: str
+) -> tuple[Callable[[int], ScenarioOutcome], list[str]]:
     """What plays a seed of a scenario, and what makes its faults known."""
     ps, workers, steps, faults = arguments.ps, arguments.workers, arguments.steps, arguments.faults
     if scenario == "synchronous":
-        model = Synchronous(Training(ps, workers), steps, arguments.save_every, faults)
+        model = SynchronousTraining(Training(ps, workers), steps, arguments.save_every, faults)
         return partial(play_synchronous, scenario=model), _faults(arguments, model)
-    other = Asynchronous(ps, workers, min(steps, 60), faults)
+    other = AsynchronousTraining(ps, workers, min(steps, 60), faults)
     return partial(play_asynchronous, model=other), _faults(arguments, other)
 
 
-def _faults(arguments: argparse.Namespace, model: Synchronous | Asynchronous) -> list[str]:
+def _faults(arguments: argparse.Namespace, model: SynchronousTraining | AsynchronousTraining) -> list[str]:
     return [] if arguments.seed is None else [str(fault) for fault in model.random_faults(arguments.seed)]
 
 
@@ -94,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             played += 1
             if not played % _COLLECT_EVERY:
                 gc.collect()
-            outcome: Outcome | Exception
+            outcome: ScenarioOutcome | Exception
             try:
                 outcome = play(seed)
             except Exception as error:  # whatever it is, it is this seed's
@@ -109,9 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(failed > 0)
 
 
-def _show(outcome: Outcome | Exception, path: str | None) -> None:
-    log = outcome.log if isinstance(outcome, Outcome | Failure) else None
-    if isinstance(outcome, Outcome):
+def _show(outcome: ScenarioOutcome | Exception, path: str | None) -> None:
+    log = outcome.log if isinstance(outcome, ScenarioOutcome | Failure) else None
+    if isinstance(outcome, ScenarioOutcome):
         print(f"{outcome.seconds:.6f} simulated seconds, {outcome.restarts} restarts")
     if log is not None:
         print(f"{len(log)} events, digest {log.digest()}")

@@ -18,7 +18,7 @@ import flowengine as fe
 from flowengine.core.errors import OpError
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.faults import DEADLY, Fault, make_faults, random_faults
-from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, Outcome
+from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, ScenarioOutcome
 from flowengine.testing.simulation.world import World, simulate
 
 #: Bits of the numbers, and so attempts of a worker.
@@ -30,7 +30,7 @@ _OPERATOR: Final = "operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Asynchronous:
+class AsynchronousTraining:
     """What is trained.
 
     ps, workers    tasks of either job
@@ -82,7 +82,7 @@ class Asynchronous:
 class _Program:
     """One worker's program; what it knows outlives it, as a notebook would."""
 
-    def __init__(self, world: World, model: Asynchronous, worker: int) -> None:
+    def __init__(self, world: World, model: AsynchronousTraining, worker: int) -> None:
         self._world = world
         self._model = model
         self._worker = worker
@@ -125,13 +125,16 @@ async def _until(world: World, graph: fe.Graph, fetches: Any, target: str = "") 
 
 
 def play_asynchronous(
-    seed: object, model: Asynchronous | None = None, faults: Sequence[Fault] | None = None, **options: Any
-) -> Outcome:
+    seed: object,
+    model: AsynchronousTraining | None = None,
+    faults: Sequence[Fault] | None = None,
+    **options: Any,
+) -> ScenarioOutcome:
     """Train under faults, by default the seed's own.
 
     Raises Divergence where an update was lost, made twice or made up, and Hang where training does not end.
     """
-    model = model if model is not None else Asynchronous()
+    model = model if model is not None else AsynchronousTraining()
     if model.attempts > _ATTEMPTS_MAX:
         raise ValueError(f"a worker makes at most {_ATTEMPTS_MAX} attempts, not {model.attempts}")
     chosen = model.random_faults(seed) if faults is None else list(faults)
@@ -171,7 +174,7 @@ def play_asynchronous(
     options.setdefault("model", LINKS)
     options.setdefault("seconds_max", SECONDS_MAX)
     world = simulate(main, seed=seed, jobs=model.jobs, **options)
-    return Outcome(world.log, seconds[0])
+    return ScenarioOutcome(world.log, seconds[0])
 
 
-__all__ = ["Asynchronous", "play_asynchronous"]
+__all__ = ["AsynchronousTraining", "play_asynchronous"]

@@ -27,7 +27,7 @@ _CHIEF: Final = "/job:worker/task:0"
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
+class ComputeTime:
     """How long a replica takes for a gradient, drawn anew for each: a log-normal time, sometimes far longer.
 
     seconds            the median
@@ -48,7 +48,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class Replicas:
+class BackupReplicas:
     """A model and who trains it.
 
     required      gradients that make a step
@@ -61,7 +61,7 @@ class Replicas:
     backups: int = 0
     ps: int = 8
     model_bytes: float = 95e6
-    compute: Compute = field(default_factory=Compute)
+    compute: ComputeTime = field(default_factory=ComputeTime)
 
     @property
     def replicas(self) -> int:
@@ -120,7 +120,7 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class BackupResult:
     """What came of it: the seconds of each step, and how far the parameters went for each step."""
 
     seconds: list[float]
@@ -131,7 +131,7 @@ class Trained:
         return median(self.seconds)
 
 
-def train_replicas(model: Replicas, *, steps: int = 20, seed: object = 0) -> Trained:
+def train_replicas(model: BackupReplicas, *, steps: int = 20, seed: object = 0) -> BackupResult:
     """Train so many steps and two more before, which are not counted."""
     tasks = [f"/job:ps/task:{number}" for number in range(model.ps)]
     reach = {task: set(tasks) for task in tasks}
@@ -185,7 +185,7 @@ def train_replicas(model: Replicas, *, steps: int = 20, seed: object = 0) -> Tra
         config=replace(CONFIG, silence_seconds=1000.0),
         seconds_max=1e6,
     )
-    return Trained([after - before for before, after in pairwise(begun[1:])], moved[0])
+    return BackupResult([after - before for before, after in pairwise(begun[1:])], moved[0])
 
 
 def normalised_speedups(seconds: dict[int, float], required: int) -> dict[int, float]:
@@ -193,4 +193,4 @@ def normalised_speedups(seconds: dict[int, float], required: int) -> dict[int, f
     return {b: seconds[0] / each * required / (required + b) for b, each in seconds.items()}
 
 
-__all__ = ["Compute", "Replicas", "Trained", "normalised_speedups", "train_replicas"]
+__all__ = ["BackupReplicas", "BackupResult", "ComputeTime", "normalised_speedups", "train_replicas"]

@@ -19,7 +19,7 @@ _MARGINS: Final = (70, 40, 200, 50)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """Points (x, y) under a name; dashed for what others have measured."""
 
     name: str
@@ -37,7 +37,7 @@ def _ticks(low: float, high: float, log: bool) -> list[float]:
     return [step * k for k in range(math.floor(low / step), math.ceil(high / step) + 1)]
 
 
-class _Axis:
+class _ChartAxis:
     """Where values of one axis are drawn."""
 
     def __init__(self, values: Sequence[float], start: float, end: float, *, log: bool, zero: bool) -> None:
@@ -55,7 +55,7 @@ class _Axis:
 
 
 def chart(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     *,
     title: str,
     x_label: str,
@@ -68,8 +68,8 @@ def chart(
     left, top, right, bottom = _MARGINS
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
-    x = _Axis(xs, left, _WIDTH - right, log=log_x, zero=from_zero)
-    y = _Axis(ys, _HEIGHT - bottom, top, log=log_y, zero=from_zero)
+    x = _ChartAxis(xs, left, _WIDTH - right, log=log_x, zero=from_zero)
+    y = _ChartAxis(ys, _HEIGHT - bottom, top, log=log_y, zero=from_zero)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         'font-family="sans-serif" font-size="12">',
@@ -110,4 +110,4 @@ def _segment(x1: float, y1: float, x2: float, y2: float, colour: str = "#dddddd"
     )
 
 
-__all__ = ["Line", "chart"]
+__all__ = ["ChartLine", "chart"]

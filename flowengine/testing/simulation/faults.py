@@ -20,7 +20,7 @@ from flowengine.testing.simulation.network import Direction
 from flowengine.testing.simulation.world import World
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """What happens to a host, or between two.
 
     KILL        the host's process is killed; its machine closes the connections
@@ -42,9 +42,9 @@ class Kind(Enum):
 
 
 #: Faults of two hosts; the others are of one.
-BETWEEN_TWO: Final = frozenset({Kind.RESET, Kind.PART, Kind.HALF_OPEN, Kind.SLOW})
+BETWEEN_TWO: Final = frozenset({FaultKind.RESET, FaultKind.PART, FaultKind.HALF_OPEN, FaultKind.SLOW})
 #: What ends the life of a host.
-DEADLY: Final = frozenset({Kind.KILL, Kind.LOSE})
+DEADLY: Final = frozenset({FaultKind.KILL, FaultKind.LOSE})
 #: What one way takes at most where a link is slow.
 _SLOW_SECONDS: Final = 0.2
 
@@ -61,7 +61,7 @@ class Fault:
     """
 
     after: int
-    kind: Kind
+    kind: FaultKind
     host: str
     other: str = ""
     seconds: float = 1.0
@@ -77,7 +77,7 @@ def random_faults(
     """So many faults of these hosts, `pieces` apart on average."""
     faults = []
     for _ in range(count):
-        kind = chance.choice(list(Kind))
+        kind = chance.choice(list(FaultKind))
         host = chance.choice(hosts)
         other = ""
         if kind in BETWEEN_TWO:
@@ -101,19 +101,19 @@ async def _make(world: World, fault: Fault) -> None:
     network, host = world.network, fault.host
     if fault.kind in DEADLY:
         if world.hosts[host].is_running:
-            await world.crash(host, Death.PROCESS if fault.kind is Kind.KILL else Death.MACHINE)
+            await world.crash(host, Death.PROCESS if fault.kind is FaultKind.KILL else Death.MACHINE)
             await trio.sleep(fault.seconds)
             await world.restart(host)
-    elif fault.kind is Kind.RESET:
+    elif fault.kind is FaultKind.RESET:
         world.reset(host, fault.other)
-    elif fault.kind is Kind.SLOW:
+    elif fault.kind is FaultKind.SLOW:
         await _slow(world, [(host, fault.other), (fault.other, host)], fault.seconds)
     else:
-        if fault.kind is Kind.HALF_OPEN:
+        if fault.kind is FaultKind.HALF_OPEN:
             directions = [(host, fault.other)]
         else:
             others = [name for name in world.hosts if name != host]
-            if fault.kind is Kind.PART:
+            if fault.kind is FaultKind.PART:
                 others = [fault.other]
             directions = [pair for other in others for pair in ((host, other), (other, host))]
         network.block(*directions)
@@ -131,4 +131,4 @@ async def _slow(world: World, directions: Sequence[Direction], seconds: float) -
         network.models.pop(direction, None)
 
 
-__all__ = ["BETWEEN_TWO", "DEADLY", "Fault", "Kind", "make_faults", "random_faults"]
+__all__ = ["BETWEEN_TWO", "DEADLY", "Fault", "FaultKind", "make_faults", "random_faults"]

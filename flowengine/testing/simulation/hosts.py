@@ -15,7 +15,7 @@ import trio
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.log import EventLog
 from flowengine.testing.simulation.network import Network
-from flowengine.testing.simulation.streams import Place, SimulatedListener, SimulatedStream, current_place
+from flowengine.testing.simulation.streams import HostView, SimulatedListener, SimulatedStream, current_place
 
 
 class Death(Enum):
@@ -57,7 +57,7 @@ class Host:
     def __repr__(self) -> str:
         return f"<Host {self.name}, life {self.lives}>"
 
-    def other(self, name: str) -> Place | None:
+    def other(self, name: str) -> HostView | None:
         return self._hosts.get(name)
 
     @property

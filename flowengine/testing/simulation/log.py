@@ -14,7 +14,7 @@ from typing import NamedTuple
 import trio
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One event: simulated seconds since the start, the task or link that it happened to, what it was."""
 
     seconds: float
@@ -32,20 +32,20 @@ class EventLog:
     """
 
     def __init__(self, disk: Path | None = None) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[LogEntry] = []
         self._disk = disk
 
     def add(self, who: str, what: str) -> None:
         """Note that something happened now. Only within the simulation's trio run."""
-        self._entries.append(Entry(trio.current_time(), who, what))
+        self._entries.append(LogEntry(trio.current_time(), who, what))
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         return iter(self._entries)
 
-    def of(self, who: str) -> list[Entry]:
+    def of(self, who: str) -> list[LogEntry]:
         """The events of one task or link."""
         return [entry for entry in self._entries if entry.who == who]
 
@@ -59,4 +59,4 @@ class EventLog:
         return hashlib.sha256(self.text().encode()).hexdigest()
 
 
-__all__ = ["Entry", "EventLog"]
+__all__ = ["EventLog", "LogEntry"]

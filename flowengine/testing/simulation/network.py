@@ -60,7 +60,7 @@ class LinkModel:
         return len(data) + max(len(data) - PLAIN_BYTES, 0) * (self.bytes_scale - 1)
 
 
-class Piece(NamedTuple):
+class WireWrite(NamedTuple):
     """What was written at once: its place on its wire, the bytes, and what happens where they arrive."""
 
     number: int
@@ -68,7 +68,7 @@ class Piece(NamedTuple):
     then: Callable[[], object] | None
 
 
-class Wire:
+class SimulatedWire:
     """One direction of one connection."""
 
     def __init__(self, network: Network, source: str, target: str, number: int) -> None:
@@ -85,10 +85,10 @@ class Wire:
         #: What is to be done with what arrives, set by the stream at the other end.
         self.arrived: Callable[[bytes], object] = lambda data: None
         #: What stands before a blocked direction.
-        self.held: list[Piece] = []
+        self.held: list[WireWrite] = []
 
 
-class Interface:
+class NetworkInterface:
     """What a host's pieces pass one after another, and until when each is busy."""
 
     __slots__ = ("processor_until", "receiving_until", "sending_until")
@@ -117,10 +117,10 @@ class Network:
         self.logs_pieces = True
         self.pieces = 0
         self.bytes = 0
-        self._interfaces: dict[str, Interface] = {}
+        self._interfaces: dict[str, NetworkInterface] = {}
         self._numbers: dict[Direction, int] = {}
-        self._wires: dict[tuple[str, str, int], Wire] = {}
-        self._outgoing: list[tuple[Wire, Piece]] = []
+        self._wires: dict[tuple[str, str, int], SimulatedWire] = {}
+        self._outgoing: list[tuple[SimulatedWire, WireWrite]] = []
         self._due: list[tuple[float, tuple[str, str, int], int, Callable[[], object]]] = []
         self._wake = trio.lowlevel.ParkingLot()
         self._brought = trio.lowlevel.ParkingLot()
@@ -128,19 +128,19 @@ class Network:
 
     # -- wires --------------------------------------------------------------------------------------
 
-    def new_wires(self, source: str, target: str) -> tuple[Wire, Wire]:
+    def new_wires(self, source: str, target: str) -> tuple[SimulatedWire, SimulatedWire]:
         """Both directions of another connection: the dialler's first."""
         number = self._numbers[source, target] = self._numbers.get((source, target), 0) + 1
-        there = Wire(self, source, target, number)
-        back = Wire(self, target, source, -number)
+        there = SimulatedWire(self, source, target, number)
+        back = SimulatedWire(self, target, source, -number)
         self._wires[there.key], self._wires[back.key] = there, back
         return there, back
 
-    def forget(self, wire: Wire) -> None:
+    def forget(self, wire: SimulatedWire) -> None:
         """Nothing more will be put on this wire."""
         self._wires.pop(wire.key, None)
 
-    def wires(self, source: str, target: str) -> list[Wire]:
+    def wires(self, source: str, target: str) -> list[SimulatedWire]:
         """The wires in one direction that live."""
         return [wire for wire in self._wires.values() if wire.direction == (source, target)]
 
@@ -157,16 +157,16 @@ class Network:
             seconds += chance.random() * model.stray_seconds
         return seconds
 
-    def put(self, wire: Wire, data: bytes, then: Callable[[], object] | None = None) -> None:
+    def put(self, wire: SimulatedWire, data: bytes, then: Callable[[], object] | None = None) -> None:
         """Send bytes, or with `then` something that follows them and happens where they arrive."""
         wire.sequence += 1
-        self._outgoing.append((wire, Piece(wire.sequence, data, then)))
+        self._outgoing.append((wire, WireWrite(wire.sequence, data, then)))
         self._wake.unpark()
 
-    def interface(self, host: str) -> Interface:
+    def interface(self, host: str) -> NetworkInterface:
         found = self._interfaces.get(host)
         if found is None:
-            found = self._interfaces[host] = Interface()
+            found = self._interfaces[host] = NetworkInterface()
         return found
 
     # -- faults -------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Network:
             else:
                 self._send(wire, piece)
 
-    def _send(self, wire: Wire, piece: Piece) -> None:
+    def _send(self, wire: SimulatedWire, piece: WireWrite) -> None:
         model = self.model_of(wire.direction)
         size = model.size(piece.data)
         begun = now = trio.current_time()
@@ -234,7 +234,7 @@ class Network:
         # The last bit leaves so much after the first one.
         self._at(arrival, wire, lambda: self._reach(wire, piece, seconds))
 
-    def _reach(self, wire: Wire, piece: Piece, seconds: float) -> None:
+    def _reach(self, wire: SimulatedWire, piece: WireWrite, seconds: float) -> None:
         """The first bit is at the receiver, the last one `seconds` later or when there is room for it."""
         if wire.direction in self.blocked or wire.held:
             wire.held.append(piece)
@@ -252,7 +252,7 @@ class Network:
         else:
             self._deliver(wire, piece)
 
-    def _deliver(self, wire: Wire, piece: Piece) -> None:
+    def _deliver(self, wire: SimulatedWire, piece: WireWrite) -> None:
         self.pieces += 1
         if self.pieces == self._awaited:
             self._brought.unpark_all()
@@ -264,10 +264,10 @@ class Network:
         if piece.then is not None:
             piece.then()
 
-    def _at(self, seconds: float, wire: Wire, then: Callable[[], object]) -> None:
+    def _at(self, seconds: float, wire: SimulatedWire, then: Callable[[], object]) -> None:
         wire.order += 1
         heappush(self._due, (seconds, wire.key, wire.order, then))
         self._wake.unpark()
 
 
-__all__ = ["Direction", "Interface", "LinkModel", "Network", "Piece", "Wire"]
+__all__ = ["Direction", "LinkModel", "Network", "NetworkInterface", "SimulatedWire", "WireWrite"]

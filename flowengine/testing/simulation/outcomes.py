@@ -33,7 +33,7 @@ class Hang(Failure):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScenarioOutcome:
     """How a scenario went.
 
     seconds     simulated, from the first step to the last
@@ -45,4 +45,4 @@ class Outcome:
     restarts: int = 0
 
 
-__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "EngineFault", "Failure", "Hang", "Outcome"]
+__all__ = ["LINKS", "SECONDS_MAX", "Divergence", "EngineFault", "Failure", "Hang", "ScenarioOutcome"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from flowengine.testing.simulation.faults import BETWEEN_TWO, DEADLY, Fault, Kind
+from flowengine.testing.simulation.faults import BETWEEN_TWO, DEADLY, Fault, FaultKind
 
 #: Seconds that a fault lasts, the harmless ones first.
 _SECONDS = (0.001, 0.01, 0.1, 1.0, 5.0, 12.0, 40.0)
@@ -20,7 +20,7 @@ _SECONDS = (0.001, 0.01, 0.1, 1.0, 5.0, 12.0, 40.0)
 def faults(
     draw: st.DrawFn,
     hosts: Sequence[str],
-    kinds: Sequence[Kind] = tuple(Kind),
+    kinds: Sequence[FaultKind] = tuple(FaultKind),
     pieces_max: int = 400,
     immortal: frozenset[str] = frozenset(),
 ) -> Fault:
@@ -38,7 +38,7 @@ def fault_schedules(
     hosts: Sequence[str],
     *,
     count_max: int = 4,
-    kinds: Sequence[Kind] = tuple(Kind),
+    kinds: Sequence[FaultKind] = tuple(FaultKind),
     pieces_max: int = 400,
     immortal: frozenset[str] = frozenset(),
 ) -> st.SearchStrategy[list[Fault]]:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
-from flowengine.testing.simulation.network import Network, Wire
+from flowengine.testing.simulation.network import Network, SimulatedWire
 from flowengine.transport.streams.schemes import Scheme, register_scheme
 from flowengine.transport.wire.framing import place_pieces
 
@@ -28,7 +28,7 @@ _ATTEMPT_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _RESET: Final = "it was reset by the other side"
 
 
-class Place(Protocol):
+class HostView(Protocol):
     """The host that a task runs on, as streams see it."""
 
     name: str
@@ -38,12 +38,12 @@ class Place(Protocol):
     listeners: dict[str, SimulatedListener]
     streams: dict[SimulatedStream, None]
 
-    def other(self, name: str) -> Place | None:
+    def other(self, name: str) -> HostView | None:
         """The host of this name."""
 
 
 #: The host of the running task.
-current_place: ContextVar[Place] = ContextVar("current_place")
+current_place: ContextVar[HostView] = ContextVar("current_place")
 
 
 class SimulatedStream:
@@ -51,7 +51,7 @@ class SimulatedStream:
 
     is_authenticated = False
 
-    def __init__(self, owner: Place, outgoing: Wire, incoming: Wire) -> None:
+    def __init__(self, owner: HostView, outgoing: SimulatedWire, incoming: SimulatedWire) -> None:
         self._owner = owner
         self._outgoing = outgoing
         self._incoming = incoming
@@ -188,7 +188,7 @@ class SimulatedStream:
         self._pieces.append(memoryview(data))
         self._readers.unpark_all()
 
-    def _was_read(self, count: int, wire: Wire) -> None:
+    def _was_read(self, count: int, wire: SimulatedWire) -> None:
         """So much of what this end sent has been read; a writer that waits learns it a little later."""
         self._read += count
         back = (wire.direction[1], wire.direction[0])
@@ -218,7 +218,7 @@ class SimulatedStream:
 class SimulatedListener:
     """Where streams arrive at a host."""
 
-    def __init__(self, owner: Place, address: str) -> None:
+    def __init__(self, owner: HostView, address: str) -> None:
         self._owner = owner
         self.address = address
         self._arrived: deque[SimulatedStream] = deque()
@@ -318,4 +318,4 @@ async def listen(address: str, security: Any = None) -> SimulatedListener:
 
 register_scheme(SCHEME, Scheme(connect, listen))
 
-__all__ = ["SCHEME", "Place", "SimulatedListener", "SimulatedStream", "connect", "current_place", "listen"]
+__all__ = ["SCHEME", "HostView", "SimulatedListener", "SimulatedStream", "connect", "current_place", "listen"]

@@ -17,7 +17,7 @@ import flowengine as fe
 from flowengine.checkpoint import open_checkpoint
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.faults import Fault, make_faults, random_faults
-from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, Outcome
+from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, ScenarioOutcome
 from flowengine.testing.simulation.training import Training
 from flowengine.testing.simulation.world import World, simulate
 
@@ -30,7 +30,7 @@ _RESTARTS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Synchronous:
+class SynchronousTraining:
     """What is trained, and for how long.
 
     training      the graph
@@ -53,7 +53,7 @@ class Synchronous:
 class _Trainer:
     """The program of the client: trains to the last step, from the latest checkpoint whenever it begins."""
 
-    def __init__(self, world: World, scenario: Synchronous) -> None:
+    def __init__(self, world: World, scenario: SynchronousTraining) -> None:
         self._world = world
         self._scenario = scenario
         self.values: list[Any] = []
@@ -98,14 +98,17 @@ class _Trainer:
 
 
 def play_synchronous(
-    seed: object, scenario: Synchronous | None = None, faults: Sequence[Fault] | None = None, **options: Any
-) -> Outcome:
+    seed: object,
+    scenario: SynchronousTraining | None = None,
+    faults: Sequence[Fault] | None = None,
+    **options: Any,
+) -> ScenarioOutcome:
     """Train under faults, by default the seed's own.
 
     Raises Divergence where the parameters are not, bit by bit, those of a run without faults, and Hang where
     training does not end.
     """
-    scenario = scenario if scenario is not None else Synchronous()
+    scenario = scenario if scenario is not None else SynchronousTraining()
     chosen = scenario.random_faults(seed) if faults is None else list(faults)
     trainers: list[_Trainer] = []
     seconds: list[float] = []
@@ -125,7 +128,7 @@ def play_synchronous(
     options.setdefault("model", LINKS)
     options.setdefault("seconds_max", SECONDS_MAX)
     world = simulate(main, seed=seed, jobs=scenario.training.jobs, **options)
-    return Outcome(world.log, seconds[0], trainers[0].restarts)
+    return ScenarioOutcome(world.log, seconds[0], trainers[0].restarts)
 
 
-__all__ = ["CLIENT", "MASTER", "Synchronous", "play_synchronous"]
+__all__ = ["CLIENT", "MASTER", "SynchronousTraining", "play_synchronous"]
