@@ -24,8 +24,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -90,14 +90,16 @@ def null_steps(ps: int, worker: int) -> fe.Graph:
 class Task:
     """A process that is one task."""
 
-    def __init__(self, command: Sequence[str], arguments: Any, environment: dict[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], arguments: Any, environment: dict[str, str], tree: Path
+    ) -> None:
         self.process = subprocess.Popen(
             [*command, json.dumps(arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
-            cwd=ROOT,
+            cwd=tree,
         )
 
     def ask(self, order: Any) -> None:
@@ -113,21 +115,41 @@ class Task:
         return json.loads(line)
 
 
+class Tasks:
+    """A running cluster's processes; the workers' sessions are open."""
+
+    def __init__(self, everybody: Sequence[Task], workers: Sequence[Task]) -> None:
+        self.everybody = everybody
+        self.workers = workers
+
+    def processor_seconds(self) -> float:
+        """What all tasks of ours have taken since they began."""
+        for task in self.everybody:
+            task.ask({"processor": True})
+        return float(sum(task.answer()["processor"] for task in self.everybody))
+
+
 @contextmanager
 def cluster(
-    command: Sequence[str], ps: int, workers: int, folder: Path, names: Sequence[str]
-) -> Iterator[Any]:
-    """The worker tasks of a running cluster, sessions open and variables set."""
+    command: Sequence[str],
+    ps: int,
+    workers: int,
+    folder: Path,
+    names: Sequence[str],
+    tree: Path = ROOT,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Tasks]:
+    """A running cluster, sessions open and variables set; `tree` is where tasks import FlowEngine from."""
     ports = free_ports(ps + workers)
     jobs = {
         "ps": [f"127.0.0.1:{port}" for port in ports[:ps]],
         "worker": [f"127.0.0.1:{port}" for port in ports[ps:]],
     }
     # As `flowengine cluster up` starts tasks, for both engines.
-    environment = {**huge_pages(), **unheld_environment(), "PYTHONPATH": str(ROOT)}
+    environment = {**huge_pages(), **unheld_environment(), **(settings or {}), "PYTHONPATH": str(tree)}
     environment["FLOWENGINE_CLUSTER_KEY"] = new_key().hex()
     tasks = {
-        (job, number): Task(command, {"jobs": jobs, "job": job, "task": number}, environment)
+        (job, number): Task(command, {"jobs": jobs, "job": job, "task": number}, environment, tree)
         for job in jobs
         for number in range(len(jobs[job]))
     }
@@ -139,11 +161,15 @@ def cluster(
             inits = [f"init_{name}" for name in names] if number == 0 else []
             task.ask({"graph": str(folder / f"worker{number}.pb"), "init": inits})
             task.answer()
-        yield running
+        yield Tasks(list(tasks.values()), running)
     finally:
         for task in tasks.values():
             task.process.kill()
             task.process.wait()
+            for pipe in (task.process.stdin, task.process.stdout):
+                assert pipe is not None
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 def measure(workers: Sequence[Task], name: str, steps: int) -> float:
@@ -188,15 +214,15 @@ def main() -> None:
                     report(engines, workload, arguments.rounds, f"{arguments.ps} PS, {workers} workers")
 
 
-def report(engines: dict[str, Any], workload: str, rounds: int, where: str) -> None:
+def report(engines: dict[str, Tasks], workload: str, rounds: int, where: str) -> None:
     """Measure one workload in turns and print a line."""
     steps, bound = NAMES[workload]
     for tasks in engines.values():
-        measure(tasks, workload, UNMEASURED)
+        measure(tasks.workers, workload, UNMEASURED)
     times: dict[str, list[float]] = {engine: [] for engine in engines}
     for _ in range(rounds):
         for engine, tasks in engines.items():
-            times[engine].append(measure(tasks, workload, steps))
+            times[engine].append(measure(tasks.workers, workload, steps))
     line = "  ".join(f"{engine} {1e3 * median(found):9.3f} ms" for engine, found in times.items())
     if len(times) == 2:
         ratios = [ours / theirs for ours, theirs in zip(*times.values(), strict=True)]

@@ -1,7 +1,8 @@
 """One task of a cluster that `bench_cluster.py` measures, ours: a server, and for a worker its client too.
 
 Standard input brings one JSON document a line, standard output answers each: {"graph": FILE, "init": [...]}
-to open a session, {"run": target, "steps": n} for the seconds of so many steps.
+to open a session, {"run": target, "steps": n} for the seconds of so many steps, {"processor": true} for the
+seconds of processor time that the task has taken, {"files": true} for the files of FlowEngine's modules.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from typing import Any
 import trio
 
 import flowengine as fe
-from flowengine.cluster.server import KEY_VARIABLE
 
 
 def say(document: Any) -> None:
     print(json.dumps(document), flush=True)
 
 
+def own_files() -> list[str]:
+    """The file of each module of FlowEngine that this process has imported."""
+    own = [module for name, module in sys.modules.items() if name.partition(".")[0] == "flowengine"]
+    return [module.__file__ for module in own if module.__file__]
+
+
 async def main(arguments: dict[str, Any]) -> None:
     """Serve until standard input ends."""
     spec = fe.ClusterSpec.of(arguments["jobs"])
     async with fe.Server(spec, arguments["job"], arguments["task"]) as server:
-        say({"ready": server.name, "key": KEY_VARIABLE})
+        say({"ready": server.name})
         session: fe.Session | None = None
         lines = trio.wrap_file(sys.stdin)
         async for line in lines:
@@ -39,6 +45,12 @@ async def main(arguments: dict[str, Any]) -> None:
                 if order["init"]:
                     await session.run([], targets=order["init"])
                 say({"open": True})
+                continue
+            if "processor" in order:
+                say({"processor": time.process_time()})
+                continue
+            if "files" in order:
+                say({"files": own_files()})
                 continue
             assert session is not None, "a session is opened first"
             step = session.make_callable([], targets=[order["run"]])

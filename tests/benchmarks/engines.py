@@ -5,6 +5,13 @@
     {"what": "time", "repeats": 100}        [seconds of each step]
     {"what": "value"}                       what a step fetches first as one number
 
+and ours also
+
+    {"what": "chunks", "count": 9, "steps": 20}   [[wall, processor] seconds of a step, mean of each chunk]
+    {"what": "open", "folder": ...}               null: reads a graph, of which
+    {"what": "plans", "count": 5}                 [[wall, processor] seconds of making each plan]
+    {"what": "files"}                             [file of each module of FlowEngine that was imported]
+
 They take turns: while one computes, the other waits for its next line, so that what disturbs the machine
 disturbs both. An engine may be held to a number of cores: its libraries then start that many threads.
 """
@@ -15,7 +22,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +41,7 @@ def unheld_environment() -> dict[str, str]:
 
 
 @contextmanager
-def _held_to(cores: int | None) -> Iterator[None]:
+def held_to(cores: int | None) -> Iterator[None]:
     """What is started inside may run on so many cores only; on systems without affinity, on all."""
     if cores is None or not hasattr(os, "sched_setaffinity"):
         yield
@@ -48,16 +55,24 @@ def _held_to(cores: int | None) -> Iterator[None]:
 
 
 class Engine:
-    """One engine's process; use it with `with`."""
+    """One engine's process; use it with `with`. `tree` is where FlowEngine is imported from."""
 
-    def __init__(self, python: str, script: str, cores: int | None = None) -> None:
+    def __init__(
+        self,
+        python: str,
+        script: str,
+        cores: int | None = None,
+        tree: Path = HERE.parents[1],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         environment = {
             **unheld_environment(),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")]),
+            **(settings or {}),
         }
         if not script.endswith("_flowengine.py"):
             environment.pop("PYTHONPATH")
-        with _held_to(cores):
+        with held_to(cores):
             self._process = subprocess.Popen(
                 [python, str(HERE / script)],
                 stdin=subprocess.PIPE,
@@ -70,6 +85,11 @@ class Engine:
     @classmethod
     def flowengine(cls, cores: int | None = None) -> Engine:
         return cls(sys.executable, "engine_flowengine.py", cores)
+
+    @classmethod
+    def of_tree(cls, tree: Path, cores: int | None, settings: Mapping[str, str]) -> Engine:
+        """This harness's code with the FlowEngine of another tree."""
+        return cls(sys.executable, "engine_flowengine.py", cores, tree, settings)
 
     @classmethod
     def tensorflow(cls, python: str, cores: int | None = None) -> Engine:
