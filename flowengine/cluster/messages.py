@@ -218,7 +218,10 @@ class Reset(Message):
 
 @dataclass(frozen=True)
 class RandomPlaces(Message):
-    """Where these sequences of random nodes stand: see `kernels.generators`. Answer: {sequence: place}."""
+    """Where these sequences of random nodes stand: see `kernels.common.generators`.
+
+    Answer: {sequence: place}.
+    """
 
     sequences: list[str]
 

@@ -133,13 +133,13 @@ async def test_reading_is_enough_to_read(tmp_path: Path) -> None:
 def test_every_op_that_touches_files_is_told_here() -> None:
     """A kernel module that imports what checks access, or opens files, has all of its ops above."""
     touching = set()
-    for path in KERNELS.glob("*.py"):
+    for path in KERNELS.rglob("*.py"):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             imports = isinstance(node, ast.ImportFrom) and str(node.module).endswith(".file_access")
             opens = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open"
             if imports or opens:
-                touching.add(path.stem)
+                touching.add(".".join(path.relative_to(KERNELS).with_suffix("").parts))
     ops = {op for module in touching & OPS.keys() for op in OPS[module].split()}
     assert ops - HARMLESS - READING.keys() - WRITING.keys() == set()
-    assert {"readers", "files"} <= touching
+    assert {"io.readers", "io.files"} <= touching

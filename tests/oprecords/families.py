@@ -44,34 +44,49 @@ RECORDS: Final[list[OpRecord]] = [
 #: {kernel module: why its ops need no record, and what tests them instead}
 OTHER_FAMILIES: Final = {
     **dict.fromkeys(
-        ["control_flow", "sendrecv"], "dead tokens and frames are no values: tests/runtime, tests/conformance"
+        ["control.control_flow", "control.sendrecv"],
+        "dead tokens and frames are no values: tests/runtime, tests/conformance",
     ),
     **dict.fromkeys(
-        ["accumulators", "barriers", "batching", "mutexes", "queues", "staging"],
+        [f"queues.{name}" for name in ("accumulators", "barriers", "batching", "queues", "staging")]
+        + ["state.mutexes"],
         "they wait, or hold what others wait for: tests/resources, tests/conformance",
     ),
     **dict.fromkeys(
-        ["optional", "stack", "table_files", "tables", "tensor_array", "tensor_list", "tensor_list_joining"],
+        [f"data.{name}" for name in ("optional", "tensor_list", "tensor_list_joining")]
+        + [f"state.{name}" for name in ("stack", "table_files", "tables", "tensor_array")],
         "their value is an object, not a tensor: tests/resources, tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
-        ["resource_variables", "session_tensors", "state"],
+        [f"state.{name}" for name in ("resource_variables", "session_tensors", "variables")],
         "several steps show what the rest do: tests/kernels/test_state*.py",
     ),
     **dict.fromkeys(
-        ["checkpoint", "checkpoint_v1", "files", "printing", "readers", "record_input", "remapping"],
+        [
+            f"io.{name}"
+            for name in (
+                "checkpoint",
+                "checkpoint_v1",
+                "files",
+                "printing",
+                "readers",
+                "record_input",
+                "remapping",
+            )
+        ],
         "they touch files and streams: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
-        ["decoding", "examples", "image_coding", "regex", "string_splitting", "strings"],
+        [f"strings.{name}" for name in ("elements", "formatting", "hashing", "regex", "splitting")]
+        + ["image.coding", "io.decoding", "io.examples"],
         "values of strings, told by recorded ones: tests/kernels, tests/conformance",
     ),
     **dict.fromkeys(
-        ["nn_fractional_pool", "random_gamma", "random_stateless"],
+        ["nn.fractional_pooling", "random.gamma", "random.stateless"],
         "random with parts that are not: tests/kernels, tests/conformance",
     ),
-    **dict.fromkeys(["nn_rnn"], "whole recurrent cells, not yet: tests/kernels, tests/conformance"),
-    **dict.fromkeys(["summaries"], "their value is a serialized message: tests/conformance"),
+    **dict.fromkeys(["nn.recurrent"], "whole recurrent cells, not yet: tests/kernels, tests/conformance"),
+    **dict.fromkeys(["io.summaries"], "their value is a serialized message: tests/conformance"),
 }
 
 #: {why they have no record: ops}
