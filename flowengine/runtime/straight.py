@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from flowengine.ir.attrs import AttrValue
+from flowengine.passes.blocks.tokens import ADDS, PASSES, TokenSets, joined
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.plan import Plan
@@ -171,10 +172,10 @@ def straighten(plan: Plan, root: StaticFrame, sources: Sequence[Item]) -> Straig
     if not all(item in known or _is_straight(item, plan, root) for item in plan.items):
         return None
     made = Straight(plan, root)
-    masks = _run_dry(made, sources)
-    if masks is None or len(masks) + len(known) != len(plan.items):
+    waits = _run_dry(made, sources)
+    if waits is None or len(waits) + len(known) != len(plan.items):
         return None
-    _link(made, masks)
+    _link(made, waits)
     return made
 
 
@@ -226,34 +227,37 @@ def _count_supplied(plan: Plan, pending: list[int]) -> None:
 
 
 def _run_dry(made: Straight, sources: Sequence[Item]) -> dict[Item, int] | None:
-    """{item: the Recvs that it depends on, as bits}, in an order in which they can run.
+    """{item: the Recvs that it waits for, as a number}, in an order in which they can run.
 
     None where two Recvs are of the same edge, which no plan has.
     """
     pending = made.root.pending[:]
     _count_supplied(made.plan, pending)
-    depends: dict[int, int] = {}
-    masks: dict[Item, int] = {}
+    tokens: TokenSets[Item] = TokenSets()
+    #: {local of an item: what is before it}
+    before: dict[int, list[Item]] = {}
+    waits: dict[Item, int] = {}
     begin = {item for item in made.plan.items if not pending[item.local] and made.root.pending[item.local]}
     ready = [(item.order, item) for item in begin.union(sources)]
     heapify(ready)
     while ready:
         _, item = heappop(ready)
-        mask = depends.get(item.local, 0)
+        waits[item] = 0
+        for source in before.get(item.local, ()):
+            waits[item] = joined(waits[item], tokens.behind(source) or 0)
         if item.kind == Kind.RECEIVE:
             route = _route_of(item.node.attrs)
             if route in made.routes:
                 return None
-            mask = 1 << len(made.receives)
             made.routes[route] = len(made.receives)
             made.receives.append(Receive(item, tuple(entry for _, entry, _ in item.edges[0]), ()))
-        masks[item] = mask
+        tokens.add(item, waits[item], ADDS if item.kind == Kind.RECEIVE else PASSES)
         for local, consumer in _consumers(item):
-            depends[local] = depends.get(local, 0) | mask
+            before.setdefault(local, []).append(item)
             pending[local] -= 1
             if not pending[local]:
                 heappush(ready, (consumer.order, consumer))
-    return masks
+    return waits
 
 
 def _consumers(item: Item) -> list[tuple[int, Item]]:
@@ -261,14 +265,14 @@ def _consumers(item: Item) -> list[tuple[int, Item]]:
     return found + list(item.control or ())
 
 
-def _link(made: Straight, masks: dict[Item, int]) -> None:
-    """Put the items into segments, and note which wait for which."""
+def _link(made: Straight, tokens: dict[Item, int]) -> None:
+    """Put the items into segments, each of those that wait for the same Recvs; note which wait for which."""
     places: dict[int, int] = {}
     of: dict[Item, int] = {}
-    for item, mask in masks.items():
+    for item, awaited in tokens.items():
         if item.kind == Kind.RECEIVE:
             continue
-        place = places.setdefault(mask, len(places))
+        place = places.setdefault(awaited, len(places))
         if place == len(made.segments):
             made.segments.append(Segment())
         of[item] = place
@@ -286,7 +290,7 @@ def _link(made: Straight, masks: dict[Item, int]) -> None:
         computing = [each.item for each in segment.operations if each.code in (KERNEL, REGION)]
         segment.is_plain = bool(computing) and all(map(_sees_inputs_only, computing))
     waits: list[set[Any]] = [set() for _ in made.segments]
-    for item in masks:
+    for item in tokens:
         for _, consumer in _consumers(item):
             place = of.get(consumer, -1)
             if place >= 0 and of.get(item) != place:

@@ -2,11 +2,9 @@
 
     a -> b -> c, all synchronous, waiting for the same things  ->  _Region{a; b; c}
 
-Nodes may share a region if they are in one frame and have the same *token sources* among their data and
-control ancestors. Token sources are what may be late or dead: asynchronous and heavy nodes, function
-calls, and every Switch output, Merge, Enter, Exit and NextIteration that stays with the state machine;
-the set restarts at a Merge or Exit. Such a region is convex, it is wholly live or wholly dead, and
-waiting for all its inputs cannot deadlock, for none of its members could have run without them.
+Nodes may share a region if they are in one frame and wait for the same *token sources* (`tokens.py`): all
+that stays outside of regions is one, heavy nodes too. Such a region is convex, it is wholly live or wholly
+dead, and waiting for all its inputs cannot deadlock, for none of its members could have run without them.
 
 A conditional goes into a region as a whole, Switch to Merge, or not at all, so that no dead token crosses
 a region's boundary.
@@ -33,6 +31,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
 from flowengine.passes.blocks.loops import lower_loop
 from flowengine.passes.blocks.region_nodes import Fused, Region, Surroundings
+from flowengine.passes.blocks.tokens import ADDS, PASSES, SPLITS, TokenSets, joined, role_of
 from flowengine.passes.blocks.units import (
     ALWAYS,
     FORWARDING,
@@ -257,35 +256,35 @@ class _Fusing:
 
     def _groups(self, everything: Sequence[Unit], inside: set[str]) -> dict[str, int]:
         """{member: number of its group}, a group being those with the same token sources."""
-        numbers: dict[frozenset[object], int] = {}
-        tokens_of: dict[str, frozenset[object]] = {}
+        numbers: dict[int, int] = {}
+        sets: TokenSets[str | OutputPort] = TokenSets()
         groups: dict[str, int] = {}
-        empty: frozenset[object] = frozenset()
         for unit in everything:
-            found = {tokens_of.get(name, self._foreign(name)) for name in unit.controls}
+            waits = 0
+            for name in unit.controls:
+                waits = joined(waits, self._behind(sets, name))
             for port in unit.inputs:
-                if port in self.feeds:
-                    continue
-                tokens = tokens_of.get(port.node, self._foreign(port.node))
-                source = self.graph.nodes.get(port.node)
-                if source is not None and source.op in SWITCH_OPS and port.node not in inside:
-                    tokens = tokens | {port}
-                found.add(tokens)
-            tokens = next(iter(found)) if len(found) == 1 else empty.union(*found)
+                if port not in self.feeds:
+                    side = sets.behind(port)
+                    waits = joined(waits, self._behind(sets, port.node) if side is None else side)
+            role = PASSES
             if unit.name in inside:
-                groups[unit.name] = numbers.setdefault(tokens, len(numbers))
-            elif unit.node is not None and (unit.node.op in MERGE_OPS or unit.node.op in EXIT_OPS):
-                tokens = frozenset({unit.name})
-            elif unit.inputs or unit.controls or self._waits(unit):
-                tokens = tokens | {unit.name}
+                groups[unit.name] = numbers.setdefault(waits, len(numbers))
+            elif unit.node is not None:
+                role = role_of(unit.node, self.kernels)
+                if role == PASSES and (unit.inputs or unit.controls):
+                    role = ADDS  # or what waits for it could share a region with what it waits for
             for name in unit.names:
-                tokens_of[name] = tokens
+                sets.add(name, waits, role, unit.outputs if role == SPLITS else ())
         return groups
 
-    def _foreign(self, name: str) -> frozenset[object]:
-        """The tokens of a node of another frame, an Enter or Exit: a source of its own; of a Const none."""
+    def _behind(self, sets: TokenSets[str | OutputPort], name: str) -> int:
+        """What those behind a node wait for. A node of another frame is a source, but for a Const."""
+        known = sets.behind(name)
+        if known is not None:
+            return known
         node = self.graph.nodes.get(name)
-        return frozenset() if node is None or node.op == "Const" else frozenset({name})
+        return 0 if node is None or node.op == "Const" else sets.source(name)
 
     def _tokens_from_outside(self, port: OutputPort) -> Tokens:
         """What may kill a value from another frame: what enters one is taken to live and die together."""
@@ -293,12 +292,6 @@ class _Fusing:
         if node is None or port in self.feeds or node.op == "Const":
             return LIVE
         return frozenset({ENTERED if node.op in ENTER_OPS else node.name})
-
-    def _waits(self, unit: Unit) -> bool:
-        node = unit.node
-        if node is None or node.op in _TRANSFERS:
-            return True
-        return any(kernel.is_async for kernel in self.kernels.candidates(node.op))
 
     def _broken(
         self, members: Sequence[Unit], group_of: Mapping[str, int], of_port: Mapping[OutputPort, Conditions]

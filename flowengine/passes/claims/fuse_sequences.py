@@ -9,8 +9,8 @@ the kernel that it had; no bit changes. What only hands a member's value on, as 
 blocks of many networks, is a member without a step.
 
 Nodes are walked in topological order and numbered, so that no edge leads to a lower number: a node joins the
-open sequence of its device unless something that is no member lies between. Members wait for the same queues
-and branches (*tokens*), so that none waits for what it need not, and none is dead while another lives.
+open sequence of its device unless something that is no member lies between. Members wait for the same token
+sources (`blocks/tokens.py`), so that none waits for what it need not, and none is dead while another lives.
 Linear time.
 """
 
@@ -25,12 +25,12 @@ import numpy as np
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.traverse import forward_sources, topological_order
+from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.common.pieces import tells
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_SEQUENCE
-from flowengine.passes.blocks.waiting import may_wait
+from flowengine.passes.blocks.tokens import token_sets
 from flowengine.passes.claims.fuse_contraction import CONVOLUTIONS, PRODUCTS
 from flowengine.passes.claims.fuse_elementwise import outside
 from flowengine.passes.context import PassContext
@@ -50,8 +50,6 @@ _BETWEEN: Final = frozenset(
 )
 #: Without one of them, or something heavy, there is nothing to gather.
 _LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
-
-_Tokens = frozenset[str]
 
 
 @dataclass(slots=True)
@@ -99,26 +97,20 @@ class _Gathering:
         nodes = self._graph.nodes
         # Sequences have even numbers; a node that is in none has the odd one behind all that it waits for.
         number_of: dict[str, int] = {}
-        tokens_of: dict[str, _Tokens] = {}
-        opened: dict[tuple[str, _Tokens], _Open] = {}
+        opened: dict[tuple[str, int], _Open] = {}
         every: list[_Open] = []
-        none: _Tokens = frozenset()
-        for name in topological_order(nodes):
+        for name, tokens in token_sets(self._graph, self._kernels).items():
             node = nodes[name]
             sources = [source for source in forward_sources(node, nodes) if source in number_of]
             above = max((number_of[source] for source in sources), default=-1)
-            sets = {tokens_of[source] for source in sources}
-            tokens = sets.pop() if len(sets) == 1 else none.union(*sets)
             key = (node.device or "", tokens)
             group = opened.get(key)
             if group is not None and self._hands_on(node, group, number_of) and above <= group.number:
                 group.members.append(node)
                 number_of[name] = group.number
-                tokens_of[name] = tokens
                 continue
             if not self._joins(node):
                 number_of[name] = above if above % 2 else above + 1
-                tokens_of[name] = tokens | {name} if may_wait(node, self._kernels) else tokens
                 continue
             cost = self._costs.get(name, 0.0)
             if (
@@ -131,7 +123,6 @@ class _Gathering:
             group.members.append(node)
             group.microseconds += cost
             number_of[name] = group.number
-            tokens_of[name] = tokens
         return [group.members for group in every if self._is_worth_it(_with_steps(group.members))]
 
     def _hands_on(self, node: Node, group: _Open, number_of: Mapping[str, int]) -> bool:

@@ -21,12 +21,12 @@ from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.traverse import forward_sources, topological_order
+from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.apply import dense_updates
 from flowengine.kernels.training.gathered_updates import GatheredUpdates
 from flowengine.ops.internal import GATHERED_UPDATES
-from flowengine.passes.blocks.waiting import may_wait
+from flowengine.passes.blocks.tokens import token_sets
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.rewire import with_groups
 
@@ -76,17 +76,12 @@ def _groups(
     fed = frozenset(context.feeds)
     #: Those that wait for a candidate.
     behind: set[str] = set()
-    none: frozenset[str] = frozenset()
-    tokens_of: dict[str, frozenset[str]] = {}
     groups: dict[Hashable, _Group] = {}
-    for name in topological_order(nodes):
+    for name, tokens in token_sets(graph, kernels).items():
         node = nodes[name]
         sources = forward_sources(node, nodes)
         if any(source in behind or source in candidates for source in sources):
             behind.add(name)
-        sets = {tokens_of.get(source, none) for source in sources}
-        tokens = sets.pop() if len(sets) == 1 else none.union(*sets)
-        tokens_of[name] = tokens | {name} if may_wait(node, kernels) else tokens
         if name not in candidates or name in behind or name in outside or frames.get(name) != ():
             continue
         found = _variables(node, graph, fed)

@@ -24,8 +24,8 @@ from dataclasses import replace
 from typing import Final
 
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.traverse import forward_sources, topological_order
-from flowengine.passes.blocks.waiting import may_wait
+from flowengine.ir.traverse import topological_order
+from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.late_reads import HANDS_ON
 from flowengine.passes.simplify.purity import Purity
@@ -67,6 +67,7 @@ class _Relaxing:
                 self._takers.setdefault(port.node, set()).add(node.name)
             waited_for.update(node.control_inputs)
         self._waited_for = waited_for
+        waits = token_sets(graph, context.kernels)
         number = 0
         #: {node: its bit}, of events
         self._bits: dict[str, int] = {}
@@ -81,9 +82,7 @@ class _Relaxing:
                 self._bits[name] = 1 << number
                 number += 1
             # What is fed is not in the graph, and there.
-            if not may_wait(node, context.kernels) and self._certain.issuperset(
-                forward_sources(node, self._nodes)
-            ):
+            if not waits[name] and role_of(node, context.kernels) == PASSES:
                 self._certain.add(name)
                 if name in self._takers:
                     self._runs_anyhow.add(name)

@@ -1,0 +1,136 @@
+"""Who waits for what: the one analysis behind all that runs several nodes as one.
+
+Nodes that run as one wait for all that any of them waits for, and are dead when one of them is. So they must
+wait for the same *token sources*: for what may come late, never, or dead.
+
+    Recv -> a -> b,  c -> b        a and b may run as one, c and b may not: c would wait for the Recv
+
+Each vertex has a role in this. A synchronous node *passes on* the sources that it waits for. What may be late
+*adds* itself: a waiting kernel, a Recv, a function call, an Enter or a NextIteration. A Switch *splits*: each
+of its outputs is a source of its own, for only one of them is live. A Merge, an Exit or a ControlTrigger
+*restarts* the set, which then holds itself alone, for it may be live although what is before it is not.
+
+If every vertex that is no member of a group adds itself, splits or restarts, then the groups of members with
+equal sets are
+
+* convex: no way leads out of a group and back into it. The last vertex on such a way that is no member would
+  be a source of the group's last member, so of the first one too, which comes before it;
+* wholly live or wholly dead, and ready at the same moment, so that waiting for all inputs of a group delays
+  none of its members and cannot deadlock.
+
+A caller with other vertices that pass sources on has to see to convexity itself: `fuse_sequences` numbers
+nodes. Sets are bits of an integer, so equal sets are equal numbers. Linear in edges, times sources by 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Final, Generic, TypeVar
+
+from flowengine.ir.frames import (
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+)
+from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traverse import topological_order
+from flowengine.kernels.registry import KernelRegistry
+
+#: What a vertex does with the sources that it waits for: see above.
+PASSES, ADDS, SPLITS, RESTARTS = range(4)
+
+_RESTARTING: Final = MERGE_OPS | EXIT_OPS | frozenset({"ControlTrigger"})
+_ADDING: Final = ENTER_OPS | NEXT_ITERATION_OPS | frozenset({"_Recv", "_HostRecv"})
+
+Vertex = TypeVar("Vertex", bound=Hashable)
+
+
+class TokenSets(Generic[Vertex]):
+    """The sources that vertices wait for, each of which is added after those before it."""
+
+    __slots__ = ("_behind", "_bits", "_known")
+
+    def __init__(self) -> None:
+        #: Each set once.
+        self._known: dict[int, int] = {}
+        self._bits: dict[Hashable, int] = {}
+        #: {vertex, or one side of it: what those behind it wait for}
+        self._behind: dict[Vertex, int] = {}
+
+    def source(self, key: Hashable) -> int:
+        """The set of one source alone."""
+        bit = self._bits.get(key)
+        if bit is None:
+            bit = self._bits[key] = 1 << len(self._bits)
+        return bit
+
+    def behind(self, vertex: Vertex) -> int | None:
+        """What those wait for that wait for a vertex; None for one that was not added."""
+        return self._behind.get(vertex)
+
+    def add(self, vertex: Vertex, waits: int, role: int, sides: Iterable[Vertex] = ()) -> None:
+        """Say what a vertex waits for, and what it does with that.
+
+        sides   of one that splits: what `behind` is asked for in place of it by who takes an output
+        """
+        if role == ADDS:
+            waits |= self.source(vertex)
+        elif role == RESTARTS:
+            waits = self.source(vertex)
+        elif role == SPLITS:
+            waits |= self.source(vertex)
+            for side in sides:
+                self._behind[side] = waits | self.source(side)
+        self._behind[vertex] = self._known.setdefault(waits, waits)
+
+
+def joined(one: int, other: int) -> int:
+    """Both sets as one. Graphs have few different sets and many nodes: equal ones are not made anew."""
+    if not one or one is other:
+        return other
+    return one | other if other else one
+
+
+def role_of(node: Node, kernels: KernelRegistry) -> int:
+    """What a node does that is run by itself."""
+    if node.op in SWITCH_OPS:
+        return SPLITS
+    if node.op in _RESTARTING:
+        return RESTARTS
+    if node.op in _ADDING or node.op_def is None:
+        return ADDS
+    offers = kernels.candidates(node.op)
+    return ADDS if not offers or any(kernel.is_async for kernel in offers) else PASSES
+
+
+def sides_of(node: Node) -> tuple[OutputPort, ...]:
+    """The outputs of a node that splits."""
+    return tuple(OutputPort(node.name, slot) for slot in range(len(node.output_types)))
+
+
+def token_sets(graph: Graph, kernels: KernelRegistry) -> dict[str, int]:
+    """{node: the sources that it waits for, as a number}, in topological order, back edges of loops cut.
+
+    Every node is taken to run by itself; synchronous ones pass on what they wait for.
+    """
+    nodes = graph.nodes
+    sets: TokenSets[str | OutputPort] = TokenSets()
+    found: dict[str, int] = {}
+    for name in topological_order(nodes):
+        node = nodes[name]
+        waits = 0
+        for port in node.inputs:
+            # What a loop hands back, and what is fed, has not been added.
+            side = sets.behind(port)
+            waits = joined(waits, (sets.behind(port.node) or 0) if side is None else side)
+        for control in node.control_inputs:
+            waits = joined(waits, sets.behind(control) or 0)
+        found[name] = waits
+        role = role_of(node, kernels)
+        sets.add(name, waits, role, sides_of(node) if role == SPLITS else ())
+    return found
+
+
+__all__ = ["ADDS", "PASSES", "RESTARTS", "SPLITS", "TokenSets", "joined", "role_of", "sides_of", "token_sets"]
