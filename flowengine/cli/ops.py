@@ -12,7 +12,8 @@ import click
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.results import dumps
 from flowengine.core.dtypes import DType
-from flowengine.ir.opdef import ArgDef, AttrDef, OpDef
+from flowengine.ir.argdef import ArgDef, AttrDef
+from flowengine.ir.opdef import OpDef
 from flowengine.kernels.registry import Kernel, KernelRegistry
 
 HELP: Final = """\

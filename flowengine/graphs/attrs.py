@@ -15,8 +15,9 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.values import to_value
+from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
-from flowengine.ir.opdef import AttrDef, OpDef
+from flowengine.ir.opdef import OpDef
 
 
 def to_attr(op: str, attr: AttrDef, value: Any) -> AttrValue:

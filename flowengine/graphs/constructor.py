@@ -17,9 +17,10 @@ from flowengine.graphs.signature import describe, signature
 from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import natural_dtype, to_value
+from flowengine.ir.argdef import ArgDef
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.opdef import ArgDef, OpDef
+from flowengine.ir.opdef import OpDef
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph

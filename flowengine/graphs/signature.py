@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from flowengine.ir.opdef import ArgDef, OpDef
+from flowengine.ir.argdef import ArgDef
+from flowengine.ir.opdef import OpDef
 
 
 def describe(definition: OpDef) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.ir.argdef import ArgDef
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import decode_attr, encode_attr
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_from_def
-from flowengine.ir.opdef import ArgDef, OpDef, OpRegistry
+from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
 from flowengine.ir.proto import AttrValue as AttrValueProto
 from flowengine.ir.proto import FunctionDef, FunctionDefLibrary, GraphDef, NodeDef

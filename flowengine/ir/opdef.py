@@ -1,48 +1,26 @@
 """OpDef: an op's signature in TensorFlow's terms, and the registry of them.
 
-A signature is written as TensorFlow's registry writes it:
-
-    MAT_MUL = OpDef.build(
-        "MatMul",
-        inputs=["a: T", "b: T"],
-        outputs=["product: T"],
-        attrs=["transpose_a: bool = false", "transpose_b: bool = false", "T: {float, double, int32}"],
+    MAT_MUL = OpDef.parse(
+        "MatMul(a, b: T) -> product: T",
+        "transpose_a, transpose_b: bool = false; T: {float, double, int32}",
         shape=mat_mul_shape,
     )
 
-Argument forms: `x: T`, `x: float`, `x: Ref(T)`, `xs: N * T` (N tensors of one type), `xs: Tlist` (a list
-of types). Attribute forms: `name: type`, `name: {a, b}` (allowed types, or strings in quotes),
-`name: int >= 1`, `name: list(int) >= 2`, each with an optional ` = default`: `3`, `true`, `"text"`, `half`,
-`[1, 2]`, a shape `[2, -1]` or `unknown`, a tensor `uint8[255, 0]`. Groups of types: `numbertype`,
-`realnumbertype`, `floattype`, `quantizedtype`.
+`optext` says what the text may be; `OpDef.build` takes it in pieces.
 """
 
 from __future__ import annotations
 
-import ast
-import functools
-import re
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-
-from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.attrs import AttrValue, FuncAttr, TensorAttr
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-#: The default of an attribute that has none.
-MISSING: Final = _Missing()
+from flowengine.ir.argdef import ArgDef, AttrDef
+from flowengine.ir.attrs import AttrValue
+from flowengine.ir.optext import read_arguments, read_attributes, split_signature
 
 
 class HandleSource(Protocol):
@@ -85,48 +63,9 @@ class ShapeContext(Protocol):
         """What made the resource or reference that an input names, if the graph leads to it."""
 
 
-ShapeFunction = Callable[[ShapeContext], Sequence[TensorShape]]
-
-
-@dataclass(frozen=True, slots=True)
-class ArgDef:
-    """One input or output: exactly one of `type`, `type_attr`, `type_list_attr` is set."""
-
-    name: str
-    type: DType | None = None
-    type_attr: str | None = None
-    number_attr: str | None = None
-    type_list_attr: str | None = None
-    is_ref: bool = False
-
-    @property
-    def is_list(self) -> bool:
-        return self.number_attr is not None or self.type_list_attr is not None
-
-    def types(self, attrs: Mapping[str, AttrValue]) -> tuple[DType, ...]:
-        """The types of the tensors that this argument stands for, references as such."""
-        if self.type_list_attr is not None:
-            return tuple(attrs[self.type_list_attr])
-        one: DType = self.type if self.type is not None else attrs[self.type_attr or ""]
-        if self.is_ref:
-            one = one.ref
-        return (one,) * int(attrs[self.number_attr]) if self.number_attr is not None else (one,)
-
-
-@dataclass(frozen=True, slots=True)
-class AttrDef:
-    """One attribute: its type, default, and what its values may be."""
-
-    name: str
-    #: "int", "float", "bool", "string", "type", "shape", "tensor", "func", or "list(...)" of one.
-    type: str
-    default: AttrValue = MISSING
-    allowed: tuple[Any, ...] | None = None
-    minimum: int | None = None
-
-    @property
-    def has_default(self) -> bool:
-        return not isinstance(self.default, _Missing)
+#: What a shape function returns: one shape for each output.
+Shapes: TypeAlias = Sequence[TensorShape]
+ShapeFunction = Callable[[ShapeContext], Shapes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +83,21 @@ class OpDef:
     shape: ShapeFunction | None = None
 
     @classmethod
+    def parse(cls, signature: str, *attrs: str, shape: ShapeFunction | None = None) -> OpDef:
+        """Make an OpDef from its signature, one line, and its attributes, several in a text.
+
+        Raises InvalidArgumentError for text that cannot be read.
+        """
+        name, inputs, outputs = split_signature(signature)
+        return cls.build(
+            name,
+            inputs=[inputs] if inputs.strip() else (),
+            outputs=[outputs] if outputs else (),
+            attrs=attrs,
+            shape=shape,
+        )
+
+    @classmethod
     def build(
         cls,
         name: str,
@@ -157,19 +111,29 @@ class OpDef:
         allows_uninitialized_input: bool = False,
         shape: ShapeFunction | None = None,
     ) -> OpDef:
-        """Make an OpDef from signature strings; InvalidArgumentError for one that does not parse."""
-        attr_defs = tuple(map(_parse_attr, attrs))
+        """Make an OpDef from a name and lists of text: of arguments, of attributes, one or several in each.
+
+        Raises InvalidArgumentError for text that cannot be read.
+        """
+        attr_defs: list[AttrDef] = []
+        flags = {
+            "is_stateful": is_stateful,
+            "is_commutative": is_commutative,
+            "is_aggregate": is_aggregate,
+            "allows_uninitialized_input": allows_uninitialized_input,
+        }
+        for text in attrs:
+            declared, words = read_attributes(text)
+            attr_defs += declared
+            flags |= words
         types = {a.name: a.type for a in attr_defs}
         return cls(
             name,
-            tuple([_parse_arg(text, types) for text in inputs]),
-            tuple([_parse_arg(text, types) for text in outputs]),
-            attr_defs,
-            is_stateful,
-            is_commutative,
-            is_aggregate,
-            allows_uninitialized_input,
-            shape,
+            tuple([arg for text in inputs for arg in read_arguments(text, types)]),
+            tuple([arg for text in outputs for arg in read_arguments(text, types)]),
+            tuple(attr_defs),
+            shape=shape,
+            **flags,
         )
 
     def attr(self, name: str) -> AttrDef | None:
@@ -187,105 +151,6 @@ class OpDef:
 
     def output_types(self, attrs: Mapping[str, AttrValue]) -> tuple[DType, ...]:
         return tuple(t for arg in self.outputs for t in arg.types(attrs))
-
-
-_ARG = re.compile(r"\s*(\w+)\s*:\s*(?:(\w+)\s*\*\s*)?(Ref\(\s*(\w+)\s*\)|\w+)\s*\Z")
-_ATTR = re.compile(
-    r"\s*(\w+)\s*:\s*(list\(\s*(?:\{[^}]*\}|\w+)\s*\)|\{[^}]*\}|\w+)\s*(?:>=\s*(-?\d+))?\s*(?:=\s*(.*?))?\s*\Z",
-    re.S,
-)
-_GROUPS: Final[dict[str, tuple[DType, ...]]] = {
-    "numbertype": tuple(
-        d
-        for d in dtypes.ALL
-        if d.is_floating or d.is_integer or d.is_complex or d in (dtypes.qint8, dtypes.quint8, dtypes.qint32)
-    ),
-    "realnumbertype": tuple(d for d in dtypes.ALL if d.is_floating or d.is_integer),
-    "quantizedtype": tuple(d for d in dtypes.ALL if d.is_quantized),
-    "floattype": tuple(d for d in dtypes.ALL if d.is_floating),
-}
-
-
-def _parse_arg(text: str, attr_types: Mapping[str, str]) -> ArgDef:
-    name, number, kind, is_ref = _split_arg(text)
-    return _make_arg(name, number, kind, is_ref, attr_types.get(kind))
-
-
-# A thousand ops share most of their arguments and attributes, so each text is parsed once.
-@functools.cache
-def _split_arg(text: str) -> tuple[str, str | None, str, bool]:
-    match = _ARG.match(text)
-    if match is None:
-        raise InvalidArgumentError(f"cannot read the argument {text!r} of an op definition")
-    name, number, kind, referred = match.groups()
-    return name, number, referred or kind, referred is not None
-
-
-@functools.cache
-def _make_arg(name: str, number: str | None, kind: str, is_ref: bool, attr_type: str | None) -> ArgDef:
-    if attr_type is None:
-        return ArgDef(name, type=dtypes.as_dtype(kind), number_attr=number, is_ref=is_ref)
-    if attr_type == "list(type)":
-        return ArgDef(name, type_list_attr=kind, is_ref=is_ref)
-    return ArgDef(name, type_attr=kind, number_attr=number, is_ref=is_ref)
-
-
-@functools.cache
-def _parse_attr(text: str) -> AttrDef:
-    match = _ATTR.match(text)
-    if match is None:
-        raise InvalidArgumentError(f"cannot read the attribute {text!r} of an op definition")
-    name, kind, minimum, default = match.groups()
-    allowed: tuple[Any, ...] | None = None
-    is_list = kind.startswith("list(")
-    inner = kind[5:-1].strip() if is_list else kind
-    if inner.startswith("{"):
-        items = [item.strip() for item in inner[1:-1].split(",") if item.strip()]
-        if items and items[0][0] in "'\"":
-            inner, allowed = "string", tuple(ast.literal_eval(item).encode() for item in items)
-        else:
-            inner, allowed = "type", tuple(dtypes.as_dtype(item) for item in items)
-    elif inner in _GROUPS:
-        inner, allowed = "type", _GROUPS[inner]
-    elif inner not in ("int", "float", "bool", "string", "type", "shape", "tensor", "func"):
-        raise InvalidArgumentError(f"unknown attribute type {inner!r} in {text!r}")
-    kind = f"list({inner})" if is_list else inner
-    value: AttrValue = MISSING if default is None else _parse_default(default, kind)
-    return AttrDef(name, kind, value, allowed, None if minimum is None else int(minimum))
-
-
-def _parse_default(text: str, kind: str) -> AttrValue:
-    if kind.startswith("list("):
-        items = text.strip()[1:-1].strip()
-        parts = _split_list(items) if items else []
-        return tuple(_parse_default(part, kind[5:-1]) for part in parts)
-    if kind == "type":
-        return dtypes.as_dtype(text.removeprefix("DT_").lower() if text.startswith("DT_") else text)
-    if kind == "bool":
-        return text.strip().lower() == "true"
-    if kind == "string":
-        return str(ast.literal_eval(text)).encode()
-    if kind == "shape":
-        if text in ("{ unknown_rank: true }", "unknown"):
-            return TensorShape(None)
-        return TensorShape(ast.literal_eval(text) if text != "{}" else ())
-    if kind == "float":
-        # As a GraphDef holds it: an absent attribute equals one written with the same value.
-        return struct.unpack("f", struct.pack("f", float(text)))[0]
-    if kind == "func":
-        return FuncAttr(str(ast.literal_eval(text)))
-    if kind == "tensor":
-        dtype_name, _, values = text.partition("[")
-        dtype = dtypes.as_dtype(dtype_name)
-        return TensorAttr.of(np.array(ast.literal_eval(f"[{values}"), dtype.as_numpy_dtype), dtype)
-    return int(text)
-
-
-def _split_list(text: str) -> list[str]:
-    """Split at commas outside of brackets and quotes."""
-    return [
-        m.group(0).strip() for m in re.finditer(r"(?:\[[^\]]*\]|\{[^}]*\}|\"[^\"]*\"|'[^']*'|[^,])+", text)
-    ]
 
 
 class OpRegistry:

@@ -10,9 +10,10 @@ from typing import Final
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.argdef import MISSING, ArgDef, AttrDef
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import UnreadableAttr, decode_attr, write_attr
-from flowengine.ir.opdef import MISSING, ArgDef, AttrDef, OpDef
+from flowengine.ir.opdef import OpDef
 from flowengine.ir.proto import OpDef as OpDefProto
 from flowengine.ir.tensorproto import set_type
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from flowengine.core.dtypes import DType
+from flowengine.ir.argdef import ArgDef
 from flowengine.ir.attrs import AttrValue
-from flowengine.ir.opdef import ArgDef, OpDef
+from flowengine.ir.opdef import OpDef
 
 #: Inputs or outputs of one node. The largest seen in real graphs are some thousands (Unpack, ConcatV2).
 PORTS_MAX: Final = 2**16

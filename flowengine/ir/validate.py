@@ -20,6 +20,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir import traverse
+from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
 from flowengine.ir.attrvalue import UnreadableAttr
 from flowengine.ir.frames import (
@@ -31,7 +32,7 @@ from flowengine.ir.frames import (
     describe_frame,
 )
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.opdef import AttrDef, OpDef
+from flowengine.ir.opdef import OpDef
 from flowengine.ir.signature import PORTS_MAX, SignatureCache, Types
 
 #: Loops within loops. A path of frames is kept for every node, so the depth must have a bound.

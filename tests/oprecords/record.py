@@ -25,8 +25,9 @@ import numpy as np
 import flowengine as fe
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType, as_dtype
+from flowengine.ir.argdef import ArgDef
 from flowengine.ir.graph import Node
-from flowengine.ir.opdef import ArgDef, OpDef
+from flowengine.ir.opdef import OpDef
 from flowengine.kernels.load import load_all
 from flowengine.ops.load import registry
 

@@ -16,8 +16,9 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import FuncAttr
-from flowengine.ir.opdef import AttrDef, OpDef
+from flowengine.ir.opdef import OpDef
 from flowengine.ops.load import registry
 
 OPS = [name for name in registry() if registry()[name].shape is not None and registry()[name].outputs]

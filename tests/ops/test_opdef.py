@@ -11,8 +11,9 @@ import pytest
 from flowengine.core import dtypes as dt
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
+from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import FuncAttr
-from flowengine.ir.opdef import AttrDef, OpDef, OpRegistry
+from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ops import load
 from flowengine.ops.load import load_all, registry
 
@@ -107,7 +108,43 @@ def test_arguments_of_every_form() -> None:
     assert [a.name for a in op.inputs if a.is_list] == ["d", "e", "f", "g"]
 
 
-@pytest.mark.parametrize("text", ["", "a", "a:", "a: list(T", "a b: float", "1 * : T"])
+def test_a_line_says_what_lists_of_text_say() -> None:
+    line = OpDef.parse(
+        "Op(a, b: T, c: N * Ref(T), d: Ts) -> e: T, f, g: int64",
+        "T: indextype; N, M: int >= 1 = 2",
+        "s: string = \"x; y, 'z'\"; stateful; Ts: list(type)",
+    )
+    lists = OpDef.build(
+        "Op",
+        inputs=["a: T", "b: T", "c: N * Ref(T)", "d: Ts"],
+        outputs=["e: T", "f: int64", "g: int64"],
+        attrs=[
+            "T: {int32, int64}",
+            "N: int >= 1 = 2",
+            "M: int >= 1 = 2",
+            "s: string = \"x; y, 'z'\"",
+            "Ts: list(type)",
+        ],
+        is_stateful=True,
+    )
+    assert line == lists
+
+
+def test_a_line_without_inputs_outputs_or_attributes() -> None:
+    assert OpDef.parse("Op()") == OpDef.build("Op")
+    assert OpDef.parse("Op() -> y: float") == OpDef.build("Op", outputs=["y: float"])
+    assert OpDef.parse("Op(x: float)") == OpDef.build("Op", inputs=["x: float"])
+
+
+@pytest.mark.parametrize("text", ["", "Op", "Op(", "(x: T)", "Op(x: T) ->", "Op -> y: float", "Op(x) y: T"])
+def test_unreadable_signature_is_named(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot read the signature"):
+        OpDef.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a:", "a: list(T", "a b: float", "1 * : T", "a, : T", "a: T,", "a: T b: T"]
+)
 def test_unreadable_argument_is_named(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="cannot read the argument"):
         OpDef.build("Op", inputs=[text])
