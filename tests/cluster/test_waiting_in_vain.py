@@ -170,3 +170,27 @@ def test_only_what_has_come_to_rest_is_found_at_rest(tasks: int, seed: int) -> N
         assert await first_in_vain(tasks, model.ask) == [-1, 0]
 
     trio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "found"),
+    [
+        # Each slept when it was asked, and the sums of a round are equal; yet messages crossed meanwhile.
+        ([[(0, 0), (1, 1)], [(2, 1), (1, 1)]], False),
+        ([[(0, 0), (1, 1)], [(1, 1), (1, 1)]], False),
+        # Something is under way all the time.
+        ([[(2, 0), (0, 1)], [(2, 0), (0, 1)]], False),
+        ([[(2, 0), (0, 2)], [(2, 0), (0, 2)]], True),
+    ],
+)
+async def test_the_counters_of_two_rounds_are_compared(
+    rounds: list[list[tuple[int, int]]], found: bool
+) -> None:
+    asked = [0, 0]
+
+    async def ask(index: int) -> Standing:
+        sent, received = rounds[asked[index]][index]
+        asked[index] += 1
+        return Standing(sent, received, [-1, index])
+
+    assert await first_in_vain(2, ask) == ([-1, 0] if found else None)

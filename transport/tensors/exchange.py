@@ -237,7 +237,8 @@ class Exchange:
     def deliver(self, step: Step, route: Route, value: Value, is_dead: bool) -> bool:
         """Send a small tensor to a known target; whether that is what it was."""
         known = self._known_targets.get(route[3])
-        if known is None or step.table.error is not None or step.lost:
+        # While something is held, `send_any` looks whether it is this key.
+        if known is None or step.table.error is not None or step.lost or step.held:
             return False
         peer, task, incarnation = known
         lives = step.incarnations
@@ -282,6 +283,8 @@ class Exchange:
         _keep(self._known_targets, key.target_device, (peer, task, peer.identity.incarnation))
         connection = peer.connection
         payload = Payload(() if is_dead else (value,))
+        if key in step.held:
+            raise sent_twice(key)
         if connection.is_pulled(key):
             connection.answer_pull(key, payload, is_dead)
             step.sent += 1
@@ -289,8 +292,6 @@ class Exchange:
             connection.push(key, payload, is_dead)
             step.sent += 1
         else:
-            if key in step.held:
-                raise sent_twice(key)
             step.held[key] = (peer, payload, is_dead)
             if connection.may_announce():
                 connection.announce(key, payload.size)

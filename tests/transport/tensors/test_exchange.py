@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from flowengine.testing.links import KEY, identity
 from flowengine.testing.rendezvous import check_rendezvous
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.limits import Limits
+from flowengine.transport.limits import ENTRY_BYTES, Limits
 from flowengine.transport.peer import Peer
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.tensors.exchange import Exchange, StepRendezvous, task_of_device
@@ -173,6 +174,46 @@ async def test_above_the_credit_tensors_are_announced_and_pulled() -> None:
             assert (value == number).all()
         assert pair.a.statistics().values_held_for_pull == 0
         assert pair.peer_b.statistics().tensors_pulled == counted.tensors_announced
+
+
+@pytest.mark.parametrize("sizes", [(20_000, 20_000), (90_000, 90_000), (90_000, 1000), (1000, 90_000)])
+async def test_a_key_that_holds_a_value_takes_no_other(sizes: tuple[int, int]) -> None:
+    """However each of the two travels: pushed, or announced because the credit does not reach."""
+    async with tasks(Limits(credit_bytes=100_000)) as (pair, _):
+        a, b = pair.begin()
+        first, second = (np.full(size, mark, np.uint8) for mark, size in enumerate(sizes))
+        a.send(key("x"), first, False)
+        await settle()
+        caught: list[Exception] = []
+        for end in (partial(a.send, key("x"), second, False), partial(b.take, key("x"))):
+            try:
+                end()
+            except AlreadyExistsError as error:
+                caught.append(error)
+            await settle()
+        assert caught
+        assert "x was sent twice" in str(caught[0])
+
+
+async def test_what_is_held_goes_in_the_order_in_which_it_was_sent() -> None:
+    """A small tensor does not overtake a large one that finds no credit: the large one would starve."""
+    async with tasks(Limits(credit_bytes=4000)) as (pair, _):
+        a, b = pair.begin()
+        a.send(key("first"), np.ones(1000, np.uint8), False)
+        a.send(key("waits"), np.ones(2400, np.uint8), False)  # finds credit for its announcement
+        a.send(key("large"), np.ones(2400, np.uint8), False)
+        await settle()
+        for number in range(6):
+            a.send(key(f"small{number}"), np.ones(10, np.uint8), False)
+        await settle()
+        pushed = pair.peer_b.statistics().tensors_pushed
+        assert pushed == 1
+        # A part of the credit comes back: it covers a small one and not the large one before it.
+        assert b.take(key("first")) is not None
+        pair.peer_a.flush()
+        await settle()
+        assert pair.peer_b.statistics().credit_left > 1000 + 10 + ENTRY_BYTES
+        assert pair.peer_b.statistics().tensors_pushed == pushed
 
 
 async def test_without_credit_even_for_announcements_everything_still_arrives() -> None:

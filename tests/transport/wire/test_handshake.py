@@ -20,6 +20,7 @@ from flowengine.transport.limits import Limits, PeerLimits
 from flowengine.transport.wire import handshake as handshake_module
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.framing import message_prefix
+from flowengine.transport.wire.handshake import Answer, Handshake, Refused
 from flowengine.transport.wire.identity import Identity, Statement, new_incarnation, new_key
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import RECEIVING, SENDING, TRUSTED, Side, State
@@ -192,6 +193,78 @@ def test_a_welcome_with_a_version_that_was_not_offered(monkeypatch: pytest.Monke
     statement = Statement(identity(), Limits().announced()).to_wire()
     with pytest.raises(RemoteProtocolError, match="version 3, which was not offered"):
         feed(dialler, frame(m.WELCOME, 3, statement, b""))
+
+
+def two_sides(dialler: tuple[int, int], listener: tuple[int, int]) -> tuple[Handshake, Handshake]:
+    """Handshakes of sides that speak these versions."""
+    made = [
+        Handshake(
+            side,
+            Statement(identity(f"/job:w/task:{number}"), Limits().announced()),
+            key=KEY,
+            is_channel_authenticated=False,
+            address="link://",
+            versions=versions,
+        )
+        for number, (side, versions) in enumerate(((Side.DIALLER, dialler), (Side.LISTENER, listener)))
+    ]
+    return made[0], made[1]
+
+
+@pytest.mark.parametrize("offered", [(1, 2), (1, 1), (2, 3), (3, 3), (1, 4)])
+def test_nobody_on_the_way_can_change_the_versions_that_are_offered(offered: tuple[int, int]) -> None:
+    """Else a stranger could talk both sides down to a version that it can break."""
+    dialler, listener = two_sides((1, 3), (1, 3))
+    number, (_, _, nonce) = dialler.first()
+    challenge = listener.receive(number, [*offered, nonce])
+    assert challenge is not None
+    proof = dialler.receive(challenge[0], list(challenge[1]))
+    assert proof is not None
+    with pytest.raises(Refused) as caught:
+        listener.receive(proof[0], list(proof[1]))
+    assert isinstance(caught.value.error, UnauthenticatedError)
+    assert listener.peer is None
+
+
+@pytest.mark.parametrize("chosen", [1, 2, 3])
+def test_nobody_on_the_way_can_change_the_version_that_is_chosen(chosen: int) -> None:
+    dialler, listener = two_sides((1, 3), (1, 3))
+    answer = listener.receive(*as_received(dialler.first()))
+    assert answer is not None
+    answer = dialler.receive(*as_received(answer))
+    assert answer is not None
+    welcome = listener.receive(*as_received(answer))
+    assert welcome is not None
+    number, (version, statement, proof) = welcome
+    assert version == 3
+    if chosen == version:
+        dialler.receive(number, [chosen, statement, proof])
+        assert dialler.version == 3
+        return
+    with pytest.raises(UnauthenticatedError, match="nothing was sent to it"):
+        dialler.receive(number, [chosen, statement, proof])
+    assert dialler.peer is None
+
+
+def as_received(answer: Answer) -> tuple[int, list[Any]]:
+    return answer[0], list(answer[1])
+
+
+def test_a_listener_of_another_cluster_is_not_spoken_to() -> None:
+    """Also one that would take us: it holds the same key, and does not look at who dials."""
+    dialler, listener = make(Side.DIALLER, identity(cluster="red")), two_sides((2, 2), (2, 2))[1]
+    hello = m.read_header(memoryview(output(dialler))[20:])
+    challenge = listener.receive(hello[0], hello[1])
+    assert challenge is not None
+    feed(dialler, frame(challenge[0], *challenge[1]))
+    output(dialler)
+    # What a listener says that has found the proof right and does not ask for more.
+    statement = Statement(identity("/job:w/task:1", cluster="blue"), Limits().announced()).to_wire()
+    welcome = frame(m.WELCOME, 2, statement, listener._prove(Side.LISTENER, 2, statement))
+    with pytest.raises(FailedPreconditionError, match="belongs to cluster 'blue', not to 'red'"):
+        feed(dialler, welcome)
+    assert dialler.peer is None
+    assert output(dialler) == b""
 
 
 SAMPLES: dict[int, tuple[Any, ...]] = {

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
-from flowengine.transport.wire.framing import DATA, MESSAGE, PREFIX, PREFIX_BYTES
+from flowengine.transport.wire.framing import (
+    DATA,
+    MESSAGE,
+    PREFIX,
+    PREFIX_BYTES,
+    STREAM_MAX,
+    FrameReader,
+    place,
+)
 from flowengine.transport.wire.outbox import Outbox
 
 BIG = INLINE_BYTES_MAX + 1000
@@ -108,3 +116,83 @@ def test_a_small_message_waits_for_one_chunk(chunk_bytes: int) -> None:
     kinds = [(kind, stream, len(body)) for kind, stream, body in frames(data)]
     assert kinds[:3] == [(MESSAGE, 1, 4), (DATA, 1, chunk_bytes), (MESSAGE, 0, 5)]
     assert all(kind == (DATA, 1, chunk_bytes) for kind in kinds[3:-1])
+
+
+def test_streams_go_in_turn() -> None:
+    """Each stream sends a chunk before any sends its next, also those that begin while others run."""
+    box = outbox(40_000)
+    order = [200_000, 90_000, 200_000, 70_000, 300_000]
+    for size in order:
+        box.add_large(lambda: b"head", [memoryview(bytes(size))], size)
+    left = dict(enumerate(order, 1))
+    turns = [1, 2, 3]  # as many as the receiver takes at one time
+    coming = [4, 5]
+    chunks = [
+        (stream, len(body)) for kind, stream, body in frames(send(box, 1 << 30) + rest(box)) if kind == DATA
+    ]
+    for stream, size in chunks:
+        assert stream == turns.pop(0)
+        assert size == min(40_000, left[stream])
+        left[stream] -= size
+        if left[stream]:
+            turns.append(stream)
+        elif coming:
+            turns.append(coming.pop(0))
+    assert not any(left.values())
+
+
+def rest(box: Outbox) -> bytes:
+    """All that is still to be sent."""
+    data = b""
+    while box:
+        data += send(box, 1 << 30)
+    return data
+
+
+def test_stream_numbers_begin_anew() -> None:
+    """Numbers have 32 bits: after the last comes 1 again, and the receiver expects just that."""
+    box = outbox()
+    box._last_stream = STREAM_MAX - 1
+    owner = Whole()
+    reader = FrameReader(owner, message_bytes_max=1 << 30, incoming_bytes_max=1 << 30, streams_max=3)
+    reader.is_trusted = True
+    reader._last_stream = STREAM_MAX - 1
+    for number in range(3):
+        box.add_large(lambda number=number: b"head%d" % number, [memoryview(bytes(BIG))], BIG)  # type: ignore[misc]
+    data = memoryview(rest(box))
+    assert [stream for kind, stream, _ in frames(bytes(data)) if kind == MESSAGE] == [STREAM_MAX, 1, 2]
+    while data:
+        count = place(reader.receive_buffers(), data)
+        reader.bytes_received(count, 0.0)
+        data = data[count:]
+    assert owner.finished == [b"head0", b"head1", b"head2"]
+
+
+class Whole:
+    """Takes messages that come as streams."""
+
+    def __init__(self) -> None:
+        self.finished: list[bytes] = []
+
+    def message_started(self, header: memoryview, payload_bytes: int) -> Started:
+        return Started(bytes(header), payload_bytes)
+
+    def message_finished(self, incoming: Started) -> None:
+        self.finished.append(incoming.header)
+
+    def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
+        raise AssertionError("no small message was sent")
+
+    def message_known(self, known: object, number: int, payload: memoryview) -> bool:
+        raise AssertionError("no frame is known")
+
+    def message_abandoned(self, incoming: Started) -> None:
+        raise AssertionError("no stream was abandoned")
+
+
+class Started:
+    """A stream under reception."""
+
+    def __init__(self, header: bytes, payload_bytes: int) -> None:
+        self.header = header
+        self.views = [memoryview(bytearray(payload_bytes))]
