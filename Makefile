@@ -4,6 +4,7 @@
 #   make demo-cluster   the same over a parameter server and two workers, as processes of this machine
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
+#   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
@@ -36,7 +37,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint docs bench nightly faults clean
+.PHONY: help demo demo-cluster test lint generate docs bench nightly faults clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -68,8 +69,10 @@ lint: $(TEST)/ready
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports
 
+generate: $(TEST)/ready
+	$(TEST)/bin/python -m tests.generate
+
 docs: $(DOCS)/ready
-	$(DOCS)/bin/flowengine ops --markdown > docs/ops.md
 	$(DOCS)/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
 
 bench: $(TEST)/ready

@@ -1,4 +1,4 @@
-"""Which kernel module serves which ops. Written by `python -m flowengine.kernels.load`."""
+"""Which kernel module serves which ops. Written by `make generate`, from the tree."""
 
 from __future__ import annotations
 
@@ -6,9 +6,220 @@ from typing import Final
 
 #: {module: names of its ops}
 OPS: Final[dict[str, str]] = {
+    "array.constants": """
+        Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
+    """,
+    "array.gather": """
+        Gather GatherNd GatherV2
+    """,
+    "array.gather_tree": """
+        Addons>GatherTree GatherTree
+    """,
+    "array.identity": """
+        Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst
+        Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient
+    """,
+    "array.inplace": """
+        InplaceAdd InplaceSub InplaceUpdate
+    """,
+    "array.joining": """
+        Concat ConcatOffset ConcatV2 Pack ParallelConcat Split SplitV Unpack
+    """,
+    "array.one_hot": """
+        OneHot SparseToDense
+    """,
+    "array.padding": """
+        MirrorPad MirrorPadGrad Pad PadV2
+    """,
+    "array.partition": """
+        DynamicPartition DynamicStitch ParallelDynamicStitch
+    """,
+    "array.reverse": """
+        Reverse ReverseSequence ReverseV2 Roll
+    """,
+    "array.scatter_values": """
+        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate
+    """,
+    "array.search": """
+        LowerBound UnravelIndex UpperBound
+    """,
+    "array.shapes": """
+        BroadcastArgs BroadcastTo ExpandDims QuantizedReshape Rank Reshape Shape ShapeN Size Squeeze Tile
+        TileGrad
+    """,
+    "array.sliced_assign": """
+        ResourceStridedSliceAssign StridedSliceAssign
+    """,
+    "array.slicing": """
+        Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate
+    """,
+    "array.space_batch": """
+        BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth
+    """,
+    "array.transpose": """
+        ConjugateTranspose InvertPermutation Transpose
+    """,
+    "array.unique": """
+        ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
+    """,
+    "array.where": """
+        Where
+    """,
     "control.control_flow": """
         ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit RefMerge RefNextIteration
         RefSelect RefSwitch Switch
+    """,
+    "control.sendrecv": """
+        _HostRecv _HostSend _Narrow _Recv _Send _Widen
+    """,
+    "data.optional": """
+        OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
+    """,
+    "data.tensor_list": """
+        EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem TensorListLength
+        TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize
+        TensorListSetItem
+    """,
+    "data.tensor_list_joining": """
+        TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
+        TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
+    """,
+    "image.boxes": """
+        CropAndResize
+    """,
+    "image.coding": """
+        DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg EncodePng
+    """,
+    "image.patches": """
+        ExtractImagePatches ExtractVolumePatches
+    """,
+    "image.resizing": """
+        ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
+    """,
+    "image.suppression": """
+        NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
+    """,
+    "io.checkpoint": """
+        MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec
+    """,
+    "io.checkpoint_v1": """
+        Restore RestoreSlice Save SaveSlices
+    """,
+    "io.decoding": """
+        DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor SerializeTensor
+    """,
+    "io.examples": """
+        ParseExample ParseSingleExample ParseSingleSequenceExample
+    """,
+    "io.files": """
+        MatchingFiles ReadFile WriteFile
+    """,
+    "io.printing": """
+        Print PrintV2 Timestamp
+    """,
+    "io.readers": """
+        FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 LMDBReader
+        ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
+        ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
+        ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2
+        TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2
+    """,
+    "io.record_input": """
+        RecordInput
+    """,
+    "io.remapping": """
+        GenerateVocabRemapping LoadAndRemapMatrix
+    """,
+    "io.summaries": """
+        HistogramSummary MergeSummary ScalarSummary
+    """,
+    "linalg.parts": """
+        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
+        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag MatrixSetDiagV2
+    """,
+    "linalg.products": """
+        BatchMatMul BatchMatMulV2 Cross MatMul SparseMatMul
+    """,
+    "math.binary": """
+        AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue LeftShift Maximum
+        Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
+    """,
+    "math.cast": """
+        Bitcast Cast CheckNumerics
+    """,
+    "math.compare": """
+        ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr NotEqual
+    """,
+    "math.division": """
+        Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
+    """,
+    "math.gradients": """
+        InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
+    """,
+    "math.reductions": """
+        All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
+    """,
+    "math.segments": """
+        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax UnsortedSegmentMin
+        UnsortedSegmentProd UnsortedSegmentSum
+    """,
+    "math.sequences": """
+        Bincount BroadcastGradientArgs Bucketize HistogramFixedWidth LinSpace Range
+    """,
+    "math.sparse_segments": """
+        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
+        SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
+        SparseSegmentSumWithNumSegments
+    """,
+    "math.special": """
+        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
+    """,
+    "math.unary": """
+        Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp Expm1 Floor
+        Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg PopulationCount Real Reciprocal Rint
+        Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
+    """,
+    "nn.activations": """
+        BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
+        ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
+    """,
+    "nn.candidates": """
+        AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
+    """,
+    "nn.convolution": """
+        Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
+    """,
+    "nn.data_format": """
+        DataFormatDimMap DataFormatVecPermute
+    """,
+    "nn.dilation": """
+        Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput
+    """,
+    "nn.fractional_pooling": """
+        FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
+    """,
+    "nn.normalization": """
+        BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
+        FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
+        LRNGrad _BatchNormRelu
+    """,
+    "nn.pool_places": """
+        _MaxPoolGradAtPlaces _MaxPoolWithPlaces
+    """,
+    "nn.pooling": """
+        AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
+        MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2
+        MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
+    """,
+    "nn.recurrent": """
+        BlockLSTM BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell LSTMBlockCellGrad
+    """,
+    "nn.softmax": """
+        LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
+    """,
+    "nn.sorting": """
+        InTopK InTopKV2 NthElement TopK TopKV2
     """,
     "numpy.fused": """
         _FusedContraction _FusedElementwise
@@ -16,15 +227,44 @@ OPS: Final[dict[str, str]] = {
     "numpy.sequences": """
         _FusedSequence
     """,
-    "training.descents": """
-        _DescentByProduct
+    "queues.accumulators": """
+        AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
+        ConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated
+        ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator
+        SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator
     """,
-    "control.sendrecv": """
-        _HostRecv _HostSend _Narrow _Recv _Send _Widen
+    "queues.barriers": """
+        Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
     """,
-    "state.variables": """
-        Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized
-        TemporaryVariable Variable VariableV2
+    "queues.batching": """
+        Batch Unbatch UnbatchGrad
+    """,
+    "queues.queues": """
+        FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 QueueClose
+        QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2
+        QueueDequeueV2 QueueEnqueue QueueEnqueueMany QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed
+        QueueIsClosedV2 QueueSize QueueSizeV2 RandomShuffleQueue RandomShuffleQueueV2
+    """,
+    "queues.staging": """
+        MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey OrderedMapClear
+        OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage
+        OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage
+    """,
+    "random.gamma": """
+        RandomGamma
+    """,
+    "random.stateful": """
+        Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
+    """,
+    "random.stateless": """
+        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
+        StatelessTruncatedNormal
+    """,
+    "signal.audio": """
+        AudioSpectrogram DecodeWav EncodeWav Mfcc
+    """,
+    "state.mutexes": """
+        ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
     """,
     "state.resource_variables": """
         AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp DisableCopyOnRead
@@ -36,11 +276,21 @@ OPS: Final[dict[str, str]] = {
         ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax
         ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate
     """,
-    "queues.queues": """
-        FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 QueueClose
-        QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo QueueDequeueUpToV2
-        QueueDequeueV2 QueueEnqueue QueueEnqueueMany QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed
-        QueueIsClosedV2 QueueSize QueueSizeV2 RandomShuffleQueue RandomShuffleQueueV2
+    "state.session_tensors": """
+        DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor
+    """,
+    "state.stack": """
+        Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2
+    """,
+    "state.table_files": """
+        InitializeTableFromTextFile InitializeTableFromTextFileV2
+    """,
+    "state.tables": """
+        FakeQueue HashTable HashTableV2 InitializeTable InitializeTableV2 LookupTableExport
+        LookupTableExportV2 LookupTableFind LookupTableFindV2 LookupTableImport LookupTableImportV2
+        LookupTableInsert LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
+        MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
+        MutableHashTableOfTensorsV2 MutableHashTableV2
     """,
     "state.tensor_array": """
         TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat
@@ -51,212 +301,24 @@ OPS: Final[dict[str, str]] = {
         TensorArraySplitV2 TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3 TensorArrayWrite
         TensorArrayWriteV2 TensorArrayWriteV3
     """,
-    "state.stack": """
-        Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2
-    """,
-    "state.tables": """
-        FakeQueue HashTable HashTableV2 InitializeTable InitializeTableV2 LookupTableExport
-        LookupTableExportV2 LookupTableFind LookupTableFindV2 LookupTableImport LookupTableImportV2
-        LookupTableInsert LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
-        MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
-        MutableHashTableOfTensorsV2 MutableHashTableV2
-    """,
-    "state.table_files": """
-        InitializeTableFromTextFile InitializeTableFromTextFileV2
-    """,
-    "queues.accumulators": """
-        AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
-        ConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated
-        ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator
-        SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator
-    """,
-    "queues.staging": """
-        MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey OrderedMapClear
-        OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage
-        OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage
-    """,
-    "queues.barriers": """
-        Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
-    """,
-    "state.mutexes": """
-        ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
-    """,
-    "state.session_tensors": """
-        DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor
-    """,
-    "queues.batching": """
-        Batch Unbatch UnbatchGrad
-    """,
-    "strings.hashing": """
-        StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
-    """,
-    "strings.formatting": """
-        AsString StringJoin
+    "state.variables": """
+        Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized
+        TemporaryVariable Variable VariableV2
     """,
     "strings.elements": """
         DecodeBase64 EncodeBase64 StringLength StringLower StringStrip StringToNumber StringUpper Substr
     """,
-    "strings.splitting": """
-        ReduceJoin StringSplit StringSplitV2
+    "strings.formatting": """
+        AsString StringJoin
+    """,
+    "strings.hashing": """
+        StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
     """,
     "strings.regex": """
         RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
     """,
-    "io.decoding": """
-        DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor SerializeTensor
-    """,
-    "io.examples": """
-        ParseExample ParseSingleExample ParseSingleSequenceExample
-    """,
-    "image.coding": """
-        DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg EncodePng
-    """,
-    "array.constants": """
-        Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
-    """,
-    "array.identity": """
-        Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst
-        Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient
-    """,
-    "io.printing": """
-        Print PrintV2 Timestamp
-    """,
-    "array.shapes": """
-        BroadcastArgs BroadcastTo ExpandDims QuantizedReshape Rank Reshape Shape ShapeN Size Squeeze Tile
-        TileGrad
-    """,
-    "array.transpose": """
-        ConjugateTranspose InvertPermutation Transpose
-    """,
-    "array.joining": """
-        Concat ConcatOffset ConcatV2 Pack ParallelConcat Split SplitV Unpack
-    """,
-    "array.slicing": """
-        Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate
-    """,
-    "array.sliced_assign": """
-        ResourceStridedSliceAssign StridedSliceAssign
-    """,
-    "array.padding": """
-        MirrorPad MirrorPadGrad Pad PadV2
-    """,
-    "array.gather": """
-        Gather GatherNd GatherV2
-    """,
-    "array.gather_tree": """
-        Addons>GatherTree GatherTree
-    """,
-    "array.scatter_values": """
-        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate
-    """,
-    "array.one_hot": """
-        OneHot SparseToDense
-    """,
-    "array.unique": """
-        ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
-    """,
-    "array.where": """
-        Where
-    """,
-    "array.reverse": """
-        Reverse ReverseSequence ReverseV2 Roll
-    """,
-    "array.partition": """
-        DynamicPartition DynamicStitch ParallelDynamicStitch
-    """,
-    "linalg.parts": """
-        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
-        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag MatrixSetDiagV2
-    """,
-    "math.segments": """
-        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax UnsortedSegmentMin
-        UnsortedSegmentProd UnsortedSegmentSum
-    """,
-    "math.sparse_segments": """
-        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
-        SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
-        SparseSegmentSumWithNumSegments
-    """,
-    "array.inplace": """
-        InplaceAdd InplaceSub InplaceUpdate
-    """,
-    "array.search": """
-        LowerBound UnravelIndex UpperBound
-    """,
-    "image.patches": """
-        ExtractImagePatches ExtractVolumePatches
-    """,
-    "array.space_batch": """
-        BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth
-    """,
-    "data.tensor_list": """
-        EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem TensorListLength
-        TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize
-        TensorListSetItem
-    """,
-    "data.tensor_list_joining": """
-        TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
-        TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
-    """,
-    "math.unary": """
-        Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp Expm1 Floor
-        Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg PopulationCount Real Reciprocal Rint
-        Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
-    """,
-    "math.binary": """
-        AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue LeftShift Maximum
-        Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
-    """,
-    "math.division": """
-        Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
-    """,
-    "math.compare": """
-        ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr NotEqual
-    """,
-    "math.gradients": """
-        InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
-    """,
-    "math.special": """
-        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
-    """,
-    "math.sequences": """
-        Bincount BroadcastArgs BroadcastGradientArgs Bucketize HistogramFixedWidth LinSpace Range
-    """,
-    "math.cast": """
-        Bitcast Cast CheckNumerics
-    """,
-    "math.reductions": """
-        All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
-    """,
-    "linalg.products": """
-        BatchMatMul BatchMatMulV2 Cross MatMul SparseMatMul
-    """,
-    "nn.activations": """
-        BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
-        ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
-    """,
-    "nn.softmax": """
-        LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
-    """,
-    "nn.convolution": """
-        Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2
-        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
-    """,
-    "nn.pooling": """
-        AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
-        MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2
-        MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
-    """,
-    "nn.pool_places": """
-        _MaxPoolGradAtPlaces _MaxPoolWithPlaces
-    """,
-    "nn.normalization": """
-        BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
-        FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
-        LRNGrad _BatchNormRelu
-    """,
-    "nn.dilation": """
-        Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput
+    "strings.splitting": """
+        ReduceJoin StringSplit StringSplitV2
     """,
     "training.apply": """
         ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam ApplyAddSign
@@ -275,69 +337,38 @@ OPS: Final[dict[str, str]] = {
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp
     """,
+    "training.descents": """
+        _DescentByProduct
+    """,
     "training.gathered_updates": """
         _GatheredUpdates
     """,
-    "random.stateful": """
-        Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
+}
+
+#: {module of a provider: names of the ops that it has kernels of}
+PROVIDED: Final[dict[str, str]] = {
+    "onednn.convolution": """
+        Conv2D Conv2DBackpropFilter Conv2DBackpropInput
     """,
-    "random.stateless": """
-        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
-        StatelessTruncatedNormal
+    "onednn.depthwise": """
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
     """,
-    "random.gamma": """
-        RandomGamma
+    "onednn.elementwise": """
+        ApplyGradientDescent ApplyMomentum BiasAddGrad ReluGrad ResourceApplyGradientDescent
+        ResourceApplyMomentum
     """,
-    "nn.fractional_pooling": """
-        FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
+    "onednn.joining": """
+        ConcatV2
     """,
-    "nn.recurrent": """
-        BlockLSTM BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell LSTMBlockCellGrad
+    "onednn.normalization": """
+        FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
+        FusedBatchNormV3 LRN LRNGrad _BatchNormRelu
     """,
-    "nn.data_format": """
-        DataFormatDimMap DataFormatVecPermute
+    "onednn.pooling": """
+        AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradV2 MaxPoolV2 _MaxPoolGradAtPlaces
+        _MaxPoolWithPlaces
     """,
-    "nn.candidates": """
-        AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
-    """,
-    "nn.sorting": """
-        InTopK InTopKV2 NthElement TopK TopKV2
-    """,
-    "image.resizing": """
-        ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
-    """,
-    "image.boxes": """
-        CropAndResize
-    """,
-    "image.suppression": """
-        NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
-    """,
-    "io.summaries": """
-        HistogramSummary MergeSummary ScalarSummary
-    """,
-    "io.checkpoint": """
-        MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec
-    """,
-    "io.checkpoint_v1": """
-        Restore RestoreSlice Save SaveSlices
-    """,
-    "io.remapping": """
-        GenerateVocabRemapping LoadAndRemapMatrix
-    """,
-    "signal.audio": """
-        AudioSpectrogram DecodeWav EncodeWav Mfcc
-    """,
-    "data.optional": """
-        OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
-    """,
-    "io.readers": """
-        FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 LMDBReader
-        ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
-        ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
-        ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2
-        TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2
-    """,
-    "io.record_input": """
-        MatchingFiles ReadFile RecordInput WriteFile
+    "onednn.products": """
+        BatchMatMul BatchMatMulV2 MatMul
     """,
 }

@@ -17,6 +17,7 @@ import numpy as np
 
 from flowengine.core.config import KERNEL_PROVIDERS
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.kernels.index import PROVIDED
 
 if TYPE_CHECKING:
     from flowengine.kernels.registry import Kernel, KernelRegistry
@@ -83,9 +84,7 @@ def dismiss_team() -> None:
 @functools.cache
 def _modules() -> dict[str, str]:
     """{op: the module that has a provider's kernel of it}."""
-    from flowengine.kernels.onednn import OPS
-
-    return {op: module for module, ops in OPS.items() for op in ops.split()}
+    return {op: module for module, ops in PROVIDED.items() for op in ops.split()}
 
 
 def candidates(op: str, device: str = "CPU") -> Sequence[Kernel]:
@@ -98,7 +97,7 @@ def candidates(op: str, device: str = "CPU") -> Sequence[Kernel]:
 
 @functools.cache
 def _loaded(module: str) -> KernelRegistry:
-    importlib.import_module(f"flowengine.kernels.onednn.{module}")
+    importlib.import_module(f"flowengine.kernels.{module}")
     from flowengine.kernels.onednn.serving import REGISTRY
 
     return REGISTRY

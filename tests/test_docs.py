@@ -76,13 +76,6 @@ def test_the_configuration_table_is_complete() -> None:
     assert [variable for _, variable in rows] == [f"FLOWENGINE_{field.upper()}" for field in fields]
 
 
-def test_the_page_of_ops_is_what_the_registry_says() -> None:
-    from flowengine.cli.ops import as_markdown, matching
-
-    page = (ROOT / "docs" / "ops.md").read_text()
-    assert page == as_markdown(list(matching("*"))), "run: flowengine ops --markdown > docs/ops.md"
-
-
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / ".mkdocs.yml").read_text()
     for page in (ROOT / "docs").rglob("*.md"):

@@ -26,7 +26,7 @@ MARKDOWN_HEAD: Final = """\
 # Ops
 
 The ops that have a kernel, with the dtypes that it takes, where it runs and the library behind it. This page
-is made from the registry, by `flowengine ops --markdown`. `flowengine ops PATTERN` shows signatures, and
+is made from the registry, by `make generate`. `flowengine ops PATTERN` shows signatures, and
 `flowengine inspect GRAPH` what a graph needs and is not here.
 
 """

@@ -116,17 +116,6 @@ def _dims(shape: Iterable[int]) -> str:
     return ",".join(map(str, shape))
 
 
-@kernel("BroadcastArgs", heavy=False)
-def broadcast_args(xp: Any, s0: Array, s1: Array) -> Any:
-    """The shape that two shapes broadcast to; InvalidArgumentError where they do not."""
-    first, second = s0.tolist(), s1.tolist()
-    try:
-        shape = np.broadcast_shapes(tuple(first), tuple(second))
-    except ValueError:
-        raise InvalidArgumentError(f"Incompatible shapes: [{_dims(first)}] vs. [{_dims(second)}]") from None
-    return xp.array(shape, s0.dtype)
-
-
 @kernel("Bincount", fresh=True)
 def bincount(xp: Any, arr: Array, size: Any, weights: Array) -> Any:
     """How often each number below `size` occurs, or the sum of its weights where there are any.

@@ -1,0 +1,53 @@
+"""Write the files that are made from the tree, or say which of them are out of date.
+
+    python -m tests.generate            # what `make generate` runs
+    python -m tests.generate --check    # status 1, naming the files that are out of date
+
+Each is checked in, so that nothing is looked for when the package is imported. Each text is made in a
+process of its own, in the order of `GENERATED`: a later one may read an earlier one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+#: {file: the arguments of Python that print its text}
+GENERATED: Final[dict[str, Sequence[str]]] = {
+    "kernels/index.py": ("-m", "tests.generate.kernel_index"),
+    "pyproject.toml": ("-m", "tests.generate.packages"),
+    "docs/ops.md": ("-m", "flowengine", "ops", "--markdown"),
+}
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """The files with the texts that they should have."""
+    for name, arguments in GENERATED.items():
+        made = subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True
+        )
+        if made.returncode:
+            raise SystemExit(f"{name} cannot be made: python {' '.join(arguments)} has failed")
+        yield ROOT / name, made.stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    check = "--check" in arguments
+    stale = 0
+    for path, text in texts():
+        if path.exists() and path.read_text() == text:
+            continue
+        stale += 1
+        print(f"{path.relative_to(ROOT)} {'is out of date: run make generate' if check else 'written'}")
+        if not check:
+            path.write_text(text)
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
