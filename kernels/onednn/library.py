@@ -16,12 +16,11 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-
-from flowengine.kernels.onednn.spinning import quiet_idle_threads
 
 logger: Final = logging.getLogger(__name__)
 
@@ -34,6 +33,14 @@ _RUNTIMES: Final = {1: "sequential", 2: "OpenMP", 4: "TBB"}
 
 #: OpenMP 5.0: give back what can be had again, and keep what `omp_set_num_threads` and the like have set.
 _PAUSE_SOFT: Final = 1
+
+#: How many turns of a loop around the processor's PAUSE an idle thread of GNU's OpenMP looks for work before
+#: it sleeps. To wake it takes up to 0.1 ms on a virtual machine, and the threads of a team must outlast that:
+#: this is 0.1 to 0.15 ms where a PAUSE takes 10 to 15 ns (2026-11, Xeon of 2023, EPYC), 0.5 ms where it takes
+#: 140 cycles, which harms only where a core is busy with something else. OpenMP's own is milliseconds.
+_IDLE_TURNS: Final = 10_000
+_IDLE_VARIABLE: Final = "GOMP_SPINCOUNT"
+_IDLE_VARIABLES: Final = (_IDLE_VARIABLE, "OMP_WAIT_POLICY")
 
 Pointer = ctypes.c_void_p
 #: What oneDNN writes a new object to.
@@ -116,6 +123,23 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 }
 
 
+@contextmanager
+def brief_idle_threads() -> Iterator[None]:
+    """While a library is loaded, tell GNU's OpenMP not to keep idle threads busy for long.
+
+    It reads its settings when it is loaded, and only then: a host's own are respected, and the environment
+    is left as it was found.
+    """
+    if any(name in os.environ for name in _IDLE_VARIABLES):
+        yield
+        return
+    os.environ[_IDLE_VARIABLE] = str(_IDLE_TURNS)
+    try:
+        yield
+    finally:
+        del os.environ[_IDLE_VARIABLE]
+
+
 class LibraryError(Exception):
     """oneDNN is missing, unfit, or has refused what it was asked for."""
 
@@ -143,7 +167,7 @@ class Library:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with quiet_idle_threads():
+        with brief_idle_threads():
             self._functions = ctypes.CDLL(path)
         self.version, self.runtime = self._check()
         for name, arguments in _FUNCTIONS.items():

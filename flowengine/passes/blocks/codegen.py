@@ -31,7 +31,6 @@ from flowengine.ir.graph import Node, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.codegen_calls import CallWriting
 from flowengine.passes.blocks.codegen_loops import LoopWriting, truth
-from flowengine.passes.blocks.codegen_rows import RowWriting
 from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.units import Conditions, Unit
 
@@ -120,7 +119,7 @@ def as_scalar(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
-class _Writer(CallWriting, LoopWriting, RowWriting):
+class _Writer(CallWriting, LoopWriting):
     def __init__(self, program: Program, kernels: KernelRegistry, xp: Any) -> None:
         self.program = program
         self.kernels = kernels
@@ -256,15 +255,8 @@ class _Writer(CallWriting, LoopWriting, RowWriting):
         for port, index in last.items():
             if port not in keep and (port in mine or (outer and port in self.program.inputs)):
                 ending.setdefault(index, []).append(port)
-        rows = self._rows(units, keep)
-        within = 0
         for index, unit in enumerate(units):
-            if index >= within:
-                within = index + rows.get(index, 1)
-                if within - index > 1:
-                    self._write_row(units[index:within], ending.get(index, []), keep, last)
-                else:
-                    self._unit(unit, ending.get(index, []), mine, keep, last)
+            self._unit(unit, ending.get(index, []), mine, keep, last)
             self._breathe(unit)
         self._close()
 
