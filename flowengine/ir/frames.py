@@ -13,15 +13,11 @@ from typing import Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS
 
 #: Frame names from the outermost in; () is the root frame.
 FramePath: TypeAlias = tuple[str, ...]
 
-ENTER_OPS: Final = frozenset({"Enter", "RefEnter"})
-EXIT_OPS: Final = frozenset({"Exit", "RefExit"})
-NEXT_ITERATION_OPS: Final = frozenset({"NextIteration", "RefNextIteration"})
-MERGE_OPS: Final = frozenset({"Merge", "RefMerge"})
-SWITCH_OPS: Final = frozenset({"Switch", "RefSwitch"})
 _CROSSING: Final = ENTER_OPS | EXIT_OPS
 
 

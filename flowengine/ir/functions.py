@@ -16,6 +16,7 @@ from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import decode_attr, encode_attr
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_from_def
+from flowengine.ir.names import ARGUMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
 from flowengine.ir.proto import AttrValue as AttrValueProto
@@ -116,7 +117,7 @@ class _Instantiation:
         targets += [
             node.name
             for node in graph
-            if node.op_def is not None and node.op_def.is_stateful and node.op != "_Arg"
+            if node.op_def is not None and node.op_def.is_stateful and node.op != ARGUMENT
         ]
         arguments = tuple(OutputPort(name, 0) for names in self.arguments.values() for name in names)
         return FunctionBody(
@@ -132,7 +133,7 @@ class _Instantiation:
         for arg in self.signature.inputs:
             names = self.arguments[arg.name] = []
             for dtype in self._types(arg):
-                proto = self.graph_def.node.add(name=f"{prefix}/{index}", op="_Arg")
+                proto = self.graph_def.node.add(name=f"{prefix}/{index}", op=ARGUMENT)
                 proto.attr["T"].CopyFrom(encode_attr(dtype))
                 proto.attr["index"].i = index
                 names.append(proto.name)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.ir.attrs import AttrValue
+from flowengine.ir.names import MERGE_OPS
 from flowengine.ir.opdef import OpDef
+from flowengine.ir.traits import Trait
+
+T = TypeVar("T", bound=Trait)
 
 
 class OutputPort(NamedTuple):
@@ -60,6 +64,14 @@ class Node:
     @property
     def is_stateful(self) -> bool:
         return self.op_def is None or self.op_def.is_stateful
+
+    def trait(self, kind: type[T]) -> T | None:
+        """What the node's op says of it: the trait of a class, if it has one. An opaque node has none."""
+        return None if self.op_def is None else self.op_def.trait(kind, self.attrs)
+
+    def has(self, kind: type[Trait]) -> bool:
+        """Whether the node's op has a trait whatever its attributes."""
+        return self.op_def is not None and kind in self.op_def.traits
 
     def input_types(self) -> tuple[DType, ...]:
         """The declared type of each input; empty for an opaque node."""
@@ -110,7 +122,7 @@ class Graph:
     def set_back_edge(self, merge: str, slot: int, source: OutputPort) -> Node:
         """Close a loop: make input `slot` of a Merge come from a NextIteration built after it."""
         node = self[merge]
-        if node.op not in ("Merge", "RefMerge"):
+        if node.op not in MERGE_OPS:
             raise InvalidArgumentError(f"only a Merge can have a back edge; '{merge}' is a {node.op}")
         if not 0 <= slot < len(node.inputs):
             raise InvalidArgumentError(f"Merge '{merge}' has {len(node.inputs)} inputs, no number {slot}")

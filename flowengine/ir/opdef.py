@@ -12,8 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
@@ -21,6 +21,9 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.argdef import ArgDef, AttrDef
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.optext import read_arguments, read_attributes, split_signature
+from flowengine.ir.traits import Trait, Traits, When, settled
+
+T = TypeVar("T", bound=Trait)
 
 
 class HandleSource(Protocol):
@@ -70,7 +73,12 @@ ShapeFunction = Callable[[ShapeContext], Shapes]
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """One op's signature. Attributes that only give types or counts stand in `attrs` too."""
+    """One op's signature. Attributes that only give types or counts stand in `attrs` too.
+
+    declared      what its definition says that it is
+    traits        the same by class, with the duties that the signature shows; see `ir.traits`
+    conditional   what it is where an attribute has a value
+    """
 
     name: str
     inputs: tuple[ArgDef, ...] = ()
@@ -81,12 +89,33 @@ class OpDef:
     is_aggregate: bool = False
     allows_uninitialized_input: bool = False
     shape: ShapeFunction | None = None
+    declared: tuple[Trait, ...] = ()
+    traits: Traits = field(init=False, compare=False, repr=False)
+    conditional: tuple[When, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        traits, conditional = settled(
+            self.name,
+            self.declared,
+            self.inputs,
+            self.outputs,
+            (attr.name for attr in self.attrs),
+            self.is_stateful,
+        )
+        object.__setattr__(self, "traits", traits)
+        object.__setattr__(self, "conditional", conditional)
 
     @classmethod
-    def parse(cls, signature: str, *attrs: str, shape: ShapeFunction | None = None) -> OpDef:
+    def parse(
+        cls,
+        signature: str,
+        *attrs: str,
+        shape: ShapeFunction | None = None,
+        traits: Iterable[Trait] = (),
+    ) -> OpDef:
         """Make an OpDef from its signature, one line, and its attributes, several in a text.
 
-        Raises InvalidArgumentError for text that cannot be read.
+        Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
         name, inputs, outputs = split_signature(signature)
         return cls.build(
@@ -95,6 +124,7 @@ class OpDef:
             outputs=[outputs] if outputs else (),
             attrs=attrs,
             shape=shape,
+            traits=traits,
         )
 
     @classmethod
@@ -110,10 +140,11 @@ class OpDef:
         is_aggregate: bool = False,
         allows_uninitialized_input: bool = False,
         shape: ShapeFunction | None = None,
+        traits: Iterable[Trait] = (),
     ) -> OpDef:
         """Make an OpDef from a name and lists of text: of arguments, of attributes, one or several in each.
 
-        Raises InvalidArgumentError for text that cannot be read.
+        Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
         attr_defs: list[AttrDef] = []
         flags = {
@@ -133,8 +164,18 @@ class OpDef:
             tuple([arg for text in outputs for arg in read_arguments(text, types)]),
             tuple(attr_defs),
             shape=shape,
+            declared=tuple(traits),
             **flags,
         )
+
+    def trait(self, kind: type[T], attrs: Mapping[str, AttrValue]) -> T | None:
+        """The trait of a class that a node with these attributes has."""
+        found = self.traits.get(kind)
+        if found is None:
+            for when in self.conditional:
+                if type(when.trait) is kind and when.holds(attrs):
+                    found = when.trait
+        return found if isinstance(found, kind) else None
 
     def attr(self, name: str) -> AttrDef | None:
         return next((a for a in self.attrs if a.name == name), None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from flowengine.ir.frames import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.graph import Node
+from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 
 
 def sources(node: Node) -> Iterator[str]:

@@ -23,17 +23,12 @@ from flowengine.ir import traverse
 from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
 from flowengine.ir.attrvalue import UnreadableAttr
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    EXIT_OPS,
-    MERGE_OPS,
-    NEXT_ITERATION_OPS,
-    FramePath,
-    describe_frame,
-)
+from flowengine.ir.frames import FramePath, describe_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.signature import PORTS_MAX, SignatureCache, Types
+from flowengine.ir.traits import Constant
 
 #: Loops within loops. A path of frames is kept for every node, so the depth must have a bound.
 FRAME_DEPTH_MAX: Final = 100
@@ -142,10 +137,12 @@ def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
         fault = _attr_fault(definition, value)
         if fault is not None:
             faults.append(fault)
-    if op_def.name == "Const" and not faults:
-        value, dtype = attrs.get("value"), attrs.get("dtype")
+    constant = op_def.traits.get(Constant)
+    if isinstance(constant, Constant) and not faults:
+        value, dtype = attrs.get(constant.value), op_def.output_types(attrs)[0]
         if isinstance(value, TensorAttr) and value.dtype is not dtype:
-            faults.append(f"attribute 'value' is {value.dtype}, attribute 'dtype' {dtype}")
+            told = op_def.outputs[0].type_attr or "type of the output"
+            faults.append(f"attribute '{constant.value}' is {value.dtype}, attribute '{told}' {dtype}")
     return faults
 
 

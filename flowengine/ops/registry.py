@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from flowengine.ir.opdef import OpDef, OpRegistry, ShapeFunction
+from flowengine.ir.traits import Trait
+from flowengine.ops.provisional_traits import PROVISIONAL
 
 #: Filled by `load.load_all()`.
 REGISTRY: Final = OpRegistry()
@@ -28,6 +30,7 @@ def define(
     is_aggregate: bool = False,
     allows_uninitialized_input: bool = False,
     shape: ShapeFunction | None = None,
+    traits: Iterable[Trait] = (),
 ) -> OpDef:
     """Add an op; the forms of the strings are those of `ir.opdef`."""
     return REGISTRY.register(
@@ -41,5 +44,6 @@ def define(
             is_aggregate=is_aggregate,
             allows_uninitialized_input=allows_uninitialized_input,
             shape=shape,
+            traits=(*traits, *PROVISIONAL.get(name, ())),
         )
     )

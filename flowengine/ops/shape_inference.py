@@ -26,8 +26,8 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.attrs import AttrValue
-from flowengine.ir.frames import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ops.constant_values import ConstantValues
 from flowengine.ops.value_functions import CONTRADICTIONS
 

@@ -8,16 +8,9 @@ from typing import Any, Final, Protocol
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import resource
 from flowengine.core.errors import NotFoundError, OpError
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    EXIT_OPS,
-    MERGE_OPS,
-    NEXT_ITERATION_OPS,
-    SWITCH_OPS,
-    FramePath,
-    output_frame,
-)
+from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Node
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen import compile_region
 from flowengine.passes.blocks.units import FORWARDING, Unit

@@ -13,16 +13,9 @@ import numpy as np
 
 from flowengine.core.arrays import DEAD
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    MERGE_OPS,
-    SWITCH_OPS,
-    FramePath,
-    assign_frames,
-    describe_frame,
-    output_frame,
-)
+from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, MERGE_OPS, SWITCH_OPS
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.units import FORWARDING
 from flowengine.runtime.binding import Binder, Functions, constant_value

@@ -14,8 +14,9 @@ from flowengine.core.config import Settings
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.ir.frames import ENTER_OPS, FramePath, assign_frames, describe_frame, output_frame
+from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.names import ENTER_OPS
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.runtime.fetches import FetchPlan, port_of

@@ -30,18 +30,9 @@ import numpy as np
 from flowengine.core.arrays import DEAD, WOULD_WAIT, Array, Value, describe, to_array
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from flowengine.core.names import parse_tensor_name
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    EXIT_OPS,
-    MERGE_OPS,
-    NEXT_ITERATION_OPS,
-    SWITCH_OPS,
-    FramePath,
-    assign_frames,
-    describe_frame,
-    output_frame,
-)
+from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry

@@ -12,6 +12,7 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.graphdef import graph_from_def, read_into
 from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
+from flowengine.ir.traits import Constant
 from flowengine.ir.validate import FAULTS_SHOWN, check_graph
 
 REGISTRY = OpRegistry()
@@ -32,7 +33,8 @@ for name, inputs, outputs, attrs in [
     ("Switch", ["data: T", "pred: bool"], ["f: T", "t: T"], ["T: type"]),
     ("NoOp", [], [], []),
 ]:
-    REGISTRY.register(OpDef.build(name, inputs=inputs, outputs=outputs, attrs=attrs))
+    traits = [Constant("value")] if name == "Const" else []
+    REGISTRY.register(OpDef.build(name, inputs=inputs, outputs=outputs, attrs=attrs, traits=traits))
 
 FLOAT = 'attr {key: "T" value {type: DT_FLOAT}}'
 

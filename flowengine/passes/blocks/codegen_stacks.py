@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from flowengine.core.dtypes import DType
-from flowengine.ir.frames import ENTER_OPS
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import ENTER_OPS
 from flowengine.passes.blocks.program import Program
 
 #: Nodes on the way of a handle further than this are not followed.

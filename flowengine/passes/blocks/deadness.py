@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from flowengine.ir.frames import MERGE_OPS, SWITCH_OPS, FramePath
+from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import OutputPort
+from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.passes.blocks.units import Aliases, Unit
 
 #: What must be taken for a value to be live: (predicate, side) of Switches, names of what else may be dead.

@@ -16,17 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    EXIT_OPS,
-    MERGE_OPS,
-    NEXT_ITERATION_OPS,
-    SWITCH_OPS,
-    FramePath,
-    assign_frames,
-    output_frame,
-)
+from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
 from flowengine.passes.blocks.loops import lower_loop

@@ -11,15 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from flowengine.ir.frames import (
-    ENTER_OPS,
-    EXIT_OPS,
-    MERGE_OPS,
-    NEXT_ITERATION_OPS,
-    SWITCH_OPS,
-    FramePath,
-)
+from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.passes.blocks.deadness import LIVE, check_loops
 from flowengine.passes.blocks.units import (
     ALWAYS,

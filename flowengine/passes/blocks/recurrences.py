@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flowengine.ir.frames import NEXT_ITERATION_OPS
 from flowengine.ir.graph import Graph
+from flowengine.ir.names import NEXT_ITERATION_OPS
 from flowengine.ir.traverse import sources
 
 

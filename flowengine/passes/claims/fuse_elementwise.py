@@ -19,11 +19,11 @@ from flowengine.core.dtypes import DType, resource
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
+from flowengine.ir.traits import HandsOn, Reads, ValueOf, Variable
 from flowengine.kernels.numpy.fused import Chain, Step
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_ELEMENTWISE
 from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.late_reads import HANDS_ON
 
 #: Of two inputs one may be a number or a vector along the last axis.
 BROADCASTING: Final = frozenset(
@@ -40,8 +40,6 @@ _SAME_SHAPE: Final = frozenset(
     }
 )
 _BIASES: Final = frozenset({"BiasAdd", "BiasAddV1"})
-#: What takes the handle of a variable and only reads it.
-_READERS: Final = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "VarIsInitializedOp"})
 #: Types whose kernels may be called block by block without a word about each block.
 _TYPES: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 #: Blocks of more intermediate values would not stay in cache.
@@ -71,7 +69,7 @@ def _maybe_written(node: Node) -> Iterator[OutputPort]:
     """The references and handles among its inputs through which it may write."""
     if node.op_def is None:
         yield from node.inputs
-    elif node.op not in _READERS:
+    elif not node.has(Reads) or any(dtype.is_ref for dtype in node.output_types):
         for port, dtype in zip(node.inputs, node.input_types(), strict=True):
             if dtype.is_ref or dtype.base is resource:
                 yield port
@@ -136,11 +134,12 @@ class Groups:
             node = self.graph.nodes.get(port.node)
             if node is None:
                 return False
-            if node.op == "ReadVariableOp":
-                return node.inputs[0] not in self._written
-            if node.op in ("Variable", "VariableV2"):
+            read = node.trait(ValueOf)
+            if read is not None:
+                return node.inputs[read.places[0]] not in self._written
+            if node.has(Variable):
                 return port not in self._written
-            if node.op not in HANDS_ON:
+            if not node.has(HandsOn):
                 return False
             port = node.inputs[0]
         return False

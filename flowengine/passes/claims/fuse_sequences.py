@@ -25,6 +25,7 @@ import numpy as np
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traits import HandsOn
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.common.pieces import tells
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
@@ -34,7 +35,6 @@ from flowengine.passes.blocks.tokens import token_sets
 from flowengine.passes.claims.fuse_contraction import CONVOLUTIONS, PRODUCTS
 from flowengine.passes.claims.fuse_elementwise import outside
 from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.late_reads import HANDS_ON
 from flowengine.passes.simplify.purity import Purity
 from flowengine.passes.simplify.rewire import with_groups
 
@@ -127,7 +127,7 @@ class _Gathering:
 
     def _hands_on(self, node: Node, group: _Open, number_of: Mapping[str, int]) -> bool:
         """Whether a node gives what a member of the group has given: no reference, as members have none."""
-        if node.op not in HANDS_ON or node.name in self._kept:
+        if not node.has(HandsOn) or node.name in self._kept:
             return False
         return number_of.get(node.inputs[0].node) == group.number
 
@@ -164,7 +164,7 @@ class _Gathering:
 
 
 def _with_steps(members: list[Node]) -> list[Node]:
-    return [node for node in members if node.op not in HANDS_ON]
+    return [node for node in members if not node.has(HandsOn)]
 
 
 def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:
@@ -189,7 +189,7 @@ def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistr
         steps = []
         count = len(inputs)
         for node in members:
-            if node.op in HANDS_ON:
+            if node.has(HandsOn):
                 numbers[OutputPort(node.name, 0)] = numbers[node.inputs[0]]
                 continue
             steps.append(_step(node, kernels, numbers))

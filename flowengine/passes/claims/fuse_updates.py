@@ -12,22 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.ir.graph import Graph, Node
+from flowengine.ir.names import CONTROL_FLOW_OPS, MERGE_OPS, SWITCH_OPS
+from flowengine.ir.traits import HandsOn
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.descents import DescentByProduct
 from flowengine.ops.internal import DESCENT_BY_PRODUCT
 from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.late_reads import HANDS_ON
-
-#: A control edge out of one of these is alive where a data edge may be dead.
-_CONTROL: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
 
 def fuse_updates(graph: Graph, context: PassContext, large: Collection[str]) -> Graph:
@@ -54,7 +50,7 @@ def fuse_updates(graph: Graph, context: PassContext, large: Collection[str]) -> 
     for update in updates:
         product = graph[update.inputs[2].node]
         between = None
-        if product.op == "Identity":
+        if product.has(HandsOn):
             between, product = product, graph[product.inputs[0].node]
         inner = [product] if between is None else [product, between]
         if (
@@ -85,10 +81,10 @@ def _serves(graph: Graph, product: Node, update: Node) -> bool:
         return False
     for port in product.inputs:
         source = graph[port.node]
-        if source.op in _CONTROL:
-            return False
+        if source.op in CONTROL_FLOW_OPS:
+            return False  # a control edge out of it is alive where a data edge may be dead
         # What only hands on a reference gives the variable's buffer: a later update would be seen in it.
-        while not (is_ref := source.output_types[port.slot].is_ref) and source.op in HANDS_ON:
+        while not (is_ref := source.output_types[port.slot].is_ref) and source.has(HandsOn):
             port = source.inputs[0]
             source = graph[port.node]
         if is_ref or source.op in SWITCH_OPS or source.op in MERGE_OPS:

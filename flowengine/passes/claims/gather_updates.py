@@ -21,6 +21,7 @@ from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traits import Variable
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.apply import dense_updates
@@ -34,7 +35,6 @@ from flowengine.passes.simplify.rewire import with_groups
 _SMALL: Final = 1 << 13
 #: So many are gathered at least.
 _MEMBERS_MIN: Final = 4
-_VARIABLES: Final = frozenset({"VariableV2", "Variable"})
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ def _variables(
     ports = node.inputs[: len(dense_updates()[node.op].slots)]
     for port in ports:
         source = graph.nodes.get(port.node)
-        if source is None or source.op not in _VARIABLES or port in fed:
+        if source is None or not source.has(Variable) or port in fed:
             return None
         names.add(source.name)
         shapes.add(source.attrs["shape"].as_tuple())

@@ -21,8 +21,9 @@ import numpy as np
 
 from flowengine.core.dtypes import float32
 from flowengine.ir.attrs import TensorAttr
-from flowengine.ir.frames import ENTER_OPS, NEXT_ITERATION_OPS, FramePath, output_frame
+from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, NEXT_ITERATION_OPS
 
 if TYPE_CHECKING:
     from flowengine.passes.cut.partition import Cutting

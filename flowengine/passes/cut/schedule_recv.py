@@ -19,8 +19,9 @@ from heapq import heappop, heappush
 from typing import Final
 
 from flowengine.ir import traverse
-from flowengine.ir.frames import MERGE_OPS, FramePath, assign_frames, output_frame
+from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import MERGE_OPS
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import Partitioned
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.core.names import DeviceName
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.ir.graph import Graph, Node
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
 from flowengine.passes.place.offers import Offer

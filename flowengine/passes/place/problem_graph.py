@@ -9,8 +9,8 @@ from typing import Final
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr
-from flowengine.ir.frames import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.partition import COPIED_BYTES_MAX

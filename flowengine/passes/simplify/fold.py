@@ -23,10 +23,12 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array, unchangeable
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.ir import traverse
+from flowengine.ir import make, traverse
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traits import Constant
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
 
@@ -56,8 +58,8 @@ class _Folding:
         self._fetches = frozenset(context.fetches)
         self._kernels = kernels
         self._is_pure = Purity(kernels)
-        #: {name: Const}: those of the graph, whose value no feed replaces, and those made here.
-        self._constants: dict[str, Node] = {}
+        #: {name: (constant, its value)}: those of the graph that no feed replaces, and those made here.
+        self._constants: dict[str, tuple[Node, TensorAttr]] = {}
         #: {output of a node with several: the Const that has its value}.
         self._moved: dict[OutputPort, OutputPort] = {}
         #: {name: what stands in its place}.
@@ -69,9 +71,11 @@ class _Folding:
             return self._graph
         for name in traverse.topological_order(self._graph.nodes):
             node = self._graph.nodes[name]
-            if node.op == "Const":
-                if OutputPort(name, 0) not in self._feeds and isinstance(node.attrs["value"], TensorAttr):
-                    self._constants[name] = node
+            constant = node.trait(Constant)
+            if constant is not None:
+                value = node.attrs[constant.value]
+                if OutputPort(name, 0) not in self._feeds and isinstance(value, TensorAttr):
+                    self._constants[name] = node, value
             elif node.inputs:
                 self._visit(node)
         if not self._replaced:
@@ -82,7 +86,7 @@ class _Folding:
 
     def _has_something_to_fold(self) -> bool:
         """Whether any node has only constants for inputs: a look that spares the walk."""
-        constants = {node.name for node in self._graph if node.op == "Const"}
+        constants = {node.name for node in self._graph if node.has(Constant)}
         if not constants:
             return False
         return any(
@@ -90,7 +94,7 @@ class _Folding:
         )
 
     def _visit(self, node: Node) -> None:
-        known: list[Node] = []
+        known: list[tuple[Node, TensorAttr]] = []
         for port in node.inputs:
             constant = self._constant(port)
             if constant is None or self._bytes_left < 0:
@@ -100,15 +104,15 @@ class _Folding:
             OutputPort(node.name, slot) in self._feeds for slot in range(len(node.output_types))
         ):
             return
-        inputs = [constant.attrs["value"] for constant in known]
+        inputs = [value for _, value in known]
         values = _evaluate(node, inputs, self._kernels, self._graph.producer)
         if values is None:
             return
         self._bytes_left -= sum(map(_stored_bytes, values))
         if self._bytes_left >= 0:
-            self._replace(node, known, values)
+            self._replace(node, [constant for constant, _ in known], values)
 
-    def _constant(self, port: OutputPort) -> Node | None:
+    def _constant(self, port: OutputPort) -> tuple[Node, TensorAttr] | None:
         port = self._moved.get(port, port)
         return None if port in self._feeds else self._constants.get(port.node)
 
@@ -120,21 +124,20 @@ class _Folding:
         new: list[Node] = []
         for slot, (value, dtype) in enumerate(zip(values, node.output_types, strict=True)):
             single = len(values) == 1
-            constant = Node(
-                name=node.name if single else f"_folded/{node.name}/{slot}",
-                op="Const",
-                control_inputs=tuple(controls),
-                attrs={**kept, "dtype": dtype, "value": TensorAttr.of(value, dtype)},
+            constant = make.const(
+                op_registry(),
+                node.name if single else f"_folded/{node.name}/{slot}",
+                TensorAttr.of(value, dtype),
+                controls=tuple(controls),
                 device=node.device,
-                op_def=constants[0].op_def,
-                output_types=(dtype,),
                 creation_site=node.creation_site,
+                **kept,
             )
             if constant.name in self._graph and not single:
                 return
             new.append(constant)
         for slot, constant in enumerate(new):
-            self._constants[constant.name] = constant
+            self._constants[constant.name] = constant, constant.attrs["value"]
             if len(new) > 1:
                 self._moved[OutputPort(node.name, slot)] = OutputPort(constant.name, 0)
         if len(new) > 1:

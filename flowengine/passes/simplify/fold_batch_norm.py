@@ -12,27 +12,30 @@ all plans of a graph.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, to_array, unchangeable
+from flowengine.ir import make
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traits import Constant, Convolves, Multiplies, Normalises
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 
-_NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-_CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
+#: How features lie in memory where no attribute says so.
+_CHANNELS_LAST: Final = b"NHWC"
 
 
 def fold_batch_norms(graph: Graph, context: PassContext) -> Graph:
     """The graph with normalisations of convolutions folded into filters; the same graph if there are none."""
-    return _Folding(graph, context).run()
+    return _Folding(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
 
 
 class _Folding:
@@ -51,11 +54,10 @@ class _Folding:
 
     def run(self) -> Graph:
         for node in self._graph:
-            if node.op in _NORMS:
-                self._fold_norm(node)
-            elif node.op == "BatchNormWithGlobalNormalization":
-                self._fold_global_norm(node)
-            elif node.op == "Mul":
+            norm = node.trait(Normalises)
+            if norm is not None:
+                self._fold_norm(node, norm)
+            elif node.has(Multiplies):
                 self._fold_product(node)
         if not self._made:
             return self._graph
@@ -63,17 +65,19 @@ class _Folding:
             new for node in self._graph for new in self._made.get(node.name, (node,))
         )
 
-    def _fold_norm(self, node: Node) -> None:
-        if node.attrs["is_training"] or self._takes_statistics(node):
+    def _fold_norm(self, node: Node, norm: Normalises) -> None:
+        features = node.inputs[norm.places[0]]
+        parameters = [port for place, port in enumerate(node.inputs) if place != norm.places[0]]
+        vectors = self._vectors(parameters)
+        if vectors is None or self._takes_statistics(node):
             return
-        vectors = self._vectors(node.inputs[1:5])
-        if vectors is None:
-            return
-        scale, offset, mean, variance = vectors
+        values = dict(zip(parameters, vectors, strict=True))
+        mean, variance, offset, *scales = (values[node.inputs[place]] for place in norm.places[1:])
         with np.errstate(all="ignore"):
-            factor = scale / np.sqrt(variance + node.attrs["epsilon"])
+            root = np.sqrt(variance + node.attrs[norm.epsilon])
+            factor = scales[0] / root if scales else 1 / root
             bias = offset - mean * factor
-        self._fold(node, node.inputs[0], node.inputs[1:5], factor, bias)
+        self._fold(node, features, parameters, factor, bias)
 
     def _takes_statistics(self, node: Node) -> bool:
         """Whether anything but the normalised features is used."""
@@ -85,23 +89,11 @@ class _Folding:
             for port in taker.inputs
         )
 
-    def _fold_global_norm(self, node: Node) -> None:
-        vectors = self._vectors(node.inputs[1:5])
-        if vectors is None:
-            return
-        mean, variance, beta, gamma = vectors
-        with np.errstate(all="ignore"):
-            factor = 1 / np.sqrt(variance + node.attrs["variance_epsilon"])
-            if node.attrs["scale_after_normalization"]:
-                factor = factor * gamma
-            bias = beta - mean * factor
-        self._fold(node, node.inputs[0], node.inputs[1:5], factor, bias)
-
     def _fold_product(self, node: Node) -> None:
         for features, vector in (node.inputs, node.inputs[::-1]):
             found = self._constant(vector)
             convolution = self._graph.nodes.get(features.node)
-            if found is not None and convolution is not None and convolution.op in _CONVOLUTIONS:
+            if found is not None and convolution is not None and convolution.has(Convolves):
                 if found.ndim <= 4 and (found.size == 1 or found.shape[-1] == found.size):
                     self._fold(node, features, (vector,), found.reshape(-1), None)
                 return
@@ -122,9 +114,10 @@ class _Folding:
 
     def _constant_attr(self, port: OutputPort) -> TensorAttr | None:
         node = self._graph.nodes.get(port.node)
-        if node is None or node.op != "Const" or port in self._fed:
+        constant = None if node is None else node.trait(Constant)
+        if node is None or constant is None or port in self._fed:
             return None
-        attr: Any = node.attrs["value"]
+        attr = node.attrs[constant.value]
         return attr if isinstance(attr, TensorAttr) and attr.dtype is dtypes.float32 else None
 
     def _fold(
@@ -137,9 +130,10 @@ class _Folding:
     ) -> None:
         """Put a factor for each channel into the filters that made `features`, and a bias behind them."""
         convolution = self._graph.nodes.get(features.node)
+        convolves = None if convolution is None else convolution.trait(Convolves)
         if (
             convolution is None
-            or convolution.op not in _CONVOLUTIONS
+            or convolves is None
             or convolution.name in self._kept
             or convolution.name in self._made
             or len(self._takers[convolution.name]) != 1
@@ -147,27 +141,28 @@ class _Folding:
             or OutputPort(node.name, 0) in self._fed
         ):
             return
-        plain = self._constant_attr(convolution.inputs[1])
+        source = convolution.inputs[convolves.places[1]]
+        plain = self._constant_attr(source)
         filters = None if plain is None else to_array(plain.value())
         if plain is None or filters is None or filters.ndim != 4:
             return
-        width = filters.shape[3] if convolution.op == "Conv2D" else filters.shape[2] * filters.shape[3]
-        layout = convolution.attrs.get("data_format", b"NHWC")
+        width = math.prod(filters.shape[-convolves.channel_axes :])
+        layout = convolution.attrs.get("data_format", _CHANNELS_LAST)
         if factor.size not in (1, width) or (bias is not None and bias.size != width):
             return
-        if node.op in _NORMS and node.attrs.get("data_format", b"NHWC") != layout:
-            return
-        if node.op not in _NORMS and layout != b"NHWC":
+        if node.attrs.get("data_format", _CHANNELS_LAST) != layout:
             return
         scaled = _scaled(plain, filters, width, factor)
         offset = None if bias is None else _single(bias)
         if scaled is None or (bias is not None and offset is None):
             return
         kernel = self._made_const(f"{convolution.name}/folded_filters", scaled, convolution)
-        behind = (convolution.inputs[0], OutputPort(kernel.name, 0))
+        changed = list(convolution.inputs)
+        changed[convolves.places[1]] = OutputPort(kernel.name, 0)
+        behind = tuple(changed)
         # What the constants waited for, the result waits for.
         controls = dict.fromkeys((*convolution.control_inputs, *node.control_inputs))
-        for port in (*constants, convolution.inputs[1]):
+        for port in (*constants, source):
             controls.update(dict.fromkeys(self._graph[port.node].control_inputs))
         if offset is None:
             product = replace(convolution, name=node.name, inputs=behind, control_inputs=tuple(controls))
@@ -178,16 +173,16 @@ class _Folding:
         self._made[convolution.name] = [kernel, replace(convolution, inputs=behind)]
         self._made[node.name] = [
             offsets,
-            Node(
-                name=node.name,
-                op="BiasAdd",
+            make.node(
+                op_registry(),
+                "BiasAdd",
+                node.name,
                 inputs=(features, OutputPort(offsets.name, 0)),
-                control_inputs=tuple(controls),
-                attrs={"T": dtypes.float32, "data_format": layout},
+                controls=tuple(controls),
                 device=node.device,
-                op_def=op_registry()["BiasAdd"],
-                output_types=(dtypes.float32,),
                 creation_site=node.creation_site,
+                T=dtypes.float32,
+                data_format=layout,
             ),
         ]
 
@@ -195,14 +190,7 @@ class _Folding:
         while name in self._names:
             name += "_"
         self._names.add(name)
-        return Node(
-            name=name,
-            op="Const",
-            attrs={"dtype": dtypes.float32, "value": value},
-            device=like.device,
-            op_def=op_registry()["Const"],
-            output_types=(dtypes.float32,),
-        )
+        return make.const(op_registry(), name, value, device=like.device)
 
 
 #: {filters: {factors as bytes: the filters multiplied}}: every plan of a graph makes the same ones.

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Final
 
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import CONTROL_FLOW_OPS
 from flowengine.ops.shape_inference import infer_shapes
 from flowengine.passes.blocks.program import Extents
 from flowengine.passes.context import PassContext
-
-#: Ops whose outputs' shapes depend on which way a step goes.
-_UNCERTAIN: Final = (
-    ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | SWITCH_OPS | MERGE_OPS | {"RefSwitch", "RefMerge", "LoopCond"}
-)
 
 
 def known_shapes(
@@ -34,7 +28,8 @@ def known_shapes(
     certain: set[str] = set()
     for name in shapes.order:
         node = whole[name]
-        if name in declared or (node.op not in _UNCERTAIN and _is_certain(node, certain)):
+        # The shapes that control flow gives depend on which way a step goes.
+        if name in declared or (node.op not in CONTROL_FLOW_OPS and _is_certain(node, certain)):
             certain.add(name)
         for slot, dtype in enumerate(node.output_types):
             dims = shapes.shape(port := OutputPort(name, slot)).dims

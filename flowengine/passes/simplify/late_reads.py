@@ -14,16 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import CONTROL_FLOW_OPS
+from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
-
-#: Ops that hand on their input as it is.
-HANDS_ON: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
-#: Consumers that hand on a value themselves: what they got is what the rest shares.
-_CARRIERS: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS | HANDS_ON
 
 
 def read_late(graph: Graph, context: PassContext) -> Graph:
@@ -31,7 +26,7 @@ def read_late(graph: Graph, context: PassContext) -> Graph:
     feeds = frozenset(context.feeds)
     references: dict[OutputPort, OutputPort] = {}
     for node in graph:
-        if node.op in HANDS_ON and not node.control_inputs:
+        if node.has(HandsOn) and not node.control_inputs and not node.output_types[0].is_ref:
             port = _reference(graph, node.inputs[0], feeds)
             if port is not None and OutputPort(node.name, 0) not in feeds:
                 references[OutputPort(node.name, 0)] = port
@@ -47,13 +42,15 @@ def _reference(graph: Graph, port: OutputPort, feeds: frozenset[OutputPort]) -> 
         types = node.output_types
         if port.slot < len(types) and types[port.slot].is_ref:
             return port
-        if node.op not in HANDS_ON or node.control_inputs:
+        if not node.has(HandsOn) or node.control_inputs:
             return None
         port = node.inputs[0]
     return None
 
 
 def _following(node: Node, references: Mapping[OutputPort, OutputPort]) -> Node:
-    if node.op in _CARRIERS or node.op_def is None or references.keys().isdisjoint(node.inputs):
+    if node.op_def is None or references.keys().isdisjoint(node.inputs):
         return node
+    if node.op in CONTROL_FLOW_OPS or node.has(HandsOn):
+        return node  # what it got is what the rest shares
     return replace(node, inputs=tuple(references.get(port, port) for port in node.inputs))

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from flowengine.core.dtypes import resource
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import LOOP_COND
+from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.late_reads import HANDS_ON
 
 
 def pass_over(graph: Graph, context: PassContext) -> Graph:
@@ -24,7 +25,7 @@ def pass_over(graph: Graph, context: PassContext) -> Graph:
     kept.update(name for node in graph for name in node.control_inputs)
     given: dict[OutputPort, OutputPort] = {}
     for node in graph:
-        if node.op in HANDS_ON and node.name not in kept and _hands_on_a_value(node, graph):
+        if node.has(HandsOn) and node.name not in kept and _hands_on_a_value(node, graph):
             port = node.inputs[0]
             given[OutputPort(node.name, 0)] = given.get(port, port)
     if not given:
@@ -48,7 +49,7 @@ def _hands_on_a_value(node: Node, graph: Graph) -> bool:
     """Whether it takes a value that is there when it runs, on its device, and waits for nothing else."""
     port = node.inputs[0]
     source = graph.nodes.get(port.node)
-    if source is None or node.control_inputs or source.device != node.device:
+    if source is None or node.control_inputs or source.device != node.device or node.op == LOOP_COND:
         return False
     types = source.output_types
     if port.slot >= len(types) or node.output_types[0].is_ref:

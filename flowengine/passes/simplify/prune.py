@@ -13,13 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 from flowengine.ir.graph import Graph, Node
+from flowengine.ir.traits import Fed
 from flowengine.passes.context import PassContext
-
-#: What stands for a feed and does nothing else; PlaceholderWithDefault is not one: it runs.
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 
 
 def prune(graph: Graph, context: PassContext) -> Graph:
@@ -77,8 +74,9 @@ def _walked(graph: Graph, wanted: Iterable[str], before: Callable[[Node], Iterab
 
 
 def _is_placeholder(graph: Graph, name: str) -> bool:
+    """Whether a node stands for a feed and does nothing else; one that has a default runs."""
     node = graph.nodes.get(name)
-    return node is not None and node.op in _PLACEHOLDERS
+    return node is not None and not node.inputs and node.has(Fed)
 
 
 def _without(node: Node, supplied: set[str]) -> Node:

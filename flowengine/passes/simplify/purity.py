@@ -7,26 +7,16 @@ from typing import Final
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.ir.attrs import AttrValue, FuncAttr
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.ir.graph import Node
+from flowengine.ir.names import CONTROL_FLOW_OPS, LOOP_COND
 from flowengine.ir.opdef import OpDef
+from flowengine.ir.traits import Fed, Impure, Names, Orders
 from flowengine.kernels.registry import KernelRegistry
 
-#: Control flow, places where values come in, and ops that touch the world although no definition says so.
-_NEVER: Final = (
-    ENTER_OPS
-    | EXIT_OPS
-    | MERGE_OPS
-    | NEXT_ITERATION_OPS
-    | SWITCH_OPS
-    | frozenset({"LoopCond", "ControlTrigger", "NoOp", "Assert", "Print"})
-    | frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_Retval"})
-    | frozenset({"Send", "Recv", "_Send", "_Recv", "_HostSend", "_HostRecv"})
-    | frozenset({"ReadFile", "MatchingFiles", "ImmutableConst"})
-)
-
-#: The second version of TensorArrays names them by plain strings; Debug ops are there to be seen.
-_NEVER_FAMILIES: Final = ("TensorArray", "Debug")
+#: Where values come in, what is there to be waited for, and what touches the world, or names a part of it,
+#: although no type says so.
+_NEVER: Final = (Fed, Orders, Impure, Names)
+_CONTROL: Final = CONTROL_FLOW_OPS | {LOOP_COND}
 
 _HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
 
@@ -59,7 +49,7 @@ class Purity:
         return not [v for v in node.attrs.values() if type(v) in _TELLING and _forbids(v)]
 
     def _allows(self, op_def: OpDef) -> bool:
-        if op_def.is_stateful or op_def.name in _NEVER or op_def.name.startswith(_NEVER_FAMILIES):
+        if op_def.is_stateful or op_def.name in _CONTROL or any(kind in op_def.traits for kind in _NEVER):
             return False
         if any(arg.is_ref or arg.type in _HANDLES for arg in (*op_def.inputs, *op_def.outputs)):
             return False

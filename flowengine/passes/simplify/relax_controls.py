@@ -24,14 +24,13 @@ from dataclasses import replace
 from typing import Final
 
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import CONTROL_TRIGGER
+from flowengine.ir.traits import Checks, HandsOn, Orders
 from flowengine.ir.traverse import topological_order
 from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
 from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.late_reads import HANDS_ON
 from flowengine.passes.simplify.purity import Purity
 
-#: Pure to look at, but there to end the step before something happens.
-_GUARDS: Final = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape"})
 #: So many edges may come in the place of one from a NoOp.
 _EDGES_MORE: Final = 3
 #: Bits of all sets together from which they are not worth their memory.
@@ -46,8 +45,8 @@ def relax_controls(graph: Graph, context: PassContext) -> Graph:
 
 
 def _gathers(node: Node) -> bool:
-    """Whether it is a NoOp for others to wait for."""
-    return node.op == "NoOp" and bool(node.control_inputs)
+    """Whether it does nothing but wait, for others to wait for it."""
+    return bool(node.control_inputs) and node.has(Orders) and node.op != CONTROL_TRIGGER
 
 
 class _Relaxing:
@@ -77,7 +76,7 @@ class _Relaxing:
         self._certain: set[str] = set()
         for name in self._order:
             node = self._nodes[name]
-            is_event = name in self._kept or name in reads or node.op in _GUARDS or not pure(node)
+            is_event = name in self._kept or name in reads or node.has(Checks) or not pure(node)
             if is_event and not _gathers(node):
                 self._bits[name] = 1 << number
                 number += 1
@@ -104,7 +103,7 @@ class _Relaxing:
             aliases.update(OutputPort(name, slot) for slot, dtype in enumerate(types) if dtype.is_ref)
             if not aliases.isdisjoint(node.inputs):
                 found.add(name)
-                if node.op in HANDS_ON:
+                if node.has(HandsOn):
                     aliases.add(OutputPort(name, 0))
         return found
 
@@ -115,7 +114,7 @@ class _Relaxing:
         for name in self._order:
             node = self._relaxed(self._nodes[name])
             made[name] = node
-            if node.op in HANDS_ON and self._can_be_passed(node):
+            if node.has(HandsOn) and self._can_be_passed(node):
                 port = OutputPort(name, 0)
                 self._moved[port] = node.inputs[0]
                 self._waits[port] = node.control_inputs

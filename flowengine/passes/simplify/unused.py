@@ -11,32 +11,19 @@ siblings find the same faults in the inputs. Time is linear in the nodes and edg
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
-
-from flowengine.ir.frames import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir import make
 from flowengine.ir.graph import Graph, Node
+from flowengine.ir.names import CONTROL_FLOW_OPS
+from flowengine.ir.traits import Droppable
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
-
-_DROPPED: Final = frozenset(
-    {
-        *("Conv2DBackpropInput", "Conv2DBackpropFilter"),
-        *("Conv3DBackpropInput", "Conv3DBackpropInputV2", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2"),
-        *("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
-        *("MaxPoolGrad", "AvgPoolGrad", "LRNGrad", "MatMul", "BatchMatMul", "BatchMatMulV2"),
-        *("Mul", "Neg", "LogSoftmax"),
-    }
-)
-#: A control edge out of one of these is alive where a data edge may be dead.
-_CONTROL_FLOW: Final = ENTER_OPS | EXIT_OPS | MERGE_OPS | NEXT_ITERATION_OPS | SWITCH_OPS
 
 
 def drop_unused_gradients(graph: Graph, context: PassContext) -> Graph:
     """The graph with NoOps in place of gradients whose value nobody takes; the same one if there is none."""
     nodes = graph.nodes
     suspects = {
-        name for node in graph for name in node.control_inputs if name in nodes and nodes[name].op in _DROPPED
+        name for node in graph for name in node.control_inputs if name in nodes and nodes[name].has(Droppable)
     }
     if not suspects:
         return graph
@@ -50,20 +37,13 @@ def drop_unused_gradients(graph: Graph, context: PassContext) -> Graph:
     while waiting:
         node = waiting.pop()
         sources = [port.node for port in node.inputs if port not in feeds]
-        if any(graph[name].op in _CONTROL_FLOW for name in sources):
+        # A control edge out of control flow is alive where a data edge may be dead.
+        if any(graph[name].op in CONTROL_FLOW_OPS for name in sources):
             continue
-        made[node.name] = replace(
-            node,
-            op="NoOp",
-            op_def=registry()["NoOp"],
-            inputs=(),
-            control_inputs=tuple(dict.fromkeys((*sources, *node.control_inputs))),
-            attrs={},
-            output_types=(),
-        )
+        made[node.name] = make.no_op(registry(), node, tuple(dict.fromkeys((*sources, *node.control_inputs))))
         for port in node.inputs:
             takers[port.node] -= 1
-            if not takers[port.node] and graph[port.node].op in _DROPPED:
+            if not takers[port.node] and graph[port.node].has(Droppable):
                 waiting.append(graph[port.node])
     if not made:
         return graph
