@@ -38,7 +38,6 @@ ALLOWED = {
         "flowengine.session",
         "flowengine.testing.",
         "flowengine.train.",
-        "flowengine.transport.calls.reading",
         "flowengine.transport.calls.serving",
         "flowengine.transport.peer",
         "flowengine.transport.server",

@@ -22,7 +22,6 @@ from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
 from flowengine.transport import events as e
 from flowengine.transport.calls.call_forms import CallForm, FixedCall
-from flowengine.transport.calls.reading import ReadingRole
 from flowengine.transport.calls.service import NOTHING, Reply, Request, Service, TensorSink
 from flowengine.transport.calls.serving import Serving
 from flowengine.transport.connection import Connection
@@ -67,7 +66,6 @@ class _Waiter:
         self.reply, self.error = reply, error
         task, self.task = self.task, None
         if task is not None:
-            self._peer.woken = self
             trio.lowlevel.reschedule(task)
 
     async def sleep(self, call: e.OutgoingCall) -> None:
@@ -106,11 +104,6 @@ class Peer:
         self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
         self._tensors = tensors
         self._pushed: Any = tensors.pushed if tensors is not None else None
-        #: Who reads. A caller may, unless calls of the other side would then be answered in its context.
-        self._role = ReadingRole()
-        self._lends_role = service is None and tensors is None
-        #: The caller that was last woken.
-        self.woken: _Waiter | None = None
         self._now = trio.current_time
         #: What was read since others got their turn.
         self._unyielded_bytes = self._unyielded_turns = 0
@@ -176,12 +169,7 @@ class Peer:
         self.flush()
         # Sending may have found the link broken, and then there is nothing to wait for.
         if not waiter.is_settled:
-            if self._role.is_free and len(self._waiting) == 1:
-                await self._read_for(waiter, call)
-            if not waiter.is_settled:
-                await waiter.sleep(call)
-            if self._role.is_held_by(waiter):
-                self._role.give_back()
+            await waiter.sleep(call)
         if waiter.error is not None:
             raise waiter.error
         assert waiter.reply is not None, "a call was woken without an answer"
@@ -362,45 +350,14 @@ class Peer:
         self._end(error)
 
     async def _read(self) -> None:
-        role = self._role
         connection, stream = self.connection, self._stream
         while buffers := connection.receive_buffers():
             if not self._received(await stream.receive_into(buffers)):
                 return
-            woken, self.woken = self.woken, None
-            if woken is not None and self._lends_role and not self._waiting:
-                # It may call again at once, and then reads the answer itself.
-                role.take(woken)
-                await role.stand_back()
             if self._unyielded_bytes > _YIELD_BYTES or self._unyielded_turns > _YIELD_TURNS:
-                await self._let_others_run()
+                self._unyielded_bytes = self._unyielded_turns = 0
+                await trio.lowlevel.checkpoint()
         self._end(ConnectionLostError(f"{connection.address} closed the connection"))
-
-    async def _read_for(self, waiter: _Waiter, call: e.OutgoingCall) -> None:
-        """Read until this call is answered, or there is nothing more to read. Cancelled, it is given up."""
-        connection, stream, role = self.connection, self._stream, self._role
-        role.take(waiter)
-        try:
-            while not waiter.is_settled:
-                buffers = connection.receive_buffers()
-                if not buffers or not self._received(await stream.receive_into(buffers)):
-                    break
-                if self._unyielded_bytes > _YIELD_BYTES or self._unyielded_turns > _YIELD_TURNS:
-                    await self._let_others_run()
-        except Exception as error:
-            self._fail(error)
-        except BaseException:
-            self.give_up(call)
-            raise
-        finally:
-            # Who else was woken meanwhile waits in line behind the reading task.
-            self.woken = None
-            role.give_back()
-
-    async def _let_others_run(self) -> None:
-        """Not cancelled here: an answer may have been read, and is not to be lost."""
-        self._unyielded_bytes = self._unyielded_turns = 0
-        await trio.lowlevel.cancel_shielded_checkpoint()
 
     def _received(self, count: int) -> bool:
         """So much has come into the buffers last offered; False at the end of the stream."""
