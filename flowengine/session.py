@@ -392,19 +392,25 @@ class Session:
         dot: bool = False,
         source: bool = False,
         placement: bool = False,
+        form: bool = False,
     ) -> str:
         """What a step would run: the nodes left after the passes, and what each pass removed.
 
         `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into,
-        `placement=True` the device of each node and why it is there.
+        `placement=True` the device of each node and why it is there, `form=True` what steps run as of now,
+        by what earlier ones took: the blocks and their nodes, and where each of them runs.
         """
         if placement:
             return self._explain_placement(fetches, feeds, targets)
-        tiers = self._prepare(fetches, list(feeds), targets).plan
+        key = request_key(fetches, dict.fromkeys(feeds), targets) if form else None
+        kept = self._plans.get(key) if self._version == self.graph.version else None
+        tiers = (kept or self._prepare(fetches, list(feeds), targets)).plan
         if isinstance(tiers, Measuring):
             tiers = tiers.plan
         if isinstance(tiers, PartitionedPlan):
-            return tiers.explain(dot=dot, source=source)
+            return tiers.explain(dot=dot, source=source, form=form)
+        if form:
+            return tiers.form()
         plan = tiers.interpreted
         if source:
             tiers.compile()

@@ -15,6 +15,7 @@ from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen import compile_region
 from flowengine.passes.blocks.units import FORWARDING, Unit
 from flowengine.runtime.items import Item, Kind, StaticFrame
+from flowengine.runtime.learned import ItemTimes
 from flowengine.runtime.signatures import Signatures, takes_variables
 
 #: Ops whose kernels spend their time in BLAS.
@@ -140,7 +141,7 @@ class Binder:
         item.groups = signature.groups
         item.mutates = signature.mutates
         item.cost = signature.cost
-        item.inline_bytes = signature.inline_bytes
+        item.times = ItemTimes(signature.inline_bytes)
         if item.kind == Kind.GENERAL:
             item.kind = signature.kind
 

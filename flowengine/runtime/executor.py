@@ -31,6 +31,7 @@ from flowengine.runtime.frames import IterationState
 from flowengine.runtime.functions import Done
 from flowengine.runtime.heavy import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, HeavyJobs, bytes_of, estimated
 from flowengine.runtime.items import Item, Kind, grouped
+from flowengine.runtime.learned import NEVER_RAN
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.region_loops import RegionLoop
@@ -46,8 +47,6 @@ SLICE_SECONDS: Final = 0.002
 ITEMS_PER_CLOCK: Final = 16
 #: A region of one partition that takes less is not worth it either, though others could run meanwhile.
 HEAVY_REGION_SECONDS: Final = 250e-6
-#: What the fastest run of a region took that has not run.
-NEVER_RAN: Final = float("inf")
 #: How a step stands that runs without a task of its own.
 DONE, WAITING, NEEDS_TASK = range(3)
 
@@ -388,7 +387,8 @@ class Executor:
                     start = item.start
                     a = entries[start]
                     b = entries[start + 1]
-                    if a.nbytes > item.inline_bytes or b.nbytes > item.inline_bytes:
+                    limit = item.times.inline_bytes
+                    if a.nbytes > limit or b.nbytes > limit:
                         entries[start] = entries[start + 1] = None
                         self._run_large(item, iteration, [a, b])
                         del a, b
@@ -404,7 +404,7 @@ class Executor:
                 elif kind == 0 and unmetered:  # Kind.UNARY
                     start = item.start
                     a = entries[start]
-                    if a.nbytes > item.inline_bytes:
+                    if a.nbytes > item.times.inline_bytes:
                         entries[start] = None
                         self._run_large(item, iteration, [a])
                         del a
@@ -498,12 +498,12 @@ class Executor:
             self._run_region(item, iteration, args)
         elif kind == Kind.CALL:
             self._begin_call(item, iteration, args)
-        elif item.inline_bytes < ALWAYS_INLINE and bytes_of(args) > item.inline_bytes:
+        elif item.times.inline_bytes < ALWAYS_INLINE and bytes_of(args) > item.times.inline_bytes:
             self._run_large(item, iteration, args)
         else:
             started = perf_counter()
             self._run_general(item, iteration, args)
-            item.saw((perf_counter() - started) * 1e6)
+            item.times.saw((perf_counter() - started) * 1e6)
 
     def _run_general(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         try:
@@ -579,7 +579,7 @@ class Executor:
         region = item.region
         if region.is_generator:
             variables = tuple(v for v in args if isinstance(v, Variable)) if item.mutates else ()
-            loop = RegionLoop(region.call(args, self._context), variables, self.plan)
+            loop = RegionLoop(region.call(args, self._context), variables, self.plan.times)
             self._resume_region(item, iteration, loop)
             return
         if (
@@ -587,7 +587,7 @@ class Executor:
             and self._stretch is None
             and item.is_pure
             and self._use_threads
-            and HEAVY_REGION_SECONDS < region.fastest_seconds < NEVER_RAN
+            and HEAVY_REGION_SECONDS < item.times.fastest_seconds < NEVER_RAN
         ):
             self._start_region(item, iteration, args)
             return
@@ -597,15 +597,9 @@ class Executor:
         except Exception as error:
             raise self._region_failure(error, item, iteration) from error
         ended = perf_counter()
-        took = ended - started
-        if took < region.fastest_seconds:
-            region.fastest_seconds = took
+        self.plan.times.region_took(item.times, ended - started)
         if ended > self._deadline:
             self._slice_spent = True
-            if took > SLICE_SECONDS:
-                # Only if it was never faster: else it was the machine that did something else meanwhile.
-                self.plan.slow_regions += region.fastest_seconds > SLICE_SECONDS
-                region.fastest_seconds *= 1.5
         self._complete(item, iteration, outputs)
 
     def _start_region(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
@@ -711,15 +705,16 @@ class Executor:
             return
         self._postponed = None
         # What may take a slice stays out of regions, which would take more.
-        item.was_heavy = is_long
+        times = item.times
+        times.was_heavy = is_long
         size = bytes_of(args)
         self._run_general(item, iteration, args)
         ended = perf_counter()
-        item.learn(estimate, (ended - started) * 1e6, item.pace)
+        times.learn(estimate, (ended - started) * 1e6, times.pace)
         if ended > self._deadline:
             self._slice_spent = True
         if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
-            item.inline_bytes = max(item.inline_bytes, size)
+            times.inline_bytes = max(times.inline_bytes, size)
 
     def _postpones(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Put back an item that does not fit into this slice; once, and not if it followed references."""

@@ -41,9 +41,9 @@ def bytes_of(args: Sequence[Any]) -> int:
 def estimated(item: Item, args: list[Any]) -> float:
     """Microseconds that a kernel will take: what its inputs say, by what it took before."""
     if item.cost is None:
-        return item.pace * bytes_of(args) / _BYTES_A_MICROSECOND
+        return item.times.pace * bytes_of(args) / _BYTES_A_MICROSECOND
     try:
-        return item.pace * float(item.cost(*grouped(item, args)))
+        return item.times.pace * float(item.cost(*grouped(item, args)))
     except Exception:
         # The estimate trusts the inputs; the kernel itself will say what is wrong with them.
         return 0.0
@@ -80,7 +80,7 @@ class HeavyJobs:
             return True  # two products at a time would fight for the cores
         # One for a thread and one for here: the cores share the work.
         for _, _, other, _ in ready[:_LOOK_AHEAD]:
-            if other.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
+            if other.times.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
                 return True
         return False
 
@@ -98,8 +98,8 @@ class HeavyJobs:
         args   of a kernel: its inputs, by which its pace will be corrected
         """
         if args is not None:
-            job.estimate, job.pace = estimated(item, args), item.pace
-            item.was_heavy = True
+            job.estimate, job.pace = estimated(item, args), item.times.pace
+            item.times.was_heavy = True
         self._running[job] = (item, iteration, held)
         (PRODUCTS if item.is_product else POOL).submit(job)
 
@@ -110,9 +110,9 @@ class HeavyJobs:
             return None
         item, iteration, held = found
         if item.kind == Kind.REGION:
-            item.region.fastest_seconds = min(job.seconds, 1.1 * item.region.fastest_seconds)
+            item.times.took_on_thread(job.seconds)
         else:
-            item.learn(job.estimate, job.seconds * 1e6, job.pace)
+            item.times.learn(job.estimate, job.seconds * 1e6, job.pace)
         for variable in held:
             variable.release()
         return item, iteration

@@ -1,7 +1,7 @@
 """Items: a plan's units of scheduling, and the static frames that hold them.
 
-Everything here is made once for a plan and never changes while steps run, except `Item.inline_bytes`,
-which learns from measurements. Indices are local to a static frame, so that an iteration of a small loop
+Everything here is made once for a plan and never changes while steps run, except `Item.times`, which learns
+from measurements (`learned.py`). Indices are local to a static frame, so that an iteration of a small loop
 needs small tables however large the graph around it.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node
+from flowengine.runtime.learned import ItemTimes
 
 
 class Kind:
@@ -61,9 +62,7 @@ class Item:
     control_merges the Merges that wait for it
     groups         lengths of the list arguments (None for a single one), or None if all are single
     dereference    positions of inputs whose producer gives a reference and this item wants the value
-    inline_bytes   inputs up to this many bytes are computed inline; of larger ones the cost is estimated
-    pace           what its kernel was measured to take, to what was estimated
-    microseconds   what it took when it was last measured; 0 for what was never large
+    times          what was learned of how long it takes
     """
 
     __slots__ = (
@@ -79,7 +78,6 @@ class Item:
         "function",
         "groups",
         "has_rare_edges",
-        "inline_bytes",
         "is_constant_enter",
         "is_immediate",
         "is_product",
@@ -89,14 +87,12 @@ class Item:
         "local",
         "merge_edges",
         "merge_inputs",
-        "microseconds",
         "mutates",
         "name",
         "node",
         "nowait",
         "num_outputs",
         "order",
-        "pace",
         "passing",
         "region",
         "runs_dead",
@@ -105,8 +101,8 @@ class Item:
         "stop",
         "takes_context",
         "target_frame",
+        "times",
         "value",
-        "was_heavy",
     )
 
     def __init__(self, node: Node, order: int, frame: StaticFrame) -> None:
@@ -122,7 +118,6 @@ class Item:
         self.nowait: Callable[..., Any] | None = None
         self.takes_context = False
         self.cost: Callable[..., float] | None = None
-        self.inline_bytes = 1 << 62
         self.mutates = False
         self.groups: tuple[int | None, ...] | None = None
         self.dereference: tuple[int, ...] = ()
@@ -136,10 +131,7 @@ class Item:
         self.is_pure = False
         #: Of a REGION: whether some member is for the event loop's thread alone.
         self.keeps_thread = False
-        #: Whether it has run on a worker thread: such a node stays out of regions.
-        self.was_heavy = False
-        self.pace = 1.0
-        self.microseconds = 0.0
+        self.times = ItemTimes(1 << 62)
         #: A control flow item that must follow a reference first.
         self.follows = False
         self.num_outputs = 0
@@ -162,25 +154,6 @@ class Item:
         self.is_constant_enter = False
         #: Of an Enter: the frame that it enters.
         self.target_frame: StaticFrame | None = None
-
-    def learn(self, estimate: float, took: float, pace: float) -> None:
-        """Correct the pace by a kernel that took so many microseconds, estimated at a pace that may since
-        have been corrected by others of its kind.
-
-        The least is believed, which says what the kernel itself takes on a machine that does other things
-        as well; but not for ever.
-        """
-        self.microseconds = took
-        if estimate > _WORTH_LEARNING:
-            ratio = min(pace * took / estimate, _PACE_MAX)
-            self.pace = ratio if self.pace == 1.0 else min(ratio, self.pace * 1.1)
-
-    def saw(self, took: float) -> None:
-        """Note what a kernel took whose inputs are small; the least is believed, and little is not noted."""
-        if self.microseconds:
-            self.microseconds = min(self.microseconds, took)
-        elif took > _WORTH_NOTING:
-            self.microseconds = took
 
     def __repr__(self) -> str:
         return f"<Item {self.order} {self.node.op} '{self.name}'>"
@@ -208,14 +181,6 @@ MergeEdge: TypeAlias = tuple[Item, int, bool]
 
 def _unbound(*_: Any) -> Any:
     raise AssertionError("an item ran before its kernel was bound")
-
-
-#: Microseconds from which what a kernel of small inputs takes matters to where regions are cut.
-_WORTH_NOTING: Final = 50.0
-#: Estimates below this many microseconds say little of larger ones.
-_WORTH_LEARNING: Final = 50.0
-#: A kernel that takes still longer than was estimated was kept waiting by others.
-_PACE_MAX: Final = 4.0
 
 
 class StaticFrame:

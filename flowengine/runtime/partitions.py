@@ -107,7 +107,7 @@ class PartitionedPlan:
             tiers = TieredPlan(each.graph, request, own, functions)
             self.parts.append(Part(device, tiers, each.feeds, each.fetches))
 
-    def explain(self, *, dot: bool = False, source: bool = False) -> str:
+    def explain(self, *, dot: bool = False, source: bool = False, form: bool = False) -> str:
         """What each partition runs, and what crosses between them."""
         texts = []
         for part in self.parts:
@@ -115,12 +115,14 @@ class PartitionedPlan:
             if source:
                 part.tiers.compile()
                 text = "\n\n".join(part.tiers.sources()) or "nothing to compile"
+            elif form:
+                text = part.tiers.form()
             elif dot:
                 text = explain.to_dot(plan.graph)
             else:
                 text = explain.listing(plan.graph)
             texts.append(f"{'//' if dot else '#'} {part.device.name}\n{text}")
-        if not dot and not source:
+        if not (dot or source or form):
             lines = [f"  {t.edge} from {t.source} to {t.target}" for t in self.transfers.values()]
             texts.append("\n".join([f"transfers: {len(lines)}", *lines]))
         return "\n\n".join(texts)

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.runtime.bodies import OneRegion
 from flowengine.runtime.handles import Handles
-from flowengine.runtime.items import KIND_NAMES, Edge, Item, MergeEdge, StaticFrame
+from flowengine.runtime.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
+from flowengine.runtime.learned import PlanTimes
 from flowengine.runtime.stretch_items import StretchItems
+
+#: What takes time of its own: kernels and regions.
+_TIMED: Final = frozenset({Kind.UNARY, Kind.BINARY, Kind.GENERAL, Kind.REGION})
 
 
 @dataclass(slots=True)
 class Plan:
-    """Immutable but for what its items learn; shared by all steps that run it, at the same time too.
+    """Immutable but for what it learns of times; shared by all steps that run it, at the same time too.
 
     root         the static root frame, with templates
     items        every item, in construction order
@@ -38,19 +42,18 @@ class Plan:
     fetches: list[tuple[int, int, OutputPort]]
     graph: Graph
     frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
-    #: How often a region without a loop took longer than a slice: it should have been smaller.
-    slow_regions: int = 0
-    #: How often one iteration of a region's loop held the host for long: it has a node worth a thread.
-    slow_iterations: int = 0
     #: What `graph` was before its nodes were fused, where they were.
     unfused: Graph | None = None
     handles: Handles = field(init=False)
+    #: What was learned of how long its items take.
+    times: PlanTimes = field(init=False)
     #: The plan as a function of its feeds, if it is one region.
     one_region: OneRegion | None = field(init=False)
     _stretch_items: StretchItems | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.handles = Handles(self.sources)
+        self.times = PlanTimes({item.name: item.times for item in self.items if item.kind in _TIMED})
         self.one_region = OneRegion.of(self)
 
     @property

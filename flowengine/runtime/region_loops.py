@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from flowengine.resources.variable import Variable
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.learned import PlanTimes
 
 #: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
 SLOW_ITERATION_SECONDS: Final = 0.005
@@ -26,19 +26,19 @@ class RegionLoop:
     """A loop that has begun, between two slices or in one.
 
     variables   those that it may read or write
-    plan        where slow iterations are counted
+    times       where slow iterations are counted
     """
 
-    __slots__ = ("_generator", "_mask", "_plan", "variables")
+    __slots__ = ("_generator", "_mask", "_times", "variables")
 
     def __init__(
-        self, generator: Generator[int, int | None, Any], variables: tuple[Variable, ...], plan: Plan
+        self, generator: Generator[int, int | None, Any], variables: tuple[Variable, ...], times: PlanTimes
     ) -> None:
         self._generator = generator
         #: How many iterations less one it does before it yields; None before the first.
         self._mask: int | None = None
         self.variables = variables
-        self._plan = plan
+        self._times = times
 
     def awaits(self, step: object) -> Variable | None:
         """A variable that another step's thread began to write while the loop paused, if there is one."""
@@ -61,7 +61,7 @@ class RegionLoop:
                 mask = min(2 * mask + 1, _MASK_MAX)
             elif now - before > _LONG_SECONDS:
                 if not mask and now - before > SLOW_ITERATION_SECONDS:
-                    self._plan.slow_iterations += 1
+                    self._times.slow_iterations += 1
                 mask >>= 1
             if now > deadline or is_cancelled():
                 self._mask = mask

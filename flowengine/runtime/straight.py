@@ -206,7 +206,7 @@ class Cut:
 
 
 def _is_straight(item: Item, plan: Plan, root: StaticFrame) -> bool:
-    if item.frame is not plan.root or item.was_heavy or item.control_merges is not None:
+    if item.frame is not plan.root or item.times.was_heavy or item.control_merges is not None:
         return False
     if any(item.merge_edges or ()) or any(item.passing or ()) or item.node.op in _LOOKUPS:
         return False
@@ -331,7 +331,7 @@ def _operation(item: Item) -> Operation:
         item.stop,
         (outputs[0] if outputs else ()) if is_single else tuple(outputs),
         _route_of(item.node.attrs) if item.kind == Kind.SEND else None,
-        item.kind == Kind.GENERAL and item.inline_bytes >= ALWAYS_INLINE,
+        item.kind == Kind.GENERAL and item.times.inline_bytes >= ALWAYS_INLINE,
     )
 
 

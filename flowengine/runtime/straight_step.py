@@ -23,10 +23,11 @@ from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.resources.variable import Variable
 from flowengine.runtime.exchange import Group, Place
-from flowengine.runtime.executor import HEAVY_REGION_SECONDS, NEVER_RAN, SLICE_SECONDS
+from flowengine.runtime.executor import HEAVY_REGION_SECONDS, SLICE_SECONDS
 from flowengine.runtime.failures import as_op_error, locate_at
 from flowengine.runtime.heavy import HEAVY_MICROSECONDS, bytes_of, estimated
 from flowengine.runtime.items import Item, grouped
+from flowengine.runtime.learned import NEVER_RAN
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.straight import CONSTANT, FORWARD, KERNEL, REGION, SEND, Operation, Segment, Straight
 from flowengine.transport.tensors.routes import Route
@@ -352,12 +353,12 @@ class StraightStep(Group):
         if not self._host.use_threads:
             return False
         if code == REGION:
-            return item.is_pure and HEAVY_REGION_SECONDS < item.region.fastest_seconds < NEVER_RAN
+            return item.is_pure and HEAVY_REGION_SECONDS < item.times.fastest_seconds < NEVER_RAN
         for value in args:
             # Of scalars, which most are, nothing need be summed up.
             if type(value) is np.ndarray and value.ndim:
-                return bytes_of(args) > item.inline_bytes and estimated(item, args) > HEAVY_MICROSECONDS
-        return item.inline_bytes < 0 and estimated(item, args) > HEAVY_MICROSECONDS
+                return bytes_of(args) > item.times.inline_bytes and estimated(item, args) > HEAVY_MICROSECONDS
+        return item.times.inline_bytes < 0 and estimated(item, args) > HEAVY_MICROSECONDS
 
     def _call(self, item: Item, args: list[Any]) -> Any:
         try:
@@ -377,12 +378,7 @@ class StraightStep(Group):
             if blame is None:
                 raise self._located(error, item.node, (), None) from error
             raise self._located(error, blame.node, blame.tag, blame.inputs) from error
-        took = perf_counter() - started
-        if took < region.fastest_seconds:
-            region.fastest_seconds = took
-        elif took > SLICE_SECONDS:
-            self.plan.slow_regions += region.fastest_seconds > SLICE_SECONDS
-            region.fastest_seconds *= 1.5
+        self.plan.times.region_took(item.times, perf_counter() - started)
         return outputs
 
     def _located(

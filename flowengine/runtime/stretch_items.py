@@ -52,7 +52,7 @@ class StretchItems:
 
     def are_worth_it(self) -> bool:
         """Whether the products took long enough, when they were last measured."""
-        return sum(item.microseconds for item in self.products) > _WORTH_MICROSECONDS
+        return sum(item.times.microseconds for item in self.products) > _WORTH_MICROSECONDS
 
 
 def _stays(item: Item) -> bool:

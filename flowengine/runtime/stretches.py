@@ -167,11 +167,11 @@ class Stretch:
                 outputs.seconds = ended - began + before
                 self._suspend(item, iteration, outputs)
                 return
-            item.microseconds = took = 1e6 * (ended - began + before)
+            item.times.microseconds = took = 1e6 * (ended - began + before)
             if took > HEAVY_MICROSECONDS:
                 self.heavy_items += 1
                 if took > ALONE_MICROSECONDS:
-                    item.was_heavy = True
+                    item.times.was_heavy = True
             if item.single:
                 state.finish_single(item, iteration, outputs)
             else:

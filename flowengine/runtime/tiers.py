@@ -20,6 +20,8 @@ from flowengine.passes.blocks.fuse import MEMBERS_MAX, fuse
 from flowengine.passes.claims.fuse_large import fuse_large, in_sequences
 from flowengine.passes.context import PassContext
 from flowengine.runtime.binding import Functions
+from flowengine.runtime.forms import form_of
+from flowengine.runtime.learned import Learned, Record
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.planner import make_plan
 
@@ -39,6 +41,8 @@ _GROWTH: Final = 2
 _SMALL_BYTES: Final = 64 * 1024
 #: So many slow iterations of compiled loops are no accident of the machine.
 _SLOW_ITERATIONS: Final = 4
+#: How often an iteration that takes long may send the plan back to the interpreter.
+_LOOKS: Final = 3
 #: So many slow regions are none either; they are made smaller, down to so many members.
 _SLOW_REGIONS: Final = 2
 _MEMBERS_MIN: Final = 8
@@ -64,14 +68,9 @@ class TieredPlan:
         self._context = context
         self._kernels = kernels
         self._functions = functions
-        self._members_max = MEMBERS_MAX
-        self._runs = 0
-        self._seconds = 0.0
-        self._fed_bytes = 0
-        self._settled = False
-        #: How often an iteration that takes long may send the plan back to the interpreter.
-        self._looks_left = 3
+        self.learned = Learned(MEMBERS_MAX, _LOOKS)
         self.interpreted = self._plan(graph)
+        self.learned.interpreted = self.interpreted.times
         self.compiled: Plan | None = None
 
     def _plan(self, graph: Graph, moved: Mapping[OutputPort, OutputPort] | None = None) -> Plan:
@@ -87,63 +86,82 @@ class TieredPlan:
 
     def choose(self, feeds: Sequence[Any]) -> Plan:
         """The plan to run with these values, where plans are compiled at all."""
-        if not HOT_RUNS and not self._settled:
+        learned = self.learned
+        if not HOT_RUNS and not learned.is_settled:
             self.compile()
-            self._fed_bytes = 1 << 62
+            learned.fed_bytes = 1 << 62
         compiled = self.compiled
-        if compiled is None or _bytes_of(feeds) > _GROWTH * self._fed_bytes + _SMALL_BYTES:
+        if compiled is None or _bytes_of(feeds) > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
             return self.interpreted
-        if compiled.slow_iterations > _SLOW_ITERATIONS and self._looks_left:
+        if compiled.times.slow_iterations > _SLOW_ITERATIONS and learned.looks_left:
             # Something in a loop has grown worth a thread: see in the interpreter what it is.
-            self._looks_left -= 1
+            learned.looks_left -= 1
             return self._anew()
-        if compiled.slow_regions > _SLOW_REGIONS and self._members_max > _MEMBERS_MIN:
+        if compiled.times.slow_regions > _SLOW_REGIONS and learned.members_max > _MEMBERS_MIN:
             # The members are slower than was thought: smaller regions give the host its turn.
-            self._members_max //= 2
+            learned.members_max //= 2
             return self._anew()
         return compiled
 
     def _anew(self) -> Plan:
         """Give up the compiled form: the interpreter learns again, until the plan is hot again."""
         self.compiled = None
-        self._settled = False
-        self._runs = 0
-        self._seconds = 0.0
+        self.learned.begin_again()
         return self.interpreted
 
     def ran(self, feeds: Sequence[Any], seconds: float) -> bool:
         """Learn from an interpreted step; True when the plan has become hot and should be compiled."""
+        learned = self.learned
         size = _bytes_of(feeds)
-        if size > _GROWTH * self._fed_bytes + _SMALL_BYTES and self._settled:
-            self._settled = False  # larger than before: look again at what is heavy
-            self._runs = 0
-        self._fed_bytes = max(self._fed_bytes, size)
-        self._runs += 1
-        self._seconds += seconds
-        if self._settled:
+        if size > _GROWTH * learned.fed_bytes + _SMALL_BYTES and learned.is_settled:
+            learned.is_settled = False  # larger than before: look again at what is heavy
+            learned.runs = 0
+        learned.fed_bytes = max(learned.fed_bytes, size)
+        learned.runs += 1
+        learned.seconds += seconds
+        if learned.is_settled:
             return False
         cost = _COMPILE_SECONDS_A_NODE * self.nodes
         enough = HOT_RUNS if self.nodes < _LARGE_NODES else min(HOT_RUNS, _LARGE_HOT_RUNS)
-        if self._runs >= enough:
+        if learned.runs >= enough:
             return True
-        if self._seconds <= _HOT_RATIO * cost + 0.002:
+        if learned.seconds <= _HOT_RATIO * cost + 0.002:
             return False
-        # What is heavy is fused by what it takes, and a first run also prepares and maps fresh memory.
-        return self._runs > 1 or not any(item.was_heavy for item in self.interpreted.items)
+        # What takes long is fused by what it takes, and a first run also prepares and maps fresh memory: in
+        # the first step of a process libraries as well.
+        return learned.runs > 1 or not any(
+            item.times.was_heavy or item.times.is_guess for item in self.interpreted.items
+        )
 
     def begin_compiling(self) -> None:
         """Say that `compile` is under way, so that nobody starts it again."""
-        self._settled = True
+        self.learned.is_settled = True
 
     def compile(self) -> None:
         """Make the compiled form. May run on another thread; the swap is one assignment."""
-        self._settled = True
+        self.learned.is_settled = True
         try:
             with collection_paused():
-                self.compiled = self._fused()
+                compiled = self._fused()
         except OpError:
             # What cannot be planned as regions runs as it did, and says itself what is wrong.
-            self.compiled = None
+            compiled = None
+        self.learned.compiled = None if compiled is None else compiled.times
+        self.compiled = compiled
+
+    def replay(self, record: Record) -> None:
+        """Take the form that a plan of the same request had when its `learned` gave this record."""
+        self.compiled = None
+        self.learned.replay(record)
+        if record["is_settled"]:
+            self.compile()
+            if self.compiled is not None and record["compiled"] is not None:
+                self.compiled.times.replay(record["compiled"])
+
+    def reset(self) -> None:
+        """Forget what was learned: the plan is as it was made."""
+        self.compiled = None
+        self.learned.reset()
 
     def _fused(self) -> Plan | None:
         """The plan in regions; None where there is nothing to fuse."""
@@ -151,8 +169,8 @@ class TieredPlan:
         large = fuse_large(
             self._graph,
             self._context,
-            heavy=frozenset(item.name for item in items if item.was_heavy),
-            costs={item.name: item.microseconds for item in items if item.microseconds},
+            heavy=frozenset(item.name for item in items if item.times.was_heavy),
+            costs={item.name: item.times.microseconds for item in items if item.times.microseconds},
         )
         large = in_sequences(large, self._context)
         fused = fuse(
@@ -160,7 +178,7 @@ class TieredPlan:
             self._context,
             heavy=large.heavy,
             costs=large.costs,
-            members_max=self._members_max,
+            members_max=self.learned.members_max,
         )
         if fused.graph is self._graph:
             return None
@@ -171,18 +189,17 @@ class TieredPlan:
 
     def _hand_down(self, plan: Plan, costs: Mapping[str, float]) -> None:
         """Tell the items of a compiled plan what was learned of them, and of the members of regions."""
-        known = {item.name: item for item in self.interpreted.items if item.microseconds}
+        known = self.interpreted.times.items
         for item in plan.items:
             if item.region is not None:
                 units = item.node.attrs["program"].units
-                item.microseconds = sum(costs.get(unit.name, 0.0) for unit in units)
-            elif item.name in known:
-                before = known[item.name]
-                item.microseconds, item.pace, item.was_heavy = (
-                    before.microseconds,
-                    before.pace,
-                    before.was_heavy,
-                )
+                item.times.microseconds = sum(costs.get(unit.name, 0.0) for unit in units)
+            elif item.name in known and known[item.name].microseconds:
+                item.times.inherit(known[item.name])
+
+    def form(self) -> str:
+        """The blocks, claims and lanes that steps run from now on."""
+        return form_of(self.interpreted if self.compiled is None else self.compiled)
 
     def sources(self) -> list[str]:
         """The generated source of each region, with the nodes' names."""
@@ -191,7 +208,7 @@ class TieredPlan:
 
     def is_settled(self, plan: Plan) -> bool:
         """Whether this is the form that steps run from now on, nothing more to be learned first."""
-        return plan is self.compiled or (self._settled and self.compiled is None)
+        return plan is self.compiled or (self.learned.is_settled and self.compiled is None)
 
     @property
     def nodes(self) -> int:

@@ -368,7 +368,7 @@ async def test_a_loop_that_grows_heavy_goes_back_to_worker_threads(monkeypatch: 
         heavy = False
         for _ in range(12):
             await session.run("while/Exit_1:0", {"size:0": np.int32(700)})
-            heavy = heavy or any(item.was_heavy for item in plan.interpreted.items)
+            heavy = heavy or any(item.times.was_heavy for item in plan.interpreted.items)
             if "while True:" not in "".join(plan.sources()):
                 break
         else:

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 
 import flowengine as fe
 from flowengine.core.arrays import to_array
-from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.graph import OutputPort
 from flowengine.resources.variable import Variable
 from flowengine.runtime import tiers
-from flowengine.runtime.items import Item, StaticFrame
+from flowengine.runtime.learned import ItemTimes
 from flowengine.testing.strategies import GraphCase, graphs
 
 
@@ -282,9 +282,9 @@ async def test_a_long_first_run_makes_hot_unless_something_in_it_was_heavy(
         await session.run(y, {x: [1.0, 2.0]})
         plan = next(iter(session._plans.values())).plan
     assert isinstance(plan, tiers.TieredPlan)
-    plan.interpreted.items[0].was_heavy = is_heavy
+    plan.interpreted.items[0].times.was_heavy = is_heavy
     feeds = [np.ones(2, np.float32)]
-    plan._runs, plan._seconds = 0, 0.0
+    plan.learned.begin_again()
     assert plan.ran(feeds, 60.0) is not is_heavy
     assert plan.ran(feeds, 60.0)
 
@@ -321,10 +321,10 @@ async def test_a_step_that_is_counted_says_what_it_held() -> None:
 
 def test_jobs_that_ran_at_one_time_correct_the_pace_once() -> None:
     """Several iterations of a loop may have a kernel in flight, all estimated at the pace of the first."""
-    item = Item(Node("a", "MatMul"), 0, StaticFrame((), None))
+    times = ItemTimes(0)
     for _ in range(5):
-        item.learn(1000.0, 400.0, 1.0)
-    assert item.pace == pytest.approx(0.4)
+        times.learn(1000.0, 400.0, 1.0)
+    assert times.pace == pytest.approx(0.4)
 
 
 async def test_a_fault_of_the_compiler_leaves_the_host_running(
@@ -368,9 +368,9 @@ async def test_slow_regions_are_made_smaller(monkeypatch: pytest.MonkeyPatch) ->
             await session.run(y, {x: [1.0] * 4})
         plan = next(iter(session._plans.values())).plan
         assert isinstance(plan, tiers.TieredPlan)
-        plan._members_max = before = largest(plan)
+        plan.learned.members_max = before = largest(plan)
         assert plan.compiled is not None
-        plan.compiled.slow_regions = 3
+        plan.compiled.times.slow_regions = 3
         seen = []
         for _ in range(3):
             await session.run(y, {x: [1.0] * 4})
@@ -381,14 +381,14 @@ async def test_slow_regions_are_made_smaller(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_a_slow_kernel_of_small_inputs_is_noted() -> None:
     """Where regions are cut depends on what kernels take, however little they are given."""
-    item = Item(Node("a", "NonMaxSuppressionV2"), 0, StaticFrame((), None))
-    item.saw(10.0)
-    assert item.microseconds == 0
+    times = ItemTimes(0)
+    times.saw(10.0)
+    assert times.microseconds == 0
     for took in (900.0, 200.0, 300.0):
-        item.saw(took)
-    assert item.microseconds == 200.0
-    item.saw(3.0)  # the first calls had to import something
-    assert item.microseconds == 3.0
+        times.saw(took)
+    assert times.microseconds == 200.0
+    times.saw(3.0)  # the first calls had to import something
+    assert times.microseconds == 3.0
 
     graph = fe.Graph()
     ops = graph.ops
@@ -401,4 +401,4 @@ async def test_a_slow_kernel_of_small_inputs_is_noted() -> None:
             await session.run(chosen, {boxes: numbers[:, :4], scores: numbers[:, 4]})
         plan = next(iter(session._plans.values())).plan
         assert isinstance(plan, tiers.TieredPlan)
-        assert any(item.microseconds for item in plan.interpreted.items)
+        assert any(item.times.microseconds for item in plan.interpreted.items)

@@ -59,17 +59,15 @@ class Blame:
 class CompiledRegion:
     """The function of a region: `call(args, ctx)` with a list that it empties.
 
-    is_generator      whether `call` gives a generator, whose return value is the result
-    fastest_seconds   what it took at least, lately; who calls it keeps the count
+    is_generator   whether `call` gives a generator, whose return value is the result
     """
 
-    __slots__ = ("_constants", "_lines", "call", "fastest_seconds", "is_generator")
+    __slots__ = ("_constants", "_lines", "call", "is_generator")
 
     def __init__(self, lines: Sequence[Line], constants: Sequence[Any], is_generator: bool) -> None:
         self._lines = lines
         self._constants = tuple(constants)
         self.is_generator = is_generator
-        self.fastest_seconds = float("inf")
         namespace: dict[str, Any] = {}
         exec(_code("\n".join(line.text for line in lines)), namespace)
         self.call: Callable[..., Any] = namespace["make"](self._constants)
