@@ -278,3 +278,44 @@ def test_a_constant_enter_that_arrives_last_reaches_every_iteration() -> None:
     back = ops.NextIteration(ops.Add(into, step))
     graph.set_back_edge(i.op.name, 1, OutputPort(back.op.name, 0))
     assert Hand(graph, [ops.Exit(out)], {"late": np.int32(4)}).all() == [4]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_merge_gets_the_dead_tokens_of_the_sides_that_switches_do_not_take(
+    taken: bool, waits: bool
+) -> None:
+    """With a control edge or without, its dead inputs are counted: here they come from live Switches."""
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [], name="x")
+    p = graph.placeholder("bool", [], name="p")
+    first = ops.Neg(x, name="first")
+    off, on = ops.Switch(x, p)
+    _, also_on = ops.Switch(x, p)
+    with graph.control_dependencies([first] if waits else []):
+        inner, _ = ops.Merge([on, also_on], name="inner")
+    ops.Neg(inner, name="behind")
+    last, which = ops.Merge([graph.tensor("behind:0"), ops.Square(off)], name="last")
+    hand = Hand(graph, [last, which], {"x": np.float32(3), "p": np.bool_(taken)})
+    assert hand.all() == [-3 if taken else 9, int(not taken)]
+    assert hand.ran("behind") == [((), not taken)]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("number", [0, 1, 15, 16, 17, 40])
+def test_a_merge_says_which_of_many_inputs_came(number: int, waits: bool) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [], name="x")
+    which = graph.placeholder("int32", [], name="which")
+    first = ops.Neg(x, name="first")
+    inputs = []
+    for each in range(41):
+        _, on = ops.Switch(x, ops.Equal(which, graph.constant(each)))
+        inputs.append(ops.Mul(on, graph.constant(np.float32(each))))
+    with graph.control_dependencies([first] if waits else []):
+        value, index = ops.Merge(inputs)
+    got = Hand(graph, [value, index], {"x": np.float32(2), "which": np.int32(number)}).all()
+    assert got == [2 * number, number]
+    assert got[1].dtype == np.int32
