@@ -118,13 +118,16 @@ class OpDef:
         Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
         name, inputs, outputs = split_signature(signature)
-        return cls.build(
+        attr_defs, flags = _read_all(attrs)
+        types = {a.name: a.type for a in attr_defs}
+        return cls(
             name,
-            inputs=[inputs] if inputs.strip() else (),
-            outputs=[outputs] if outputs else (),
-            attrs=attrs,
+            read_arguments(inputs, types) if inputs.strip() else (),
+            read_arguments(outputs, types) if outputs else (),
+            attr_defs,
             shape=shape,
-            traits=traits,
+            declared=tuple(traits),
+            **flags,
         )
 
     @classmethod
@@ -146,26 +149,19 @@ class OpDef:
 
         Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
-        attr_defs: list[AttrDef] = []
-        flags = {
-            "is_stateful": is_stateful,
-            "is_commutative": is_commutative,
-            "is_aggregate": is_aggregate,
-            "allows_uninitialized_input": allows_uninitialized_input,
-        }
-        for text in attrs:
-            declared, words = read_attributes(text)
-            attr_defs += declared
-            flags |= words
+        attr_defs, flags = _read_all(attrs)
         types = {a.name: a.type for a in attr_defs}
         return cls(
             name,
             tuple([arg for text in inputs for arg in read_arguments(text, types)]),
             tuple([arg for text in outputs for arg in read_arguments(text, types)]),
-            tuple(attr_defs),
-            shape=shape,
-            declared=tuple(traits),
-            **flags,
+            attr_defs,
+            is_stateful or "is_stateful" in flags,
+            is_commutative or "is_commutative" in flags,
+            is_aggregate or "is_aggregate" in flags,
+            allows_uninitialized_input or "allows_uninitialized_input" in flags,
+            shape,
+            tuple(traits),
         )
 
     def trait(self, kind: type[T], attrs: Mapping[str, AttrValue]) -> T | None:
@@ -192,6 +188,17 @@ class OpDef:
 
     def output_types(self, attrs: Mapping[str, AttrValue]) -> tuple[DType, ...]:
         return tuple(t for arg in self.outputs for t in arg.types(attrs))
+
+
+def _read_all(texts: Iterable[str]) -> tuple[tuple[AttrDef, ...], dict[str, bool]]:
+    """The attributes of several texts, and {field of OpDef: True} for the words among them."""
+    declared: tuple[AttrDef, ...] = ()
+    flags: dict[str, bool] = {}
+    for text in texts:
+        attrs, words = read_attributes(text)
+        declared += attrs
+        flags |= words
+    return declared, flags
 
 
 class OpRegistry:

@@ -1,49 +1,67 @@
-"""The registry of this package's ops, and the function with which each module adds to it.
+"""The definitions of this package's ops as they are written, and the function that writes them down.
 
-    define("Square", inputs=["x: T"], outputs=["y: T"], attrs=["T: floattype"], shape=unchanged_shape)
+    define("Square(x: T) -> y: T", "T: signedtype", shape=unchanged)
 
-A signature stands beside its shape function. `load.registry()` is what others ask: it imports every
-module once.
+    @define("Roll(input: T, shift: Tshift, axis: Taxis) -> output: T", "T: type; Tshift, Taxis: indextype")
+    def roll(c: ShapeContext) -> Shapes:
+        ...
+
+A shape function of its own stands beneath its ops; one that many share is named. `ir.optext` says what the
+text may be. It is read when the op is first asked for: `load.registry()` is whom others ask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeVar
 
-from flowengine.ir.opdef import OpDef, OpRegistry, ShapeFunction
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.opdef import OpDef, ShapeFunction
 from flowengine.ir.traits import Trait
 from flowengine.ops.provisional_traits import PROVISIONAL
 
-#: Filled by `load.load_all()`.
-REGISTRY: Final = OpRegistry()
+OwnShapeFunction = TypeVar("OwnShapeFunction", bound=ShapeFunction)
+
+
+class WrittenOp:
+    """One op's definition as text; as a decorator it takes the op's shape function."""
+
+    __slots__ = ("attrs", "name", "shape", "signature", "traits")
+
+    def __init__(
+        self, signature: str, attrs: tuple[str, ...], shape: ShapeFunction | None, traits: Iterable[Trait]
+    ) -> None:
+        self.name = signature.partition("(")[0]
+        self.signature = signature
+        self.attrs = attrs
+        self.shape = shape
+        self.traits = traits
+
+    def __call__(self, shape: OwnShapeFunction) -> OwnShapeFunction:
+        self.shape = shape
+        return shape
+
+    def read(self) -> OpDef:
+        """The definition; InvalidArgumentError for text that cannot be read."""
+        traits = (*self.traits, *PROVISIONAL.get(self.name, ()))
+        return OpDef.parse(self.signature, *self.attrs, shape=self.shape, traits=traits)
+
+
+#: {op: its definition}, of the modules that are loaded
+WRITTEN: Final[dict[str, WrittenOp]] = {}
 
 
 def define(
-    name: str,
-    *,
-    inputs: Iterable[str] = (),
-    outputs: Iterable[str] = (),
-    attrs: Iterable[str] = (),
-    is_stateful: bool = False,
-    is_commutative: bool = False,
-    is_aggregate: bool = False,
-    allows_uninitialized_input: bool = False,
-    shape: ShapeFunction | None = None,
-    traits: Iterable[Trait] = (),
-) -> OpDef:
-    """Add an op; the forms of the strings are those of `ir.opdef`."""
-    return REGISTRY.register(
-        OpDef.build(
-            name,
-            inputs=inputs,
-            outputs=outputs,
-            attrs=attrs,
-            is_stateful=is_stateful,
-            is_commutative=is_commutative,
-            is_aggregate=is_aggregate,
-            allows_uninitialized_input=allows_uninitialized_input,
-            shape=shape,
-            traits=(*traits, *PROVISIONAL.get(name, ())),
-        )
-    )
+    signature: str, *attrs: str, shape: ShapeFunction | None = None, traits: Iterable[Trait] = ()
+) -> WrittenOp:
+    """Add an op. InvalidArgumentError if the name is taken.
+
+    signature   `Name(inputs) -> outputs`
+    attrs       attributes, one or several in each text
+    traits      what the op is, as far as the signature does not show it: see `ir.traits`
+    """
+    written = WrittenOp(signature, attrs, shape, traits)
+    if written.name in WRITTEN:
+        raise InvalidArgumentError(f"op '{written.name}' is already defined by this package")
+    WRITTEN[written.name] = written
+    return written

@@ -116,6 +116,11 @@ def fixed(*shapes: Sequence[Dimension] | None) -> ShapeFunction:
     return function
 
 
+def square(c: ShapeContext) -> Sequence[TensorShape]:
+    """(..., M, M) -> (..., M, M)"""
+    return [square_at(c, 0)]
+
+
 # --------------------------------------------------------------------------- checks
 
 
@@ -139,6 +144,14 @@ def ranked_at_least(c: ShapeContext, index: int, rank: int) -> TensorShape:
             f"Shape must be at least rank {rank} but is rank {len(shape.dims)} (input {index}: {shape})"
         )
     return shape
+
+
+def square_at(c: ShapeContext, index: int) -> TensorShape:
+    shape = ranked_at_least(c, index, 2)
+    if shape.dims is None:
+        return UNKNOWN_SHAPE
+    size = merge_dims(shape.dims[-1], shape.dims[-2], "The rows and columns of a square matrix")
+    return TensorShape((*shape.dims[:-2], size, size))
 
 
 def ranked_at_most(c: ShapeContext, index: int, rank: int) -> TensorShape:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape, broadcast_shapes
-from flowengine.ops.array_slicing import sliced_length
+from flowengine.ops.array.slicing import sliced_length
 from flowengine.ops.shape_functions import windowed
 
 Infer = Callable[..., Any]

@@ -1,0 +1,63 @@
+"""Values that come from no input: constants, placeholders, tensors of one repeated value."""
+
+from __future__ import annotations
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import attr_shape, ranked, shape_from_input, unchanged
+
+
+@define("Const() -> output: dtype", "value: tensor; dtype: type")
+def constant(c: ShapeContext) -> Shapes:
+    return [c.attrs["value"].shape]
+
+
+define(
+    "ImmutableConst() -> tensor: dtype",
+    "dtype: type; shape: shape; memory_region_name: string",
+    shape=attr_shape,
+)
+define("PlaceholderV2() -> output: dtype", "dtype: type; shape: shape", shape=attr_shape)
+
+
+@define("PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape")
+def placeholder_with_default(c: ShapeContext) -> Shapes:
+    """The attribute, whatever the default's shape: what is fed may be another."""
+    shape: TensorShape = c.attrs["shape"]
+    if not shape.is_compatible_with(c.input(0)):
+        raise InvalidArgumentError(f"the default has shape {c.input(0)}, which is not of shape {shape}")
+    return [shape]
+
+
+@define("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown")
+def placeholder(c: ShapeContext) -> Shapes:
+    shape: TensorShape = c.attrs["shape"]
+    # Programs of that age wrote a scalar's shape where they meant that any shape may be fed.
+    legacy = c.producer <= 21 and shape.rank == 0
+    return [UNKNOWN_SHAPE if legacy else shape]
+
+
+define("ZerosLike(x: T) -> y: T", "T: type", shape=unchanged)
+define(
+    "OnesLike(x: T) -> y: T",
+    "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, int64, complex64, "
+    "complex128, bool}",
+    shape=unchanged,
+)
+
+
+@define("Fill(dims: index_type, value: T) -> output: T", "T: type; index_type: indextype = int32")
+def fill(c: ShapeContext) -> Shapes:
+    ranked(c, 0, 1)
+    ranked(c, 1, 0)
+    return [c.input_as_shape(0)]
+
+
+define(
+    "Empty(shape: int32) -> output: dtype",
+    "stateful; dtype: type; init: bool = false",
+    shape=shape_from_input(0),
+)
+define("FakeParam() -> output: dtype", "dtype: type; shape: shape", shape=attr_shape)

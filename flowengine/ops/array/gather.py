@@ -1,0 +1,62 @@
+"""Rows picked by index."""
+
+from __future__ import annotations
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import axis_of, prefix, ranked_at_least, scalar_value, suffix
+
+
+@define(
+    "Gather(params: Tparams, indices: Tindices) -> output: Tparams",
+    "validate_indices: bool = true; Tparams: type; Tindices: indextype",
+)
+def gather_rows(c: ShapeContext) -> Shapes:
+    """(rows, rest...), indices -> (indices..., rest...)"""
+    params = ranked_at_least(c, 0, 1)
+    return [c.input(1).concatenate(suffix(params, 1))]
+
+
+@define(
+    "GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> output: Tparams",
+    "batch_dims: int = 0; Tparams: type; Tindices, Taxis: indextype",
+)
+def gather(c: ShapeContext) -> Shapes:
+    """(before..., axis, after...), (batch..., indices...) -> (before..., indices..., after...)"""
+    params, indices = ranked_at_least(c, 0, 1), c.input(1)
+    axis = scalar_value(c, 2)
+    batch: int = c.attrs["batch_dims"]
+    if params.dims is None or indices.dims is None:
+        return [UNKNOWN_SHAPE]
+    rank = len(params.dims)
+    if batch < 0:
+        batch += len(indices.dims)
+    if axis is None:
+        return [unknown_of_rank(rank - 1 + len(indices.dims) - batch)]
+    where = axis_of(axis, rank)
+    if not 0 <= batch <= min(where, len(indices.dims)):
+        raise InvalidArgumentError(
+            f"batch_dims ({batch}) must not exceed axis ({where}) nor the rank of indices {indices}"
+        )
+    merged = prefix(params, batch).merge_with(prefix(indices, batch))
+    before = TensorShape(params.dims[batch:where])
+    picked = suffix(indices, batch)
+    return [merged.concatenate(before).concatenate(picked).concatenate(suffix(params, where + 1))]
+
+
+@define(
+    "GatherNd(params: Tparams, indices: Tindices) -> output: Tparams", "Tparams: type; Tindices: indextype"
+)
+def gather_nd(c: ShapeContext) -> Shapes:
+    """params, (outer..., k) -> (outer..., what k indices leave of params)"""
+    params, indices = c.input(0), ranked_at_least(c, 1, 1)
+    if params.dims is None or indices.dims is None or indices.dims[-1] is None:
+        return [UNKNOWN_SHAPE]
+    depth = indices.dims[-1]
+    if depth > len(params.dims):
+        raise InvalidArgumentError(
+            f"indices.shape[-1] must be <= params.rank, but saw indices shape {indices} and params {params}"
+        )
+    return [prefix(indices, -1).concatenate(suffix(params, depth))]

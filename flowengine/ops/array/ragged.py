@@ -1,0 +1,59 @@
+"""Rows of different lengths, as one tensor of values and the places where rows end."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import VECTOR, ranked_at_least, replace_dim, vector, vectors
+
+define(
+    "RaggedRange(starts, limits, deltas: T) -> rt_nested_splits: Tsplits, rt_dense_values: T",
+    "T: {bfloat16, float, double, int32, int64} = int32; Tsplits: indextype = int64",
+    shape=vectors,
+)
+
+
+@define(
+    "RaggedTensorToSparse(rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: T) "
+    "-> sparse_indices: int64, sparse_values: T, sparse_dense_shape: int64",
+    "RAGGED_RANK: int >= 1; T: type; Tsplits: indextype = int64",
+)
+def ragged_to_sparse(c: ShapeContext) -> Shapes:
+    values = ranked_at_least(c, c.num_inputs - 1, 1)
+    rank = None if values.rank is None else values.rank + c.attrs["RAGGED_RANK"]
+    return [TensorShape([None, rank]), VECTOR, vector(rank)]
+
+
+@define(
+    "RaggedTensorFromVariant(encoded_ragged: variant) "
+    "-> output_nested_splits: output_ragged_rank * Tsplits, output_dense_values: Tvalues",
+    "input_ragged_rank: int >= -1; output_ragged_rank: int >= 1; Tvalues: type; Tsplits: indextype",
+)
+def from_variant(c: ShapeContext) -> Shapes:
+    return [*[VECTOR] * (c.num_outputs - 1), UNKNOWN_SHAPE]
+
+
+@define(
+    "RaggedGather(params_nested_splits: PARAMS_RAGGED_RANK * Tsplits, params_dense_values: Tvalues, "
+    "indices: Tindices) -> output_nested_splits: OUTPUT_RAGGED_RANK * Tsplits, output_dense_values: Tvalues",
+    "Tvalues: type; Tindices: indextype; Tsplits: indextype = int64; PARAMS_RAGGED_RANK: int >= 1",
+    "OUTPUT_RAGGED_RANK: int >= 0",
+)
+def ragged_gather(c: ShapeContext) -> Shapes:
+    """Splits, and values of which only the rows differ in number."""
+    values = ranked_at_least(c, c.attrs["PARAMS_RAGGED_RANK"], 1)
+    return [*[VECTOR] * (c.num_outputs - 1), replace_dim(values, 0, None)]
+
+
+define(
+    "RaggedTensorToTensor(shape: Tshape, values, default_value: T, "
+    "row_partition_tensors: num_row_partition_tensors * Tindex) -> result: T",
+    "T: type; Tindex, Tshape: {int64, int32}; num_row_partition_tensors: int >= 1",
+    "row_partition_types: list(string)",
+)
+define(
+    "RaggedTensorToVariant(rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: Tvalues) "
+    "-> encoded_ragged: variant",
+    "RAGGED_RANK: int >= 1; Tvalues: type; Tsplits: indextype; batched_input: bool",
+)

@@ -1,0 +1,139 @@
+"""Iterators over datasets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.shapes import Dimension
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.data.optional import components
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import merge_dims, ranked_at_least, scalars, vector
+
+#: The tensors of an element.
+ELEMENTS: Final = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"
+
+define(
+    "IteratorGetNext(iterator: resource) -> components: output_types", "stateful", ELEMENTS, shape=components
+)
+define(
+    "IteratorGetNextSync(iterator: resource) -> components: output_types",
+    "stateful",
+    ELEMENTS,
+    shape=components,
+)
+define(
+    "DatasetToSingleElement(dataset: variant) -> components: output_types",
+    "stateful",
+    ELEMENTS,
+    shape=components,
+)
+define(
+    "ReduceDataset(input_dataset: variant, initial_state: Tstate, other_arguments: Targuments) "
+    "-> components: output_types",
+    "stateful; f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0",
+    ELEMENTS,
+    "use_inter_op_parallelism: bool = true",
+    shape=components,
+)
+define(
+    "MultiDeviceIteratorGetNextFromShard(multi_device_iterator: resource, shard_num: int32, "
+    "incarnation_id: int64) -> components: output_types",
+    "stateful",
+    ELEMENTS,
+    shape=components,
+)
+define("AnonymousIterator() -> handle: resource", "stateful", ELEMENTS, shape=scalars)
+define("AnonymousIteratorV2() -> handle: resource, deleter: variant", "stateful", ELEMENTS, shape=scalars)
+define("AnonymousMemoryCache() -> handle: resource, deleter: variant", "stateful", shape=scalars)
+define(
+    "AnonymousMultiDeviceIterator() -> handle: resource, deleter: variant",
+    "stateful; devices: list(string) >= 1",
+    ELEMENTS,
+    shape=scalars,
+)
+define(
+    "AnonymousRandomSeedGenerator(seed, seed2: int64) -> handle: resource, deleter: variant",
+    "stateful",
+    shape=scalars,
+)
+define(
+    "DatasetToGraph(input_dataset: variant) -> graph: string",
+    "stateful_whitelist: list(string) >= 0 = []",
+    shape=scalars,
+)
+define("Iterator() -> handle: resource", "stateful; shared_name, container: string", ELEMENTS, shape=scalars)
+define(
+    "IteratorFromStringHandle(string_handle: string) -> resource_handle: resource",
+    "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+    shape=scalars,
+)
+define(
+    "IteratorFromStringHandleV2(string_handle: string) -> resource_handle: resource",
+    "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+    shape=scalars,
+)
+define(
+    "IteratorGetNextAsOptional(iterator: resource) -> optional: variant", "stateful", ELEMENTS, shape=scalars
+)
+define(
+    "IteratorToStringHandle(resource_handle: resource) -> string_handle: string", "stateful", shape=scalars
+)
+define(
+    "IteratorV2() -> handle: resource", "stateful; shared_name, container: string", ELEMENTS, shape=scalars
+)
+define(
+    "MultiDeviceIterator() -> handle: resource",
+    "stateful; devices: list(string) >= 1; shared_name, container: string",
+    ELEMENTS,
+    shape=scalars,
+)
+define(
+    "MultiDeviceIteratorFromStringHandle(string_handle: string) -> multi_device_iterator: resource",
+    "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+    shape=scalars,
+)
+define(
+    "MultiDeviceIteratorInit(dataset: variant, multi_device_iterator: resource, max_buffer_size: int64) "
+    "-> incarnation_id: int64",
+    "stateful",
+    shape=scalars,
+)
+define(
+    "OneShotIterator() -> handle: resource",
+    "stateful; dataset_factory: func",
+    ELEMENTS,
+    "container, shared_name: string = ''",
+    shape=scalars,
+)
+define(
+    "MultiDeviceIteratorToStringHandle(multi_device_iterator: resource) -> string_handle: string",
+    "stateful",
+    shape=scalars,
+)
+
+
+@define(
+    "MapDefun(arguments: Targuments, captured_inputs: Tcaptured) -> output: output_types",
+    "Targuments: list(type) >= 1; Tcaptured: list(type) >= 0 = []",
+    ELEMENTS,
+    "f: func; max_intra_op_parallelism: int = 1",
+)
+def map_defun(c: ShapeContext) -> Shapes:
+    """One result for every row of the arguments."""
+    rows: Dimension = None
+    for index in range(len(c.attrs["Targuments"])):
+        rows = merge_dims(rows, ranked_at_least(c, index, 1)[0], "The rows of the arguments")
+    return [vector(rows).concatenate(shape) for shape in c.attrs["output_shapes"]]
+
+
+define("DeleteIterator(handle: resource, deleter: variant)", "stateful")
+define("DeleteMemoryCache(handle: resource, deleter: variant)", "stateful")
+define(
+    "DeleteMultiDeviceIterator(multi_device_iterator: resource, iterators: N * resource, deleter: variant)",
+    "stateful; N: int >= 0",
+)
+define("DeleteRandomSeedGenerator(handle: resource, deleter: variant)", "stateful")
+define("DeserializeIterator(resource_handle: resource, serialized: variant)", "stateful")
+define("MakeIterator(dataset: variant, iterator: resource)", "stateful")
+define("SerializeIterator(resource_handle: resource) -> serialized: variant", "stateful")

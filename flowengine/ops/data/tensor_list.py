@@ -1,0 +1,68 @@
+"""Lists of tensors as values, and their single elements."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import of_rank, scalars
+
+define(
+    "EmptyTensorList(element_shape: shape_type, max_num_elements: int32) -> handle: variant",
+    "element_dtype: type; shape_type: indextype",
+    shape=scalars,
+)
+define(
+    "TensorListReserve(element_shape: shape_type, num_elements: int32) -> handle: variant",
+    "element_dtype: type; shape_type: indextype",
+    shape=scalars,
+)
+define(
+    "TensorListSetItem(input_handle: variant, index: int32, item: element_dtype) -> output_handle: variant",
+    "element_dtype: type",
+    shape=scalars,
+)
+define(
+    "TensorListPushBack(input_handle: variant, tensor: element_dtype) -> output_handle: variant",
+    "element_dtype: type",
+    shape=scalars,
+)
+define(
+    "TensorListResize(input_handle: variant, size: int32) -> output_handle: variant",
+    "stateful",
+    shape=scalars,
+)
+define("TensorListLength(input_handle: variant) -> length: int32", shape=scalars)
+define(
+    "TensorListConcatLists(input_a, input_b: variant) -> output: variant",
+    "element_dtype: type",
+    shape=scalars,
+)
+define(
+    "TensorListPushBackBatch(input_handles: variant, tensor: element_dtype) -> output_handles: variant",
+    "element_dtype: type",
+    shape=of_rank(1),
+)
+
+
+@define("TensorListElementShape(input_handle: variant) -> element_shape: shape_type", "shape_type: indextype")
+def element_shape(c: ShapeContext) -> Shapes:
+    # A vector, or the scalar -1 for an unknown rank.
+    return [UNKNOWN_SHAPE]
+
+
+@define(
+    "TensorListGetItem(input_handle: variant, index, element_shape: int32) -> item: element_dtype",
+    "element_dtype: type",
+)
+def get_item(c: ShapeContext) -> Shapes:
+    return [c.input_as_shape(2)]
+
+
+@define(
+    "TensorListPopBack(input_handle: variant, element_shape: int32) "
+    "-> output_handle: variant, tensor: element_dtype",
+    "element_dtype: type",
+)
+def pop_back(c: ShapeContext) -> Shapes:
+    return [SCALAR, c.input_as_shape(1)]

@@ -1,0 +1,257 @@
+"""Which module defines which ops. Written by `make generate`, from the tree."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: {module: names of its ops}
+OPS: Final[dict[str, str]] = {
+    "array.constants": """Const Empty FakeParam Fill ImmutableConst OnesLike Placeholder PlaceholderV2
+        PlaceholderWithDefault ZerosLike""",
+    "array.gather": """Gather GatherNd GatherV2""",
+    "array.gather_tree": """GatherTree""",
+    "array.identity": """Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape
+        GuaranteeConst Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient""",
+    "array.inplace": """InplaceAdd InplaceSub InplaceUpdate""",
+    "array.joining": """Concat ConcatOffset ConcatV2 Pack ParallelConcat Split SplitV Unpack""",
+    "array.one_hot": """OneHot SparseToDense""",
+    "array.padding": """MirrorPad MirrorPadGrad Pad PadV2""",
+    "array.partition": """DynamicPartition DynamicStitch ParallelDynamicStitch""",
+    "array.ragged": """RaggedGather RaggedRange RaggedTensorFromVariant RaggedTensorToSparse
+        RaggedTensorToTensor RaggedTensorToVariant""",
+    "array.reverse": """Reverse ReverseSequence ReverseV2 Roll""",
+    "array.scatter_values": """ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub
+        TensorScatterUpdate""",
+    "array.search": """LowerBound UnravelIndex UpperBound""",
+    "array.shapes": """BroadcastArgs BroadcastTo ExpandDims QuantizedReshape Rank Reshape Shape ShapeN Size
+        Squeeze Tile TileGrad""",
+    "array.sliced_assign": """ResourceStridedSliceAssign StridedSliceAssign""",
+    "array.slicing": """Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate""",
+    "array.space_batch": """BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND
+        SpaceToDepth""",
+    "array.transpose": """ConjugateTranspose InvertPermutation Transpose""",
+    "array.unique": """ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2""",
+    "array.where": """Where""",
+    "control.control_flow": """ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit
+        RefMerge RefNextIteration RefSelect RefSwitch Switch""",
+    "control.functional": """Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessIf
+        StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If _ListToArray
+        _Retval _While""",
+    "control.sendrecv": """_HostRecv _HostSend _Narrow _Recv _Send _Widen""",
+    "data.datasets": """BatchDataset BatchDatasetV2 CacheDataset CacheDatasetV2 ConcatenateDataset
+        FilterByLastComponentDataset FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2
+        FlatMapDataset GeneratorDataset InterleaveDataset MapDataset ModelDataset OptimizeDataset
+        PaddedBatchDataset PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset
+        PrefetchDataset RangeDataset RepeatDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset
+        ShuffleDatasetV2 SkipDataset SparseTensorSliceDataset TFRecordDataset TakeDataset TensorDataset
+        TensorSliceDataset TextLineDataset UnbatchDataset UnwrapDatasetVariant WindowDataset
+        WrapDatasetVariant ZipDataset""",
+    "data.iterators": """AnonymousIterator AnonymousIteratorV2 AnonymousMemoryCache
+        AnonymousMultiDeviceIterator AnonymousRandomSeedGenerator DatasetToGraph DatasetToSingleElement
+        DeleteIterator DeleteMemoryCache DeleteMultiDeviceIterator DeleteRandomSeedGenerator
+        DeserializeIterator Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
+        IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun
+        MultiDeviceIterator MultiDeviceIteratorFromStringHandle MultiDeviceIteratorGetNextFromShard
+        MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle OneShotIterator ReduceDataset
+        SerializeIterator""",
+    "data.optional": """OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone""",
+    "data.tensor_list": """EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem
+        TensorListLength TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve
+        TensorListResize TensorListSetItem""",
+    "data.tensor_list_joining": """TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather
+        TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit
+        TensorListStack""",
+    "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes
+        DrawBoundingBoxesV2 ExtractGlimpse RandomCrop SampleDistortedBoundingBox
+        SampleDistortedBoundingBoxV2""",
+    "image.coding": """DecodeAndCropJpeg DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg
+        EncodeJpegVariableQuality EncodePng ExtractJpegShape""",
+    "image.colors": """AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV""",
+    "image.patches": """ExtractImagePatches ExtractVolumePatches""",
+    "image.resizing": """ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad
+        ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad""",
+    "image.suppression": """CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2
+        NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps""",
+    "io.checkpoint": """MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec""",
+    "io.checkpoint_v1": """Restore RestoreSlice Save SaveSlices""",
+    "io.decoding": """DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor
+        SerializeTensor""",
+    "io.examples": """ParseExample ParseExampleV2 ParseSequenceExample ParseSingleExample
+        ParseSingleSequenceExample""",
+    "io.files": """MatchingFiles ReadFile WriteFile""",
+    "io.printing": """Print PrintV2 Timestamp""",
+    "io.readers": """FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
+        LMDBReader ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
+        ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
+        ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2
+        TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2""",
+    "io.record_input": """RecordInput""",
+    "io.remapping": """GenerateVocabRemapping LoadAndRemapMatrix""",
+    "io.summaries": """AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary
+        TensorSummary TensorSummaryV2""",
+    "io.summary_writers": """CloseSummaryWriter CreateSummaryDbWriter CreateSummaryFileWriter
+        FlushSummaryWriter ImportEvent SummaryWriter WriteAudioSummary WriteGraphSummary
+        WriteHistogramSummary WriteImageSummary WriteRawProtoSummary WriteScalarSummary WriteSummary""",
+    "linalg.decompositions": """BatchCholesky BatchCholeskyGrad BatchSelfAdjointEig BatchSelfAdjointEigV2
+        BatchSvd Cholesky CholeskyGrad Lu Qr SelfAdjointEig SelfAdjointEigV2 Svd""",
+    "linalg.functions": """BatchMatrixDeterminant BatchMatrixInverse LogMatrixDeterminant MatrixDeterminant
+        MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot""",
+    "linalg.parts": """BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag
+        DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag
+        MatrixSetDiagV2""",
+    "linalg.products": """BatchMatMul BatchMatMulV2 Cross Einsum MatMul SparseMatMul""",
+    "linalg.solving": """BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve MatrixSolve
+        MatrixSolveLs MatrixTriangularSolve TridiagonalMatMul TridiagonalSolve""",
+    "math.binary": """AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue
+        LeftShift Maximum Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub
+        Xdivy Xlogy""",
+    "math.cast": """Bitcast Cast CheckNumerics""",
+    "math.compare": """ApproximateEqual CompareAndBitpack Equal Greater GreaterEqual Less LessEqual
+        LogicalAnd LogicalOr NotEqual""",
+    "math.division": """Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod""",
+    "math.gradients": """InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad""",
+    "math.reductions": """All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min
+        Prod Sum""",
+    "math.segments": """SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax
+        UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum""",
+    "math.sequences": """Bincount BroadcastGradientArgs Bucketize DenseBincount HistogramFixedWidth LinSpace
+        Range""",
+    "math.sparse_segments": """SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
+        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
+        SparseSegmentSumWithNumSegments""",
+    "math.special": """BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma IgammaGradA Igammac Lgamma
+        Polygamma Zeta""",
+    "math.unary": """Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp
+        Expm1 Floor Imag Inv Invert IsFinite IsInf IsNan Log Log1p LogicalNot Neg PopulationCount Real
+        Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh""",
+    "nn.activations": """BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6
+        Relu6Grad ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad""",
+    "nn.candidates": """AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler
+        LearnedUnigramCandidateSampler LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler
+        UniformCandidateSampler""",
+    "nn.convolution": """Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter
+        Conv3DBackpropFilterV2 Conv3DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNative
+        DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FusedPadConv2D
+        FusedResizeAndPadConv2D""",
+    "nn.ctc": """CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss""",
+    "nn.data_format": """DataFormatDimMap DataFormatVecPermute""",
+    "nn.dilation": """Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput""",
+    "nn.fractional_pooling": """FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool
+        FractionalMaxPoolGrad""",
+    "nn.normalization": """BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad
+        FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
+        FusedBatchNormV3 LRN LRNGrad""",
+    "nn.pooling": """AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad
+        MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax
+        MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax""",
+    "nn.recurrent": """BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 GRUBlockCell GRUBlockCellGrad
+        LSTMBlockCell LSTMBlockCellGrad""",
+    "nn.softmax": """LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits""",
+    "nn.sorting": """InTopK InTopKV2 NthElement TopK TopKV2""",
+    "quantized.arithmetic": """QuantizedAdd QuantizedConcat QuantizedMatMul QuantizedMatMulWithBias
+        QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMul""",
+    "quantized.conversion": """Dequantize QuantizeAndDequantize QuantizeAndDequantizeV2
+        QuantizeAndDequantizeV3 QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange
+        RequantizationRangePerChannel Requantize RequantizePerChannel""",
+    "quantized.convolution": """QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize
+        QuantizedConv2DAndRequantize QuantizedConv2DPerChannel QuantizedConv2DWithBias
+        QuantizedConv2DWithBiasAndRelu QuantizedConv2DWithBiasAndReluAndRequantize
+        QuantizedConv2DWithBiasAndRequantize QuantizedConv2DWithBiasSignedSumAndReluAndRequantize
+        QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize
+        QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
+        QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize""",
+    "quantized.fake": """FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars
+        FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel
+        FakeQuantWithMinMaxVarsPerChannelGradient""",
+    "quantized.layers": """QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd
+        QuantizedInstanceNorm QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX
+        QuantizedResizeBilinear""",
+    "queues.accumulators": """AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
+        AccumulatorTakeGradient ConditionalAccumulator ResourceAccumulatorApplyGradient
+        ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient
+        ResourceConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient
+        SparseConditionalAccumulator""",
+    "queues.barriers": """Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize
+        BarrierTakeMany""",
+    "queues.batching": """Batch BatchFunction Unbatch UnbatchGrad""",
+    "queues.queues": """FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue
+        PriorityQueueV2 QueueClose QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2
+        QueueDequeueUpTo QueueDequeueUpToV2 QueueDequeueV2 QueueEnqueue QueueEnqueueMany QueueEnqueueManyV2
+        QueueEnqueueV2 QueueIsClosed QueueIsClosedV2 QueueSize QueueSizeV2 RandomShuffleQueue
+        RandomShuffleQueueV2""",
+    "queues.staging": """MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey
+        OrderedMapClear OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage
+        OrderedMapUnstage OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage""",
+    "random.gamma": """RandomGamma RandomGammaGrad""",
+    "random.generators": """NonDeterministicInts RngSkip StatefulRandomBinomial StatefulStandardNormal
+        StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt
+        StatefulUniformInt""",
+    "random.stateful": """Multinomial ParameterizedTruncatedNormal RandomPoisson RandomPoissonV2
+        RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal""",
+    "random.stateless": """StatelessMultinomial StatelessRandomNormal StatelessRandomUniform
+        StatelessRandomUniformInt StatelessTruncatedNormal""",
+    "signal.audio": """AudioSpectrogram DecodeWav EncodeWav Mfcc""",
+    "signal.spectral": """BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D
+        IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D""",
+    "sparse.arithmetic": """SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv
+        SparseDenseCwiseMul SparseSoftmax SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd
+        SparseTensorDenseMatMul""",
+    "sparse.layout": """SparseConcat SparseCross SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder
+        SparseReshape SparseSlice SparseSliceGrad SparseSplit""",
+    "sparse.reductions": """SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse""",
+    "sparse.serialized": """AddManySparseToTensorsMap AddSparseToTensorsMap DeserializeManySparse
+        DeserializeSparse SerializeManySparse SerializeSparse TakeManySparseFromTensorsMap""",
+    "sparse.sets": """DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize
+        SparseToSparseSetOperation""",
+    "state.mutexes": """ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2""",
+    "state.resource_variables": """AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp
+        DisableCopyOnRead ReadVariableOp ResourceCountUpTo VarHandleOp VarIsInitializedOp VariableShape
+        _ReadVariablesOp _VarHandlesOp""",
+    "state.scatter": """ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv
+        ResourceScatterMax ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub
+        ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax
+        ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate""",
+    "state.session_tensors": """DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor""",
+    "state.stack": """Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2""",
+    "state.table_files": """InitializeTableFromTextFile InitializeTableFromTextFileV2""",
+    "state.tables": """FakeQueue HashTable HashTableV2 InitializeTable InitializeTableV2 LookupTableExport
+        LookupTableExportV2 LookupTableFind LookupTableFindV2 LookupTableImport LookupTableImportV2
+        LookupTableInsert LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
+        MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
+        MutableHashTableOfTensorsV2 MutableHashTableV2""",
+    "state.tensor_array": """TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3
+        TensorArrayConcat TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2
+        TensorArrayGatherV3 TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3 TensorArrayGradWithShape
+        TensorArrayPack TensorArrayRead TensorArrayReadV2 TensorArrayReadV3 TensorArrayScatter
+        TensorArrayScatterV2 TensorArrayScatterV3 TensorArraySize TensorArraySizeV2 TensorArraySizeV3
+        TensorArraySplit TensorArraySplitV2 TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3
+        TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3""",
+    "state.variables": """Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized
+        TemporaryVariable Variable VariableV2""",
+    "strings.elements": """DecodeBase64 EncodeBase64 StringLength StringLower StringStrip StringToNumber
+        StringUpper Substr""",
+    "strings.formatting": """AsString StringFormat StringJoin""",
+    "strings.hashing": """Fingerprint StringToHashBucket StringToHashBucketFast StringToHashBucketStrong""",
+    "strings.regex": """RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace""",
+    "strings.splitting": """ReduceJoin StringNGrams StringSplit StringSplitV2 UnsortedSegmentJoin""",
+    "strings.unicode": """UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeScript
+        UnicodeTranscode""",
+    "training.apply": """ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam
+        ApplyAddSign ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent ApplyMomentum
+        ApplyPowerSign ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ResourceApplyAdaMax
+        ResourceApplyAdadelta ResourceApplyAdagrad ResourceApplyAdagradDA ResourceApplyAdagradV2
+        ResourceApplyAdam ResourceApplyAdamWithAmsgrad ResourceApplyAddSign ResourceApplyCenteredRMSProp
+        ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent ResourceApplyKerasMomentum
+        ResourceApplyMomentum ResourceApplyPowerSign ResourceApplyProximalAdagrad
+        ResourceApplyProximalGradientDescent ResourceApplyRMSProp ResourceSparseApplyAdadelta
+        ResourceSparseApplyAdagrad ResourceSparseApplyAdagradDA ResourceSparseApplyAdagradV2
+        ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2
+        ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum ResourceSparseApplyProximalAdagrad
+        ResourceSparseApplyProximalGradientDescent ResourceSparseApplyRMSProp SparseApplyAdadelta
+        SparseApplyAdagrad SparseApplyAdagradDA SparseApplyAdagradV2 SparseApplyCenteredRMSProp
+        SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
+        SparseApplyProximalGradientDescent SparseApplyRMSProp""",
+    "training.clustering": """KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors""",
+    "training.linear_models": """SdcaFprint SdcaOptimizerV2""",
+    "training.word_pairs": """NegTrain Skipgram""",
+}

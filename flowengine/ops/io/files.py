@@ -1,0 +1,10 @@
+"""Whole files in and out, and the names that match a pattern."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars, vectors
+
+define("ReadFile(filename: string) -> contents: string", shape=scalars)
+define("MatchingFiles(pattern: string) -> filenames: string", shape=vectors)
+define("WriteFile(filename, contents: string)", "stateful")

@@ -1,0 +1,93 @@
+"""Readers of records in files."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars, two_strings, vectors
+
+define(
+    "FixedLengthRecordReader() -> reader_handle: Ref(string)",
+    "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
+    "container, shared_name: string = ''",
+    shape=two_strings,
+)
+define(
+    "IdentityReader() -> reader_handle: Ref(string)",
+    "stateful; container, shared_name: string = ''",
+    shape=two_strings,
+)
+define(
+    "LMDBReader() -> reader_handle: Ref(string)",
+    "stateful; container, shared_name: string = ''",
+    shape=two_strings,
+)
+define(
+    "TFRecordReader() -> reader_handle: Ref(string)",
+    "stateful; container, shared_name, compression_type: string = ''",
+    shape=two_strings,
+)
+define(
+    "TextLineReader() -> reader_handle: Ref(string)",
+    "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
+    shape=two_strings,
+)
+define(
+    "WholeFileReader() -> reader_handle: Ref(string)",
+    "stateful; container, shared_name: string = ''",
+    shape=two_strings,
+)
+define(
+    "FixedLengthRecordReaderV2() -> reader_handle: resource",
+    "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
+    "container, shared_name, encoding: string = ''",
+    shape=scalars,
+)
+define(
+    "IdentityReaderV2() -> reader_handle: resource",
+    "stateful; container, shared_name: string = ''",
+    shape=scalars,
+)
+define(
+    "TFRecordReaderV2() -> reader_handle: resource",
+    "stateful; container, shared_name, compression_type: string = ''",
+    shape=scalars,
+)
+define(
+    "TextLineReaderV2() -> reader_handle: resource",
+    "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
+    shape=scalars,
+)
+define(
+    "WholeFileReaderV2() -> reader_handle: resource",
+    "stateful; container, shared_name: string = ''",
+    shape=scalars,
+)
+define("ReaderNumRecordsProduced(reader_handle: Ref(string)) -> records_produced: int64", shape=scalars)
+define(
+    "ReaderNumRecordsProducedV2(reader_handle: resource) -> records_produced: int64",
+    "stateful",
+    shape=scalars,
+)
+define("ReaderNumWorkUnitsCompleted(reader_handle: Ref(string)) -> units_completed: int64", shape=scalars)
+define(
+    "ReaderNumWorkUnitsCompletedV2(reader_handle: resource) -> units_completed: int64",
+    "stateful",
+    shape=scalars,
+)
+define("ReaderRead(reader_handle, queue_handle: Ref(string)) -> key, value: string", shape=scalars)
+define("ReaderReadV2(reader_handle, queue_handle: resource) -> key, value: string", "stateful", shape=scalars)
+define("ReaderSerializeState(reader_handle: Ref(string)) -> state: string", shape=scalars)
+define("ReaderSerializeStateV2(reader_handle: resource) -> state: string", "stateful", shape=scalars)
+define(
+    "ReaderReadUpTo(reader_handle, queue_handle: Ref(string), num_records: int64) -> keys, values: string",
+    shape=vectors,
+)
+define(
+    "ReaderReadUpToV2(reader_handle, queue_handle: resource, num_records: int64) -> keys, values: string",
+    "stateful",
+    shape=vectors,
+)
+define("ReaderReset(reader_handle: Ref(string))")
+define("ReaderResetV2(reader_handle: resource)", "stateful")
+define("ReaderRestoreState(reader_handle: Ref(string), state: string)")
+define("ReaderRestoreStateV2(reader_handle: resource, state: string)", "stateful")

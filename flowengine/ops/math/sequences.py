@@ -1,0 +1,100 @@
+"""Sequences of numbers, arithmetic on shapes, counting."""
+
+from __future__ import annotations
+
+import math
+
+from flowengine.core.arrays import to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import (
+    VECTOR,
+    check_scalars,
+    dimension_value,
+    merge_dims,
+    ranked,
+    ranked_at_most,
+    scalar_value,
+    unchanged,
+    vector,
+)
+
+
+@define("BroadcastGradientArgs(s0, s1: T) -> r0, r1: T", "T: indextype = int32")
+def broadcast_gradient_args(c: ShapeContext) -> Shapes:
+    """The axes to sum over, as many as differ."""
+    ranked(c, 0, 1)
+    ranked(c, 1, 1)
+    return [VECTOR, VECTOR]
+
+
+@define(
+    "LinSpace(start, stop: T, num: Tidx) -> output: T",
+    "T: {bfloat16, float, double}; Tidx: indextype = int32",
+)
+def lin_space(c: ShapeContext) -> Shapes:
+    check_scalars(c, 0, 1, 2)
+    count = scalar_value(c, 2)
+    if count is not None and count <= 0:
+        raise InvalidArgumentError(f"Requires num > 0: {count}")
+    return [vector(count)]
+
+
+@define(
+    "Range(start, limit, delta: Tidx) -> output: Tidx",
+    "Tidx: {bfloat16, float, double, int32, int64} = int32",
+)
+def range_of(c: ShapeContext) -> Shapes:
+    check_scalars(c, 0, 1, 2)
+    values = [c.input_value(i) for i in range(3)]
+    if any(v is None for v in values):
+        return [VECTOR]
+    start, limit, delta = (to_array(v).item() for v in values)
+    if delta == 0:
+        raise InvalidArgumentError("Requires delta != 0")
+    if (start > limit) if delta > 0 else (start < limit):
+        sign, relation = (">", "<=") if delta > 0 else ("<", ">=")
+        raise InvalidArgumentError(
+            f"Requires start {relation} limit when delta {sign} 0: start = {start}, limit = {limit}"
+        )
+    if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
+        return [vector(-((start - limit) // delta))]
+    # Rounding as at run time: in the type's own precision for half types, in double otherwise.
+    return [vector(math.ceil(abs((limit - start) / delta)))] if c.output_types[0].size >= 4 else [VECTOR]
+
+
+define(
+    "Bucketize(input: T) -> output: int32",
+    "T: {int32, int64, float, double}; boundaries: list(float)",
+    shape=unchanged,
+)
+
+
+@define("Bincount(arr, size: int32, weights: T) -> bins: T", "T: {int32, int64, float, double}")
+def bincount(c: ShapeContext) -> Shapes:
+    return [vector(dimension_value(c, 1))]
+
+
+@define(
+    "DenseBincount(input, size: Tidx, weights: T) -> output: T",
+    "Tidx: indextype; T: {int32, int64, float, double}; binary_output: bool = false",
+)
+def dense_bincount(c: ShapeContext) -> Shapes:
+    """A vector of bins, or one for each row of a matrix."""
+    shape = ranked_at_most(c, 0, 2)
+    bins = dimension_value(c, 1)
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE]
+    return [TensorShape([shape.dims[0], bins]) if len(shape.dims) == 2 else vector(bins)]
+
+
+@define(
+    "HistogramFixedWidth(values, value_range: T, nbins: int32) -> out: dtype",
+    "T: {int32, int64, float, double}; dtype: indextype = int32",
+)
+def histogram(c: ShapeContext) -> Shapes:
+    bounds = ranked(c, 1, 1)
+    merge_dims(bounds[0], 2, "The length of value_range and 2")
+    return [vector(dimension_value(c, 2))]

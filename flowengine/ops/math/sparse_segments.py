@@ -1,0 +1,65 @@
+"""Reductions of picked rows by segment, as embedding look-ups need them, and their gradients."""
+
+from __future__ import annotations
+
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import dimension_value, ranked, ranked_at_least, replace_dim
+
+
+@define(
+    "SparseSegmentSum(data: T, indices: Tidx, segment_ids: int32) -> output: T",
+    "T: realnumbertype; Tidx: indextype = int32",
+)
+@define(
+    "SparseSegmentMean(data: T, indices: Tidx, segment_ids: int32) -> output: T",
+    "T: {float, double}; Tidx: indextype = int32",
+)
+@define(
+    "SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: int32) -> output: T",
+    "T: {float, double}; Tidx: indextype = int32",
+)
+def sparse_segment(c: ShapeContext) -> Shapes:
+    data = ranked_at_least(c, 0, 1)
+    _check_ids(c)
+    return [replace_dim(data, 0, None)]
+
+
+def _check_ids(c: ShapeContext) -> None:
+    """Indices and segment ids are vectors of one length."""
+    ranked(c, 1, 1).merge_with(ranked(c, 2, 1))
+
+
+@define(
+    "SparseSegmentSumWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
+    "num_segments: Tnumsegments) -> output: T",
+    "T: realnumbertype; Tidx, Tnumsegments: indextype = int32",
+)
+@define(
+    "SparseSegmentMeanWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
+    "num_segments: Tnumsegments) -> output: T",
+    "T: {float, double}; Tidx, Tnumsegments: indextype = int32",
+)
+@define(
+    "SparseSegmentSqrtNWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
+    "num_segments: Tnumsegments) -> output: T",
+    "T: {float, double}; Tidx, Tnumsegments: indextype = int32",
+)
+def sparse_segments_counted(c: ShapeContext) -> Shapes:
+    data = ranked_at_least(c, 0, 1)
+    _check_ids(c)
+    return [replace_dim(data, 0, dimension_value(c, 3))]
+
+
+@define(
+    "SparseSegmentMeanGrad(grad: T, indices: Tidx, segment_ids, output_dim0: int32) -> output: T",
+    "T: {float, double}; Tidx: indextype = int32",
+)
+@define(
+    "SparseSegmentSqrtNGrad(grad: T, indices: Tidx, segment_ids, output_dim0: int32) -> output: T",
+    "T: {float, double}; Tidx: indextype = int32",
+)
+def sparse_segment_grad(c: ShapeContext) -> Shapes:
+    gradient = ranked_at_least(c, 0, 1)
+    _check_ids(c)
+    return [replace_dim(gradient, 0, dimension_value(c, 3))]

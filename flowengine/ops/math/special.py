@@ -1,0 +1,36 @@
+"""Special functions: error function, gamma and its relatives, Bessel functions."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import broadcast, unchanged
+
+define("Zeta(x, q: T) -> z: T", "T: {float, double}", shape=broadcast)
+define("Polygamma(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
+define("Igamma(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
+define("Igammac(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
+define("IgammaGradA(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
+define("BesselI0e(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("BesselI1e(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("Digamma(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("Erf(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("Erfc(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("Lgamma(x: T) -> y: T", "T: floattype", shape=unchanged)
+
+
+@define("Betainc(a, b, x: T) -> z: T", "T: {float, double}")
+def betainc(c: ShapeContext) -> Shapes:
+    """Three tensors of one shape, scalars aside."""
+    result = SCALAR
+    for index in range(3):
+        shape = c.input(index)
+        if shape.dims is None:
+            result = shape if result.rank == 0 else result
+        elif shape.dims:
+            result = shape if not result.rank else result.merge_with(shape)
+    known = [c.input(i) for i in range(3)]
+    if result.rank == 0 and any(s.dims is None for s in known):
+        return [UNKNOWN_SHAPE]
+    return [result]

@@ -1,0 +1,73 @@
+"""Activations and their gradients, biases, the halved sum of squares."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import UNKNOWN_SHAPE
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import (
+    VECTOR,
+    merge_dims,
+    merged,
+    ranked,
+    ranked_at_least,
+    replace_dim,
+    scalars,
+    unchanged,
+    vector,
+)
+
+define(
+    "Relu(features: T) -> activations: T",
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
+    shape=unchanged,
+)
+define("Relu6(features: T) -> activations: T", "T: realnumbertype", shape=unchanged)
+define("Elu(features: T) -> activations: T", "T: floattype", shape=unchanged)
+define("Selu(features: T) -> activations: T", "T: floattype", shape=unchanged)
+define(
+    "LeakyRelu(features: T) -> activations: T", "alpha: float = 0.2; T: floattype = float", shape=unchanged
+)
+define("Softplus(features: T) -> activations: T", "T: floattype", shape=unchanged)
+define("Softsign(features: T) -> activations: T", "T: floattype", shape=unchanged)
+define("ReluGrad(gradients, features: T) -> backprops: T", "T: realnumbertype", shape=merged)
+define("Relu6Grad(gradients, features: T) -> backprops: T", "T: realnumbertype", shape=merged)
+define("EluGrad(gradients, outputs: T) -> backprops: T", "T: floattype", shape=merged)
+define("SeluGrad(gradients, outputs: T) -> backprops: T", "T: floattype", shape=merged)
+define(
+    "LeakyReluGrad(gradients, features: T) -> backprops: T",
+    "alpha: float = 0.2; T: floattype = float",
+    shape=merged,
+)
+define("SoftplusGrad(gradients, features: T) -> backprops: T", "T: floattype", shape=merged)
+define("SoftsignGrad(gradients, features: T) -> backprops: T", "T: floattype", shape=merged)
+
+
+@define("BiasAdd(value, bias: T) -> output: T", "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+def bias_add(c: ShapeContext) -> Shapes:
+    """(..., C), (C) -> (..., C); with NCHW the channels are axis 1"""
+    shape, bias = ranked_at_least(c, 0, 2), ranked(c, 1, 1)
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE]
+    axis = 1 if c.attrs["data_format"] == b"NCHW" else len(shape.dims) - 1
+    channels = merge_dims(shape.dims[axis], bias[0], "The channels and the length of the bias")
+    return [replace_dim(shape, axis, channels)]
+
+
+@define("BiasAddV1(value, bias: T) -> output: T", "T: numbertype")
+def bias_add_v1(c: ShapeContext) -> Shapes:
+    shape, bias = ranked_at_least(c, 0, 2), ranked(c, 1, 1)
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE]
+    return [replace_dim(shape, -1, merge_dims(shape.dims[-1], bias[0], "The channels and the bias"))]
+
+
+@define("BiasAddGrad(out_backprop: T) -> output: T", "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+def bias_add_grad(c: ShapeContext) -> Shapes:
+    shape = ranked_at_least(c, 0, 3 if c.attrs["data_format"] == b"NCHW" else 2)
+    if shape.dims is None:
+        return [VECTOR]
+    return [vector(shape.dims[1 if c.attrs["data_format"] == b"NCHW" else -1])]
+
+
+define("L2Loss(t: T) -> output: T", "T: floattype", shape=scalars)

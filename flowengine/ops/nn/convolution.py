@@ -1,0 +1,199 @@
+"""Convolutions, depthwise ones too, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.nn.data_format import join_layout, sizes_of_rank, split_layout
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import (
+    add_dims,
+    dims_of,
+    merge_dims,
+    multiply_dims,
+    of_rank,
+    pairs_value,
+    ranked,
+    windowed,
+)
+
+#: How windows lie in images.
+PLANES: Final = (
+    "strides: list(int); use_cudnn_on_gpu: bool = true; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+    "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
+    "dilations: list(int) = [1, 1, 1, 1]"
+)
+#: The same where channels stay apart.
+DEPTHWISE: Final = (
+    "strides: list(int); padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
+    "dilations: list(int) = [1, 1, 1, 1]"
+)
+#: How windows lie in volumes.
+VOLUMES: Final = (
+    "strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; "
+    "dilations: list(int) = [1, 1, 1, 1, 1]"
+)
+
+
+@define("Conv2D(input, filter: T) -> output: T", "T: floattype", PLANES)
+def conv_2d(c: ShapeContext) -> Shapes:
+    """(N, H, W, C), (h, w, C, F) -> (N, H', W', F)"""
+    data_format: bytes = c.attrs["data_format"]
+    vectorised = data_format == b"NCHW_VECT_C"
+    rank = 5 if vectorised else 4
+    dims, window = dims_of(ranked(c, 0, rank), rank), dims_of(ranked(c, 1, rank), rank)
+    if vectorised:
+        return [unknown_of_rank(5)]
+    batch, spatial, depth = split_layout(dims, data_format)
+    if depth is not None and window[2] is not None and (window[2] == 0 or depth % window[2]):
+        raise InvalidArgumentError(
+            f"Depth of input ({depth}) is not a multiple of input depth of filter ({window[2]})"
+        )
+    sizes = windows(c, spatial, window[:2], data_format)
+    return [join_layout(batch, sizes, window[3], data_format)]
+
+
+def windows(
+    c: ShapeContext, spatial: Sequence[Dimension], window: Sequence[Dimension], data_format: bytes
+) -> list[Dimension]:
+    """The spatial dimensions of an output, from strides, dilations and padding of the node."""
+    first = 2 if data_format.startswith(b"NC") else 1
+    count = len(spatial)
+    strides = c.attrs["strides"]
+    dilations = c.attrs.get("dilations") or (1,) * (count + 2)
+    padding: bytes = c.attrs["padding"]
+    explicit = c.attrs.get("explicit_paddings") or ()
+    if len(strides) != count + 2 or len(dilations) != count + 2:
+        raise InvalidArgumentError(
+            f"strides and dilations must have {count + 2} elements: {list(strides)}, {list(dilations)}"
+        )
+    result: list[Dimension] = []
+    for i, size in enumerate(spatial):
+        axis = first + i
+        how = padding
+        if padding == b"EXPLICIT":
+            if len(explicit) != 2 * (count + 2):
+                raise InvalidArgumentError(f"explicit_paddings must have {2 * (count + 2)} elements")
+            size, how = add_dims(size, explicit[2 * axis], explicit[2 * axis + 1]), b"VALID"
+        result.append(windowed(size, window[i], strides[axis], how, dilations[axis]))
+    return result
+
+
+@define(
+    "Conv2DBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T", "T: floattype", PLANES
+)
+@define(
+    "DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
+    "T: floattype",
+    DEPTHWISE,
+)
+def backprop_input_2d(c: ShapeContext) -> Shapes:
+    return [sizes_of_rank(c, 0, 4)]
+
+
+@define(
+    "Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
+    "T: floattype",
+    PLANES,
+)
+@define(
+    "DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
+    "T: floattype",
+    DEPTHWISE,
+)
+def backprop_filter_2d(c: ShapeContext) -> Shapes:
+    return [sizes_of_rank(c, 1, 4)]
+
+
+@define("DepthwiseConv2dNative(input, filter: T) -> output: T", "T: floattype", DEPTHWISE)
+def depthwise_conv(c: ShapeContext) -> Shapes:
+    """(N, H, W, C), (h, w, C, M) -> (N, H', W', C * M)"""
+    data_format: bytes = c.attrs["data_format"]
+    dims, window = dims_of(ranked(c, 0, 4), 4), dims_of(ranked(c, 1, 4), 4)
+    batch, spatial, depth = split_layout(dims, data_format)
+    depth = merge_dims(depth, window[2], "The channels of input and filter")
+    sizes = windows(c, spatial, window[:2], data_format)
+    return [join_layout(batch, sizes, multiply_dims(depth, window[3]), data_format)]
+
+
+@define("Conv3D(input, filter: T) -> output: T", "T: floattype", VOLUMES)
+def conv_3d(c: ShapeContext) -> Shapes:
+    """(N, D, H, W, C), (d, h, w, C, F) -> (N, D', H', W', F)"""
+    data_format: bytes = c.attrs["data_format"]
+    dims, window = dims_of(ranked(c, 0, 5), 5), dims_of(ranked(c, 1, 5), 5)
+    batch, spatial, depth = split_layout(dims, data_format)
+    merge_dims(depth, window[3], "The channels of input and filter")
+    return [join_layout(batch, windows(c, spatial, window[:3], data_format), window[4], data_format)]
+
+
+define(
+    "Conv3DBackpropInput(input, filter, out_backprop: T) -> output: T",
+    "T: {half, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}",
+    "dilations: list(int) = [1, 1, 1, 1, 1]",
+    shape=of_rank(5),
+)
+
+
+@define(
+    "Conv3DBackpropFilter(input, filter, out_backprop: T) -> output: T",
+    "T: {half, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}",
+    "dilations: list(int) = [1, 1, 1, 1, 1]",
+)
+def backprop_filter_3d_v1(c: ShapeContext) -> Shapes:
+    return [ranked(c, 1, 5)]
+
+
+@define(
+    "Conv3DBackpropInputV2(input_sizes: Tshape, filter, out_backprop: T) -> output: T",
+    "T: floattype",
+    VOLUMES,
+    "Tshape: indextype = int32",
+)
+def backprop_input_3d(c: ShapeContext) -> Shapes:
+    return [sizes_of_rank(c, 0, 5)]
+
+
+@define(
+    "Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
+    "T: floattype",
+    VOLUMES,
+)
+def backprop_filter_3d(c: ShapeContext) -> Shapes:
+    return [sizes_of_rank(c, 1, 5)]
+
+
+@define(
+    "FusedPadConv2D(input: T, paddings: int32, filter: T) -> output: T",
+    "T: {half, float, double}; mode: {'REFLECT', 'SYMMETRIC'}; strides: list(int)",
+    "padding: {'SAME', 'VALID'}",
+)
+def fused_pad_conv(c: ShapeContext) -> Shapes:
+    return [_fused_conv(c, ranked(c, 0, 4), 1, 2)]
+
+
+def _fused_conv(c: ShapeContext, image: TensorShape, paddings_index: int, filter_index: int) -> TensorShape:
+    """Convolution of an image that is padded on the way."""
+    n, h, w, depth = dims_of(image, 4)
+    window = dims_of(ranked(c, filter_index, 4), 4)
+    merge_dims(depth, window[2], "The channels of input and filter")
+    paddings = pairs_value(c, paddings_index, 4)
+    if paddings is None:
+        return TensorShape([None, None, None, window[3]])
+    amounts = [before + after for before, after in paddings]
+    spatial = [add_dims(h, amounts[1]), add_dims(w, amounts[2])]
+    return join_layout(add_dims(n, amounts[0]), windows(c, spatial, window[:2], b"NHWC"), window[3], b"NHWC")
+
+
+@define(
+    "FusedResizeAndPadConv2D(input: T, size, paddings: int32, filter: T) -> output: T",
+    "T: {half, float, double}; resize_align_corners: bool = false; mode: {'REFLECT', 'SYMMETRIC'}",
+    "strides: list(int); padding: {'SAME', 'VALID'}",
+)
+def fused_resize_conv(c: ShapeContext) -> Shapes:
+    n, _, _, depth = dims_of(ranked(c, 0, 4), 4)
+    height, width = dims_of(sizes_of_rank(c, 1, 2), 2)
+    return [_fused_conv(c, TensorShape([n, height, width, depth]), 2, 3)]

@@ -1,0 +1,57 @@
+"""The greatest elements of rows, and whether a target is among them."""
+
+from __future__ import annotations
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import (
+    dimension_value,
+    merge_dims,
+    ranked,
+    ranked_at_least,
+    replace_dim,
+    vector,
+)
+
+
+@define("InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: indextype = int32")
+@define("InTopKV2(predictions: float, targets, k: T) -> precision: bool", "T: indextype = int32")
+def in_top_k(c: ShapeContext) -> Shapes:
+    """predictions (batch, classes), targets (batch) -> (batch)"""
+    batch = merge_dims(ranked(c, 0, 2)[0], ranked(c, 1, 1)[0], "The rows and the number of targets")
+    return [vector(batch)]
+
+
+@define("TopK(input: T) -> values: T, indices: int32", "k: int >= 0; sorted: bool = true; T: realnumbertype")
+def top_k_attr(c: ShapeContext) -> Shapes:
+    return _top(ranked_at_least(c, 0, 1), c.attrs["k"])
+
+
+def _top(shape: TensorShape, count: Dimension) -> Shapes:
+    """(..., n) -> values and indices (..., k)"""
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE, UNKNOWN_SHAPE]
+    last = shape.dims[-1]
+    if last is not None and count is not None and last < count:
+        raise InvalidArgumentError(f"input must have last dimension >= k = {count} but is {last}")
+    return [replace_dim(shape, -1, count)] * 2
+
+
+@define("TopKV2(input: T, k: int32) -> values: T, indices: int32", "sorted: bool = true; T: realnumbertype")
+def top_k(c: ShapeContext) -> Shapes:
+    return _top(ranked_at_least(c, 0, 1), dimension_value(c, 1))
+
+
+@define("NthElement(input: T, n: int32) -> values: T", "reverse: bool = false; T: realnumbertype")
+def nth_element(c: ShapeContext) -> Shapes:
+    """(..., n) -> (...)"""
+    shape = ranked_at_least(c, 0, 1)
+    position = dimension_value(c, 1)
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE]
+    last = shape.dims[-1]
+    if last is not None and position is not None and last <= position:
+        raise InvalidArgumentError(f"input must have last dimension > n = {position} but is {last}")
+    return [TensorShape(shape.dims[:-1])]

@@ -1,0 +1,55 @@
+"""Sums, products and concatenations of quantised tensors."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import SCALAR, broadcast_shapes
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.linalg.products import mat_mul
+from flowengine.ops.registry import define
+
+
+@define(
+    "QuantizedAdd(x: T1, y: T2, min_x, max_x, min_y, max_y: float) -> z: Toutput, min_z, max_z: float",
+    "T1, T2: quantizedtype; Toutput: quantizedtype = qint32",
+)
+@define(
+    "QuantizedMul(x: T1, y: T2, min_x, max_x, min_y, max_y: float) -> z: Toutput, min_z, max_z: float",
+    "T1, T2: quantizedtype; Toutput: quantizedtype = qint32",
+)
+def quantized_binary(c: ShapeContext) -> Shapes:
+    return [broadcast_shapes(c.input(0), c.input(1)), SCALAR, SCALAR]
+
+
+@define(
+    "QuantizedMatMul(a: T1, b: T2, min_a, max_a, min_b, max_b: float) "
+    "-> out: Toutput, min_out, max_out: float",
+    "T1, T2: quantizedtype; Toutput: quantizedtype = qint32; transpose_a, transpose_b: bool = false",
+    "Tactivation: quantizedtype = quint8",
+)
+def quantized_mat_mul(c: ShapeContext) -> Shapes:
+    return [*mat_mul(c), SCALAR, SCALAR]
+
+
+define(
+    "QuantizedConcat(concat_dim: int32, values: N * T, input_mins, input_maxes: N * float) "
+    "-> output: T, output_min, output_max: float",
+    "N: int >= 2; T: type",
+)
+define(
+    "QuantizedMatMulWithBias(a: T1, b: T2, bias: Tbias, min_a, max_a, min_b, max_b: float) "
+    "-> out: Toutput, min_out, max_out: float",
+    "T1, T2: quantizedtype; Tbias: {float, qint32}; Toutput: quantizedtype = qint32",
+    "transpose_a, transpose_b: bool = false; input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
+)
+define(
+    "QuantizedMatMulWithBiasAndRelu(a: T1, b: T2, bias, min_a, max_a, min_b, max_b: float) "
+    "-> out: Toutput, min_out, max_out: float",
+    "T1, T2: quantizedtype; Toutput: quantizedtype = qint32; transpose_a, transpose_b: bool = false",
+    "input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
+)
+define(
+    "QuantizedMatMulWithBiasAndReluAndRequantize(a: T1, b: T2, bias: Tbias, min_a, max_a, min_b, max_b, "
+    "min_freezed_output, max_freezed_output: float) -> out: Toutput, min_out, max_out: float",
+    "T1, T2: quantizedtype; Tbias: {float, qint32}; Toutput: quantizedtype = quint8",
+    "transpose_a, transpose_b: bool = false; input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
+)

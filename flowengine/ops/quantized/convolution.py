@@ -1,0 +1,139 @@
+"""Quantised convolutions, fused with what follows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.nn.convolution import windows
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import dims_of, ranked
+
+#: How windows lie.
+WINDOWS: Final = "strides: list(int); padding: {'SAME', 'VALID'}; dilations: list(int) = [1, 1, 1, 1]"
+
+
+@define(
+    "QuantizedConv2D(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
+    "max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+)
+def quantized_conv(c: ShapeContext) -> Shapes:
+    """A convolution and the two bounds of its result."""
+    n, h, w, _ = dims_of(ranked(c, 0, 4), 4)
+    window = dims_of(ranked(c, 1, 4), 4)
+    sizes = windows(c, [h, w], window[:2], b"NHWC")
+    return [TensorShape([n, *sizes, window[3]]), SCALAR, SCALAR]
+
+
+define(
+    "QuantizedConv2DAndRelu(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
+    "max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DAndReluAndRequantize(input: Tinput, filter: Tfilter, min_input, max_input, "
+    "min_filter, max_filter, min_freezed_output, max_freezed_output: float) "
+    "-> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = quint8",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DAndRequantize(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
+    "max_filter, min_freezed_output, max_freezed_output: float) "
+    "-> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint8",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DPerChannel(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
+    "max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+)
+define(
+    "QuantizedConv2DWithBias(input: Tinput, filter: Tfilter, bias, min_input, max_input, min_filter, "
+    "max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
+    "min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DWithBiasAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
+    "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float) "
+    "-> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; out_type: quantizedtype = quint8",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DWithBiasAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, min_input, "
+    "max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float) "
+    "-> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; out_type: quantizedtype = qint8",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
+    "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float, "
+    "summand: Tsummand, min_summand, max_summand: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; Tsummand: quantizedtype",
+    "out_type: quantizedtype = quint8",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DWithBiasSumAndRelu(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
+    "min_filter, max_filter, summand: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedConv2DWithBiasSumAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
+    "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float, "
+    "summand: Tsummand, min_summand, max_summand: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; Tsummand: quantizedtype",
+    "out_type: quantizedtype = quint8",
+    WINDOWS,
+    "padding_list: list(int) = []",
+)
+define(
+    "QuantizedDepthwiseConv2D(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
+    "max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+)
+define(
+    "QuantizedDepthwiseConv2DWithBias(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
+    "min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+)
+define(
+    "QuantizedDepthwiseConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, "
+    "max_input, min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
+    WINDOWS,
+)
+define(
+    "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
+    "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float) "
+    "-> output: out_type, min_output, max_output: float",
+    "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; out_type: quantizedtype = quint8",
+    WINDOWS,
+)

@@ -1,0 +1,122 @@
+"""Queues, by reference and by resource handle."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import VECTOR, scalar_value, scalars, two_strings, vector
+
+#: Of a node that makes a queue.
+QUEUE: Final = (
+    "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; "
+    "container, shared_name: string = ''"
+)
+
+define("FIFOQueue() -> handle: Ref(string)", "stateful", QUEUE, shape=two_strings)
+define("PaddingFIFOQueue() -> handle: Ref(string)", "stateful", QUEUE, shape=two_strings)
+define(
+    "PriorityQueue() -> handle: Ref(string)",
+    "stateful; component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1",
+    "container, shared_name: string = ''",
+    shape=two_strings,
+)
+define(
+    "RandomShuffleQueue() -> handle: Ref(string)",
+    "stateful; component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1",
+    "min_after_dequeue, seed, seed2: int = 0; container, shared_name: string = ''",
+    shape=two_strings,
+)
+define("FIFOQueueV2() -> handle: resource", "stateful", QUEUE, shape=scalars)
+define("PaddingFIFOQueueV2() -> handle: resource", "stateful", QUEUE, shape=scalars)
+define(
+    "PriorityQueueV2() -> handle: resource",
+    "stateful; component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1",
+    "container, shared_name: string = ''",
+    shape=scalars,
+)
+define(
+    "RandomShuffleQueueV2() -> handle: resource",
+    "stateful; component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1",
+    "min_after_dequeue, seed, seed2: int = 0; container, shared_name: string = ''",
+    shape=scalars,
+)
+define("QueueIsClosed(handle: Ref(string)) -> is_closed: bool", shape=scalars)
+define("QueueIsClosedV2(handle: resource) -> is_closed: bool", "stateful", shape=scalars)
+define("QueueSize(handle: Ref(string)) -> size: int32", shape=scalars)
+define("QueueSizeV2(handle: resource) -> size: int32", "stateful", shape=scalars)
+
+
+@define(
+    "QueueDequeue(handle: Ref(string)) -> components: component_types",
+    "component_types: list(type) >= 1; timeout_ms: int = -1",
+)
+@define(
+    "QueueDequeueV2(handle: resource) -> components: component_types",
+    "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
+)
+def dequeue(c: ShapeContext) -> Shapes:
+    """One element: the shapes that the queue demands, where the handle leads to it."""
+    return _components(c, SCALAR)
+
+
+def _components(c: ShapeContext, batch: TensorShape) -> Shapes:
+    source = c.handle_source(0)
+    if source is None or "Queue" not in source.op:
+        return [UNKNOWN_SHAPE] * c.num_outputs
+    shapes: tuple[TensorShape, ...] = source.attrs["shapes"]
+    if source.op.startswith("Priority"):
+        # The priority comes before the components that the attribute describes.
+        shapes = (SCALAR, *shapes)
+    if len(shapes) != c.num_outputs:
+        return [UNKNOWN_SHAPE] * c.num_outputs
+    return [batch.concatenate(shape) for shape in shapes]
+
+
+@define(
+    "QueueDequeueMany(handle: Ref(string), n: int32) -> components: component_types",
+    "component_types: list(type) >= 1; timeout_ms: int = -1",
+)
+@define(
+    "QueueDequeueManyV2(handle: resource, n: int32) -> components: component_types",
+    "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
+)
+def dequeue_many(c: ShapeContext) -> Shapes:
+    """A batch of n elements."""
+    count = scalar_value(c, 1)
+    return _components(c, vector(count if count is not None and count >= 0 else None))
+
+
+@define(
+    "QueueDequeueUpTo(handle: Ref(string), n: int32) -> components: component_types",
+    "component_types: list(type) >= 1; timeout_ms: int = -1",
+)
+@define(
+    "QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types",
+    "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
+)
+def dequeue_up_to(c: ShapeContext) -> Shapes:
+    """A batch of at most n elements."""
+    return _components(c, VECTOR)
+
+
+define("QueueClose(handle: Ref(string))", "cancel_pending_enqueues: bool = false")
+define("QueueCloseV2(handle: resource)", "stateful; cancel_pending_enqueues: bool = false")
+define(
+    "QueueEnqueue(handle: Ref(string), components: Tcomponents)",
+    "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+)
+define(
+    "QueueEnqueueMany(handle: Ref(string), components: Tcomponents)",
+    "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+)
+define(
+    "QueueEnqueueManyV2(handle: resource, components: Tcomponents)",
+    "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+)
+define(
+    "QueueEnqueueV2(handle: resource, components: Tcomponents)",
+    "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+)

@@ -1,0 +1,54 @@
+"""Sparse tensors as strings or variants, and in maps of tensors."""
+
+from __future__ import annotations
+
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed, scalars, vectors
+
+define(
+    "AddSparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
+    "-> sparse_handle: int64",
+    "stateful; T: type; container, shared_name: string = ''",
+    shape=scalars,
+)
+define(
+    "AddManySparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
+    "-> sparse_handles: int64",
+    "stateful; T: type; container, shared_name: string = ''",
+    shape=vectors,
+)
+
+
+@define(
+    "TakeManySparseFromTensorsMap(sparse_handles: int64) "
+    "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
+    "stateful; dtype: type; container, shared_name: string = ''",
+)
+@define(
+    "DeserializeManySparse(serialized_sparse: string) "
+    "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
+    "dtype: type",
+)
+@define(
+    "DeserializeSparse(serialized_sparse: Tserialized) "
+    "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
+    "dtype: type; Tserialized: {string, variant} = string",
+)
+def of_unknown_rank(c: ShapeContext) -> Shapes:
+    """Indices, values, dense shape of a sparse tensor."""
+    return [MATRIX, VECTOR, VECTOR]
+
+
+define(
+    "SerializeManySparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
+    "-> serialized_sparse: out_type",
+    "T: type; out_type: {string, variant} = string",
+    shape=fixed([None, 3]),
+)
+define(
+    "SerializeSparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
+    "-> serialized_sparse: out_type",
+    "T: type; out_type: {string, variant} = string",
+    shape=fixed([3]),
+)

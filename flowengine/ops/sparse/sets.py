@@ -1,0 +1,74 @@
+"""Sets and sequences that the rows of sparse tensors hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import VECTOR, merge_dims, prefix, ranked, vector
+
+#: Of a node whose sets lie in sparse tensors.
+SETS: Final = "validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}"
+
+
+@define(
+    "EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape, "
+    "truth_indices: int64, truth_values: T, truth_shape: int64) -> output: float",
+    "normalize: bool = true; T: type",
+)
+def edit_distance(c: ShapeContext) -> Shapes:
+    """All dimensions of the dense shapes but the last, the larger of both."""
+    a, b = c.input_as_shape(2), c.input_as_shape(5)
+    if a.dims is None or b.dims is None:
+        return [UNKNOWN_SHAPE]
+    if len(a.dims) != len(b.dims):
+        raise InvalidArgumentError(f"hypothesis and truth differ in rank: {a} and {b}")
+    pairs = zip(a.dims[:-1], b.dims[:-1], strict=True)
+    return [TensorShape([None if x is None or y is None else max(x, y) for x, y in pairs])]
+
+
+@define(
+    "DenseToDenseSetOperation(set1, set2: T) -> result_indices: int64, result_values: T, result_shape: int64",
+    "set_operation: string",
+    SETS,
+)
+@define(
+    "DenseToSparseSetOperation(set1: T, set2_indices: int64, set2_values: T, set2_shape: int64) "
+    "-> result_indices: int64, result_values: T, result_shape: int64",
+    "set_operation: string",
+    SETS,
+)
+@define(
+    "SparseToSparseSetOperation(set1_indices: int64, set1_values: T, set1_shape, set2_indices: int64, "
+    "set2_values: T, set2_shape: int64) -> result_indices: int64, result_values: T, result_shape: int64",
+    "set_operation: string",
+    SETS,
+)
+def set_operation(c: ShapeContext) -> Shapes:
+    """A sparse tensor: indices, values, dense shape."""
+    rank = _rank(c)
+    return [TensorShape([None, rank]), VECTOR, vector(rank)]
+
+
+def _rank(c: ShapeContext) -> Dimension:
+    """The rank of the sets' tensors, from whichever input tells it."""
+    if c.num_inputs == 2:
+        first, second = c.input(0).rank, c.input(1).rank
+    elif c.num_inputs == 4:
+        first, second = c.input(0).rank, ranked(c, 3, 1)[0]
+    else:
+        first, second = ranked(c, 2, 1)[0], ranked(c, 5, 1)[0]
+    rank = merge_dims(first, second, "The ranks of the sets")
+    if rank is not None and rank < 2:
+        raise InvalidArgumentError(f"sets must have at least rank 2, but have {rank}")
+    return rank
+
+
+@define("SetSize(set_indices: int64, set_values: T, set_shape: int64) -> size: int32", SETS)
+def set_size(c: ShapeContext) -> Shapes:
+    """One count for every set: the dense shape without its last dimension."""
+    shape = c.input_as_shape(2)
+    return [UNKNOWN_SHAPE if shape.dims is None else prefix(shape, -1)]

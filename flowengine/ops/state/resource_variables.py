@@ -1,0 +1,51 @@
+"""Variables by resource handle."""
+
+from __future__ import annotations
+
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import ranked, scalars, vector
+
+
+@define("ResourceCountUpTo(resource: resource) -> output: T", "stateful; limit: int; T: indextype")
+def resource_count_up_to(c: ShapeContext) -> Shapes:
+    ranked(c, 0, 0)
+    return [c.handle_shape(0).with_rank(0)]
+
+
+define(
+    "VarHandleOp() -> resource: resource",
+    "stateful; container, shared_name: string = ''; dtype: type; shape: shape",
+    shape=scalars,
+)
+define(
+    "_VarHandlesOp() -> resources: N * resource",
+    "stateful; containers, shared_names: list(string); N: int >= 0; dtypes: list(type); shapes: list(shape)",
+    shape=scalars,
+)
+define("VarIsInitializedOp(resource: resource) -> is_initialized: bool", "stateful", shape=scalars)
+
+
+@define("ReadVariableOp(resource: resource) -> value: dtype", "stateful; dtype: type")
+def read_variable(c: ShapeContext) -> Shapes:
+    return [c.handle_shape(0)]
+
+
+@define(
+    "_ReadVariablesOp(resources: N * resource) -> values: dtypes",
+    "stateful; N: int >= 0; dtypes: list(type) >= 1",
+)
+def read_variables(c: ShapeContext) -> Shapes:
+    return [c.handle_shape(i) for i in range(c.num_inputs)]
+
+
+@define("VariableShape(input: resource) -> output: out_type", "stateful; out_type: indextype = int32")
+def variable_shape(c: ShapeContext) -> Shapes:
+    return [vector(c.handle_shape(0).rank)]
+
+
+define("AssignAddVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
+define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
+define("AssignVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
+define("DestroyResourceOp(resource: resource)", "stateful; ignore_lookup_error: bool = true")
+define("DisableCopyOnRead(resource: resource)", "stateful")

@@ -1,0 +1,29 @@
+"""Stacks of values that live as long as their step."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import like_input, scalars, two_strings
+
+define(
+    "Stack() -> handle: Ref(string)", "stateful; elem_type: type; stack_name: string = ''", shape=two_strings
+)
+define(
+    "StackV2(max_size: int32) -> handle: resource",
+    "stateful; elem_type: type; stack_name: string = ''",
+    shape=scalars,
+)
+define(
+    "StackPush(handle: Ref(string), elem: T) -> output: T",
+    "T: type; swap_memory: bool = false",
+    shape=like_input(1),
+)
+define(
+    "StackPushV2(handle: resource, elem: T) -> output: T",
+    "stateful; T: type; swap_memory: bool = false",
+    shape=like_input(1),
+)
+define("StackClose(handle: Ref(string))")
+define("StackCloseV2(handle: resource)", "stateful")
+define("StackPop(handle: Ref(string)) -> elem: elem_type", "elem_type: type")
+define("StackPopV2(handle: resource) -> elem: elem_type", "stateful; elem_type: type")

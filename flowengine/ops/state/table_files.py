@@ -1,0 +1,14 @@
+"""Lookup tables filled from the lines of text files."""
+
+from __future__ import annotations
+
+from flowengine.ops.registry import define
+
+define(
+    "InitializeTableFromTextFile(table_handle: Ref(string), filename: string)",
+    "key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'",
+)
+define(
+    "InitializeTableFromTextFileV2(table_handle: resource, filename: string)",
+    "stateful; key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'",
+)

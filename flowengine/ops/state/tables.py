@@ -1,0 +1,93 @@
+"""Lookup tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.shapes import UNKNOWN_SHAPE
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import VECTOR, scalars, two_strings
+
+#: Of a node that makes a table.
+TABLE: Final = (
+    "container, shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype, value_dtype: type"
+)
+#: Ops that make tables of a scalar for a scalar.
+_SCALAR_TABLES: Final = frozenset({"HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2"})
+
+define("FakeQueue(resource: resource) -> handle: Ref(string)", "stateful", shape=two_strings)
+define("HashTable() -> table_handle: Ref(string)", "stateful", TABLE, shape=two_strings)
+define(
+    "MutableDenseHashTable(empty_key: key_dtype) -> table_handle: Ref(string)",
+    "stateful",
+    TABLE,
+    "value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
+    shape=two_strings,
+)
+define("MutableHashTable() -> table_handle: Ref(string)", "stateful", TABLE, shape=two_strings)
+define(
+    "MutableHashTableOfTensors() -> table_handle: Ref(string)",
+    "stateful",
+    TABLE,
+    "value_shape: shape = []",
+    shape=two_strings,
+)
+define("HashTableV2() -> table_handle: resource", "stateful", TABLE, shape=scalars)
+define(
+    "MutableDenseHashTableV2(empty_key, deleted_key: key_dtype) -> table_handle: resource",
+    "stateful",
+    TABLE,
+    "value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
+    shape=scalars,
+)
+define("MutableHashTableV2() -> table_handle: resource", "stateful", TABLE, shape=scalars)
+define(
+    "MutableHashTableOfTensorsV2() -> table_handle: resource",
+    "stateful",
+    TABLE,
+    "value_shape: shape = []",
+    shape=scalars,
+)
+define("LookupTableSize(table_handle: Ref(string)) -> size: int64", shape=scalars)
+define("LookupTableSizeV2(table_handle: resource) -> size: int64", "stateful", shape=scalars)
+
+
+@define(
+    "LookupTableExport(table_handle: Ref(string)) -> keys: Tkeys, values: Tvalues", "Tkeys, Tvalues: type"
+)
+@define(
+    "LookupTableExportV2(table_handle: resource) -> keys: Tkeys, values: Tvalues",
+    "stateful; Tkeys, Tvalues: type",
+)
+def export(c: ShapeContext) -> Shapes:
+    """Keys, and a value for each, of a table of scalars or of vectors."""
+    source = c.handle_source(0)
+    if source is None or source.op.startswith("Mutable") or "HashTable" not in source.op:
+        return [UNKNOWN_SHAPE, UNKNOWN_SHAPE]
+    return [VECTOR, VECTOR]
+
+
+@define(
+    "LookupTableFind(table_handle: Ref(string), keys: Tin, default_value: Tout) -> values: Tout",
+    "Tin, Tout: type",
+)
+@define(
+    "LookupTableFindV2(table_handle: resource, keys: Tin, default_value: Tout) -> values: Tout",
+    "stateful; Tin, Tout: type",
+)
+def find(c: ShapeContext) -> Shapes:
+    """keys -> a value for each, where the handle leads to a table of scalars"""
+    source = c.handle_source(0)
+    if source is None or source.op not in _SCALAR_TABLES:
+        return [UNKNOWN_SHAPE]
+    return [c.input(1)]
+
+
+define("InitializeTable(table_handle: Ref(string), keys: Tkey, values: Tval)", "Tkey, Tval: type")
+define("InitializeTableV2(table_handle: resource, keys: Tkey, values: Tval)", "stateful; Tkey, Tval: type")
+define("LookupTableImport(table_handle: Ref(string), keys: Tin, values: Tout)", "Tin, Tout: type")
+define("LookupTableImportV2(table_handle: resource, keys: Tin, values: Tout)", "stateful; Tin, Tout: type")
+define("LookupTableInsert(table_handle: Ref(string), keys: Tin, values: Tout)", "Tin, Tout: type")
+define("LookupTableInsertV2(table_handle: resource, keys: Tin, values: Tout)", "stateful; Tin, Tout: type")
+define("LookupTableRemoveV2(table_handle: resource, keys: Tin)", "stateful; Tin: type")

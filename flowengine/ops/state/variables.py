@@ -1,0 +1,59 @@
+"""Variables by reference."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import attr_shape, merge, merged, of_rank, scalars, unchanged
+
+define(
+    "VariableV2() -> ref: Ref(dtype)",
+    "stateful; shape: shape; dtype: type; container, shared_name: string = ''",
+    shape=attr_shape,
+)
+define(
+    "TemporaryVariable() -> ref: Ref(dtype)",
+    "stateful; shape: shape; dtype: type; var_name: string = ''",
+    shape=attr_shape,
+)
+
+
+@define(
+    "Variable() -> ref: Ref(dtype)",
+    "stateful; shape: shape; dtype: type; container, shared_name: string = ''",
+)
+def variable(c: ShapeContext) -> Shapes:
+    """The attribute, except that of old a scalar's shape stands for an unknown one."""
+    shape: TensorShape = c.attrs["shape"]
+    return [shape if shape.rank else UNKNOWN_SHAPE]
+
+
+define(
+    "IsVariableInitialized(ref: Ref(dtype)) -> is_initialized: bool",
+    "takes_uninitialized; dtype: type",
+    shape=scalars,
+)
+define("DestroyTemporaryVariable(ref: Ref(T)) -> value: T", "T: type; var_name: string", shape=unchanged)
+
+
+@define(
+    "Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)",
+    "takes_uninitialized; T: type; validate_shape, use_locking: bool = true",
+)
+def assign(c: ShapeContext) -> Shapes:
+    """The value's shape; where it is validated, the variable's too."""
+    return [merge(c, (0, 1)) if c.attrs["validate_shape"] else c.input(1)]
+
+
+define(
+    "AssignAdd(ref: Ref(T), value: T) -> output_ref: Ref(T)",
+    "T: numbertype; use_locking: bool = false",
+    shape=merged,
+)
+define(
+    "AssignSub(ref: Ref(T), value: T) -> output_ref: Ref(T)",
+    "T: numbertype; use_locking: bool = false",
+    shape=merged,
+)
+define("CountUpTo(ref: Ref(T)) -> output: T", "limit: int; T: indextype", shape=of_rank(0))
