@@ -48,6 +48,9 @@ class _KernelsOnDemand(KernelRegistry):
         kernels = REGISTRY.candidates(op, device)
         return [*providers.candidates(op, device), *kernels] if self._provided else kernels
 
+    def providers(self) -> tuple[str, ...]:
+        return (providers.ONEDNN, providers.NUMPY) if self._provided else (providers.NUMPY,)
+
     def __iter__(self) -> Iterator[Kernel]:
         if self._provided:
             yield from providers.kernels()

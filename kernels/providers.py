@@ -20,6 +20,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.kernels.index import PROVIDED
 
 if TYPE_CHECKING:
+    from flowengine.kernels.provider import Provider
     from flowengine.kernels.registry import Kernel, KernelRegistry
 
 AUTO: Final = "auto"
@@ -28,8 +29,8 @@ ONEDNN: Final = "onednn"
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
-    """A library that kernels call.
+class ProviderStatus:
+    """A library that kernels call, and whether it is here.
 
     available   whether it is used
     version     as the library tells it; empty if there is none
@@ -46,18 +47,18 @@ class Provider:
     reason: str
 
 
-def providers() -> tuple[Provider, ...]:
+def providers() -> tuple[ProviderStatus, ...]:
     """Every provider, in the order in which they are preferred. Loads what is there."""
     from flowengine.kernels.onednn.library import search
 
     found = search()
     library = found.library
     if library is None:
-        onednn = Provider(ONEDNN, False, "", "", 0, found.reason)
+        onednn = ProviderStatus(ONEDNN, False, "", "", 0, found.reason)
     else:
         version = ".".join(map(str, library.version))
-        onednn = Provider(ONEDNN, True, version, library.path, library.threads(), "")
-    return onednn, Provider(NUMPY, True, np.__version__, np.__file__ or "", 0, "")
+        onednn = ProviderStatus(ONEDNN, True, version, library.path, library.threads(), "")
+    return onednn, ProviderStatus(NUMPY, True, np.__version__, np.__file__ or "", 0, "")
 
 
 def check(provider: str) -> None:
@@ -107,3 +108,14 @@ def kernels() -> Iterator[Kernel]:
     """Every kernel of every provider but NumPy."""
     for op in _modules():
         yield from candidates(op)
+
+
+def providers_of(registry: KernelRegistry) -> tuple[Provider, ...]:
+    """Who may claim parts of a graph with these kernels, in the order in which they are asked."""
+    return tuple(_claimant(name) for name in registry.providers())
+
+
+@functools.cache
+def _claimant(name: str) -> Provider:
+    found: Provider = importlib.import_module(f"flowengine.kernels.{name}.claims").PROVIDER
+    return found

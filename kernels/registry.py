@@ -167,6 +167,10 @@ class KernelRegistry:
         error.missing_op = node.op
         raise error
 
+    def providers(self) -> tuple[str, ...]:
+        """The names of those that may claim parts of a graph, in the order in which they are asked."""
+        return ("numpy",) if self._parent is None else self._parent.providers()
+
     def inside(self, call: Node) -> KernelRegistry:
         """The kernels for what a function call runs: these, unless they keep account of who ran them."""
         return self

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from flowengine.kernels.provider import LARGE_MICROSECONDS
 
 if TYPE_CHECKING:
     from flowengine.ir.graph import Node, OutputPort
@@ -32,3 +35,26 @@ class PassContext:
     fuse_elementwise: bool = True
     fuse_contractions: bool = True
     fold_batch_norms: bool = False
+
+
+@dataclass(slots=True)
+class HotContext:
+    """What is known of a plan that runs often, while passes change its graph.
+
+    request       what the plan is for
+    heavy         nodes that were seen to be worth a worker thread
+    costs         {node: microseconds} of those that were measured to take long
+    members_max   nodes of a region at most; None for the usual number
+    moved         {port of the graph before: where its value is now}
+    """
+
+    request: PassContext
+    heavy: frozenset[str] = frozenset()
+    costs: Mapping[str, float] = field(default_factory=dict)
+    members_max: int | None = None
+    moved: Mapping[OutputPort, OutputPort] = field(default_factory=dict)
+
+    @property
+    def large(self) -> frozenset[str]:
+        """Nodes over tensors so large that a pass over memory matters."""
+        return self.heavy | {name for name, cost in self.costs.items() if cost >= LARGE_MICROSECONDS}

@@ -1,4 +1,10 @@
-"""The passes in order: the only place that knows it. Read from top to bottom."""
+"""The passes in order: the only place that knows it. Read from top to bottom.
+
+Three stages: what is done for any *request*; what is done once nodes are *placed* on several devices; and
+what is done for a *hot* plan, one that runs often, by what its steps were seen to take. A hot plan's values
+are those of the cold one, to the last bit: whatever changes bits is done in the first two stages, in every
+process alike.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from flowengine.ir.graph import Graph
-from flowengine.passes.context import PassContext
+from flowengine.passes.blocks.fuse import MEMBERS_MAX, fuse
+from flowengine.passes.blocks.sequences import fuse_sequences
+from flowengine.passes.claims import arrange, claim_for_good, claim_hot, tell
+from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.cut.compress import compress_transfers
 from flowengine.passes.cut.partition import Partitioned, partition
 from flowengine.passes.cut.schedule_recv import schedule_receives
@@ -14,13 +23,46 @@ from flowengine.passes.simplify.cse import merge_common_subexpressions
 from flowengine.passes.simplify.fold import fold_constants
 from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
 from flowengine.passes.simplify.late_reads import read_late
+from flowengine.passes.simplify.pass_over import pass_over
 from flowengine.passes.simplify.prune import prune
+from flowengine.passes.simplify.relax_controls import relax_controls
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
 Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
 
-#: (name, pass, whether the request wants it).
-_PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
+HotPass: TypeAlias = Callable[[Graph, HotContext], Graph]
+
+
+def _relax(graph: Graph, hot: HotContext) -> Graph:
+    return relax_controls(graph, hot.request)
+
+
+def _pass_over(graph: Graph, hot: HotContext) -> Graph:
+    # What parts small nodes costs nothing: they become regions.
+    return pass_over(graph, hot.request) if hot.large else graph
+
+
+def _sequences(graph: Graph, hot: HotContext) -> Graph:
+    changed = fuse_sequences(graph, hot.request, hot.heavy, hot.costs)
+    if changed is not graph:
+        tell(changed, hot)
+    return changed
+
+
+def _regions(graph: Graph, hot: HotContext) -> Graph:
+    fused = fuse(
+        graph,
+        hot.request,
+        heavy=hot.heavy,
+        costs=hot.costs,
+        members_max=MEMBERS_MAX if hot.members_max is None else hot.members_max,
+    )
+    hot.moved = fused.moved
+    return fused.graph
+
+
+#: The request stage: (name, pass, whether the request wants it).
+_REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     # Everything after this is linear in what a step runs, not in what the user's graph holds.
     ("prune", prune, lambda context: True),
     ("drop_unused_gradients", drop_unused_gradients, lambda context: True),
@@ -29,6 +71,8 @@ _PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
     # Once filters and statistics are constants.
     ("fold_batch_norms", fold_batch_norms, lambda context: context.fold_batch_norms),
+    # What changes bits is claimed of every plan, by what every process sees alike, never by measured times.
+    ("claims", claim_for_good, lambda context: True),
     # After everything that merges, places or cuts: values may cross devices, references may not.
     ("late_reads", read_late, lambda context: True),
     # Folding leaves behind the constants that went into a folded one, late reads the Identities.
@@ -36,10 +80,23 @@ _PASSES: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
 )
 
 
+#: The hot stage: (name, pass).
+_HOT: Final[tuple[tuple[str, HotPass], ...]] = (
+    # Gradients wait for one another in groups, which would part what follows one another.
+    ("relax_controls", _relax),
+    ("pass_over", _pass_over),
+    # Large nodes first: what is left of them becomes regions.
+    ("claims", claim_hot),
+    ("arrange", arrange),
+    ("sequences", _sequences),
+    ("regions", _regions),
+)
+
+
 def stages(graph: Graph, context: PassContext) -> Iterator[tuple[str, Graph]]:
     """(name of the pass, graph that it made), for each pass that is on, in order."""
     pruned: Graph | None = None
-    for name, run, wanted in _PASSES:
+    for name, run, wanted in _REQUEST:
         if not wanted(context):
             continue
         # What was pruned and has not changed since has nothing more to lose.
@@ -53,6 +110,21 @@ def stages(graph: Graph, context: PassContext) -> Iterator[tuple[str, Graph]]:
 def prepare(graph: Graph, context: PassContext) -> Graph:
     """From a session's graph to what a plan is made of."""
     return [graph, *(made for _, made in stages(graph, context))][-1]
+
+
+def heat(graph: Graph, hot: HotContext) -> Graph:
+    """From what `prepare` or `cut` returned to what a hot plan is made of; the same graph if that is it.
+
+    hot   what is known of the nodes; told of those that stand for several, and of values that have moved
+    """
+    return [graph, *(made for _, made in hot_stages(graph, hot))][-1]
+
+
+def hot_stages(graph: Graph, hot: HotContext) -> Iterator[tuple[str, Graph]]:
+    """As `stages`, for what `heat` does."""
+    for name, run in _HOT:
+        graph = run(graph, hot)
+        yield name, graph
 
 
 def cut(

@@ -16,9 +16,9 @@ from flowengine.core.collector import collection_paused
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.blocks.fuse import MEMBERS_MAX, fuse
-from flowengine.passes.claims.fuse_large import fuse_large, in_sequences
-from flowengine.passes.context import PassContext
+from flowengine.passes.blocks.fuse import MEMBERS_MAX
+from flowengine.passes.context import HotContext, PassContext
+from flowengine.passes.pipeline import heat
 from flowengine.runtime.binding import Functions
 from flowengine.runtime.forms import form_of
 from flowengine.runtime.learned import Learned, Record
@@ -166,25 +166,18 @@ class TieredPlan:
     def _fused(self) -> Plan | None:
         """The plan in regions; None where there is nothing to fuse."""
         items = self.interpreted.items
-        large = fuse_large(
-            self._graph,
+        hot = HotContext(
             self._context,
             heavy=frozenset(item.name for item in items if item.times.was_heavy),
             costs={item.name: item.times.microseconds for item in items if item.times.microseconds},
-        )
-        large = in_sequences(large, self._context)
-        fused = fuse(
-            large.graph,
-            self._context,
-            heavy=large.heavy,
-            costs=large.costs,
             members_max=self.learned.members_max,
         )
-        if fused.graph is self._graph:
+        graph = heat(self._graph, hot)
+        if graph is self._graph:
             return None
-        plan = self._plan(fused.graph, fused.moved)
+        plan = self._plan(graph, hot.moved)
         plan.unfused = self._graph
-        self._hand_down(plan, large.costs)
+        self._hand_down(plan, hot.costs)
         return plan
 
     def _hand_down(self, plan: Plan, costs: Mapping[str, float]) -> None:

@@ -1,4 +1,4 @@
-"""Elementwise chains in one pass over memory, alone or behind a product: what `fuse_elementwise` makes.
+"""Elementwise chains in one pass over memory, alone or behind a product: what `claims` makes.
 
 A chain's steps are the bound kernels of its nodes. Where its inputs are large and of one shape they are run
 block by block, all steps over one block before the next, so that what lies between the steps never leaves
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -80,6 +80,8 @@ def located(error: OpError, node: Node) -> OpError:
 
 class Chain:
     """Steps after one another; the last one's result is the chain's."""
+
+    is_one_pass: ClassVar[bool] = True
 
     def __init__(self, steps: SequenceOf[Step], dtype: Any) -> None:
         self._steps = tuple(steps)
@@ -216,6 +218,8 @@ class Absorbing(Protocol):
 class Contraction:
     """A product, perhaps a normalisation, and a chain that works in place on what they have made."""
 
+    is_one_pass: ClassVar[bool] = True
+
     def __init__(self, steps: SequenceOf[Step], chain: Chain | None, sources: SequenceOf[int]) -> None:
         """
         steps     product and normalisation: each gives its first result to those behind it
@@ -283,11 +287,11 @@ class Contraction:
 
 @kernel("_FusedElementwise", fresh=True)
 def fused_elementwise(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What a chain of elementwise nodes gives: see `passes/claims/fuse_elementwise.py`."""
+    """What a chain of elementwise nodes gives: see `kernels/numpy/claims/chains.py`."""
     return node.attrs["program"].run(inputs)
 
 
 @kernel("_FusedContraction", fresh=True, heavy=lambda inputs: PRODUCT_MICROSECONDS)
 def fused_contraction(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What a product and the elementwise nodes behind it give: see `passes/claims/fuse_contraction.py`."""
+    """What a product and the elementwise nodes behind it give: see `kernels/numpy/claims/contractions.py`."""
     return node.attrs["program"].run(inputs)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
@@ -97,6 +97,8 @@ class Progress:
 
 class Sequence:
     """Nodes that run one after another on one thread; what nobody needs any more is let go of."""
+
+    is_one_pass: ClassVar[bool] = False
 
     def __init__(self, inputs: int, steps: SequenceOf[SequenceStep], gives: SequenceOf[int]) -> None:
         """

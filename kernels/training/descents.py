@@ -1,9 +1,9 @@
-"""A step of gradient descent along a product of matrices: see `passes/claims/fuse_updates.py`."""
+"""A step of gradient descent along a product of matrices: see `kernels/onednn/claims/fuse_updates.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
@@ -13,6 +13,8 @@ from flowengine.kernels.registry import kernel
 
 class DescentByProduct:
     """MatMul, and ApplyGradientDescent by what it gives: one after the other, or block by block."""
+
+    is_one_pass: ClassVar[bool] = True
 
     def __init__(
         self, product: Node, multiply: Callable[..., Any], update: Node, apply: Callable[..., Any]

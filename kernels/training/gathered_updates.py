@@ -14,7 +14,7 @@ import operator
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -35,6 +35,8 @@ _PATIENCE_MAX: Final = 1024
 
 class GatheredUpdates:
     """One update for each of several variables, by the same numbers."""
+
+    is_one_pass: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -15,8 +15,8 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.common import channels
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy import fused
-from flowengine.passes.claims.fuse_large import fuse_large
-from flowengine.passes.context import PassContext
+from flowengine.passes.context import HotContext, PassContext
+from tests.passes.claiming import claimed
 
 ROWS, COLUMNS = 24, 7
 
@@ -39,7 +39,7 @@ def after(
     request = PassContext(
         fetches=tuple(OutputPort(t.op.name, t.slot) for t in fetches), kernels=registry(), **context
     )
-    return fuse_large(graph, request, names, {}).graph
+    return claimed(graph, request, names)
 
 
 def programs(graph: Graph) -> list[str]:
@@ -120,12 +120,13 @@ def test_what_takes_long_is_large_and_what_is_heavy_stays_heavy() -> None:
     net = Net()
     request = PassContext(fetches=(OutputPort("y", 0),), kernels=registry())
     costs = {"product": 400.0, "sum": 40.0, "relu": 30.0, "y": 1.0}
-    found = fuse_large(net.graph, request, frozenset(), costs)
-    assert programs(found.graph) == ["MatMul -> BiasAdd -> Relu -> Mul -> Add"]
-    assert found.costs["y"] == 400.0  # one pass over memory
-    assert found.heavy == frozenset()
-    found = fuse_large(net.graph, request, frozenset({"product"}), costs)
-    assert found.heavy == {"product", "y"}
+    hot = HotContext(request)
+    made = claimed(net.graph, request, frozenset(), costs, hot=hot)
+    assert programs(made) == ["MatMul -> BiasAdd -> Relu -> Mul -> Add"]
+    assert hot.costs["y"] == 400.0  # one pass over memory
+    assert hot.heavy == frozenset()
+    claimed(net.graph, request, frozenset({"product"}), costs, hot=hot)
+    assert hot.heavy == {"product", "y"}
 
 
 def test_what_others_take_fetch_or_wait_for_stays() -> None:

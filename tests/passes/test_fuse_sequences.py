@@ -17,7 +17,7 @@ from flowengine.ir.traverse import topological_order
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.onednn.library import search
-from flowengine.passes.claims.fuse_sequences import fuse_sequences
+from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import partition
 
@@ -224,7 +224,7 @@ def test_a_hot_plan_runs_its_layers_as_one(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sequences.Sequence, "_begin", counted)
     graph = fe.Graph()
     size = 420  # some milliseconds: worth a thread
-    monkeypatch.setattr("flowengine.passes.claims.fuse_sequences._MICROSECONDS_MAX", 1e9)
+    monkeypatch.setattr("flowengine.passes.blocks.sequences._MICROSECONDS_MAX", 1e9)
     x = graph.placeholder("float32", [size, size], name="x")
     y = x
     for _ in range(3):

@@ -13,10 +13,11 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import elementwise
+from flowengine.kernels.onednn.claims.fuse_updates import fuse_updates
 from flowengine.kernels.onednn.library import search
-from flowengine.passes.claims.fuse_updates import fuse_updates
 from flowengine.passes.context import PassContext
 from flowengine.resources.variable import Variable
+from tests.passes.claiming import asking
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -60,7 +61,7 @@ def after(
         targets=("update", "left"),
         kernels=registry(provider),
     )
-    return fuse_updates(step.graph, context, {node.name for node in step.graph})
+    return fuse_updates(step.graph, asking(context, [node.name for node in step.graph]))
 
 
 @needs_library
@@ -178,5 +179,5 @@ def test_a_product_of_what_another_variable_holds_stays(awaited: bool) -> None:
     product = ops.MatMul(ops.StopGradient(read), step.slope, transpose_a=True, name="held")
     ops.ApplyGradientDescent(step.weights, g.constant(np.float32(0.01)), product, name="descent")
     context = PassContext(fetches=(), feeds=(), targets=("descent",), kernels=registry("auto"))
-    graph = fuse_updates(g, context, {"held", "descent"})
+    graph = fuse_updates(g, asking(context, {"held", "descent"}))
     assert graph["descent"].op == "ApplyGradientDescent"

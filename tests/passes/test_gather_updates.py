@@ -16,12 +16,12 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.load import registry
+from flowengine.kernels.numpy.claims.gather_updates import gather_updates
 from flowengine.kernels.training.apply import dense_updates
 from flowengine.kernels.training.gathered_updates import GatheredUpdates
-from flowengine.passes.claims.fuse_large import fuse_large
-from flowengine.passes.claims.gather_updates import gather_updates
 from flowengine.passes.context import PassContext
 from flowengine.resources.variable import Variable
+from tests.passes.claiming import asking, claimed
 
 SHAPES = ((3,), (2, 5), (), (7,), (1, 1, 4, 2))
 ATTRS: dict[str, dict[str, Any]] = {
@@ -67,7 +67,7 @@ def after(graph: Graph, fetches: tuple[str, ...] = (), targets: tuple[str, ...] 
     context = PassContext(
         fetches=tuple(OutputPort(name, 0) for name in fetches), targets=targets, kernels=registry()
     )
-    made = gather_updates(graph, context)
+    made = gather_updates(graph, asking(context))
     return [
         repr(node.attrs["program"]) if node.op == "_GatheredUpdates" else node.name
         for node in made
@@ -131,11 +131,11 @@ def test_one_that_waits_for_another_is_none_of_them() -> None:
 def test_only_where_products_may_be_fused() -> None:
     apart = PassContext(targets=("train",), kernels=registry(), fuse_contractions=False)
     graph = Training().graph
-    assert fuse_large(graph, apart, frozenset(), {}).graph is graph
+    assert claimed(graph, apart, frozenset()) is graph
 
 
 def gathered(training: Training) -> Any:
-    made = gather_updates(training.graph, PassContext(targets=("train",), kernels=registry()))
+    made = gather_updates(training.graph, asking(PassContext(targets=("train",), kernels=registry())))
     (program,) = (node.attrs["program"] for node in made if node.op == "_GatheredUpdates")
     assert isinstance(program, GatheredUpdates)
     return program

@@ -13,10 +13,10 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import pooling
+from flowengine.kernels.onednn.claims.keep_maxima import keep_maxima
 from flowengine.kernels.onednn.library import search
-from flowengine.passes.claims.fuse_large import fuse_large
-from flowengine.passes.claims.keep_maxima import keep_maxima
 from flowengine.passes.context import PassContext
+from tests.passes.claiming import asking, claimed
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -39,7 +39,7 @@ def ops(graph: Graph, *, feeds: tuple[str, ...] = ("x", "g"), provider: str = "a
         fetches=(OutputPort("dx", 0),),
         kernels=registry(provider),
     )
-    made = keep_maxima(graph, context, {"y", "dx"})
+    made = keep_maxima(graph, asking(context, {"y", "dx"}))
     return sorted(node.op for node in made if "Pool" in node.op)
 
 
@@ -72,9 +72,9 @@ def test_numpy_keeps_nothing() -> None:
 
 def test_only_what_is_large_and_may_be_fused() -> None:
     context = PassContext(fetches=(OutputPort("dx", 0),), kernels=registry())
-    assert keep_maxima(graph := network(), context, set()) is graph
+    assert keep_maxima(graph := network(), asking(context)) is graph
     apart = PassContext(fetches=(OutputPort("dx", 0),), kernels=registry(), fuse_contractions=False)
-    assert fuse_large(graph, apart, frozenset({"y", "dx"}), {}).graph is graph
+    assert claimed(graph, apart, frozenset({"y", "dx"})) is graph
 
 
 #: Elements among which many are equal, and what the libraries do not agree on.
@@ -115,7 +115,7 @@ def test_the_values_are_those_of_the_nodes_apart(
     context = PassContext(
         feeds=(OutputPort("x", 0), OutputPort("g", 0)), fetches=(OutputPort("dx", 0),), kernels=registry()
     )
-    together = keep_maxima(graph, context, {"y", "dx"})
+    together = keep_maxima(graph, asking(context, {"y", "dx"}))
     assert together is not graph
 
     def called(nodes: Graph, name: str, *inputs: Any) -> Any:
@@ -174,7 +174,7 @@ def test_the_gradient_of_the_relu_before_is_computed_along(taken: str) -> None:
         fetches=tuple(OutputPort(name, 0) for name in fetches),
         kernels=kernels,
     )
-    together = fuse_large(graph, context, frozenset({"features", "y", "dx", "out"}), {}).graph
+    together = claimed(graph, context, frozenset({"features", "y", "dx", "out"}))
     assert (together["out"].op == "_FusedContraction") == (taken == "fused")
     random = np.random.default_rng(0)
     images = random.standard_normal((3, 15, 16, 37)).astype(np.float32)

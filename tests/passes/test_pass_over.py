@@ -13,10 +13,10 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.graphdef import graph_to_def
 from flowengine.kernels.load import load_all
-from flowengine.passes.claims.fuse_large import fuse_large
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.pass_over import pass_over
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.passes.claiming import claimed
 from tests.runtime.test_tiers import play
 
 
@@ -94,7 +94,7 @@ def test_a_residual_is_computed_with_the_convolution_before_it() -> None:
     before = ops.Identity(ops.Relu(x), name="input")
     end = ops.Identity(ops.Relu(ops.Conv2D(before, w, name="conv", **how)), name="end")
     ops.Relu(ops.AddV2(end, before), name="y")
-    made = fuse_large(g, asked("y"), frozenset(node.name for node in g), {}).graph
+    made = claimed(g, asked("y"), frozenset(node.name for node in g))
     assert {"conv", "y"} <= made["y"].attrs["program"].names
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.ir.graph import Graph
 from flowengine.ir.traverse import forward_sources
-from flowengine.passes.claims.pools_first import pools_first
+from flowengine.kernels.onednn.claims.pools_first import pools_first
 
 WINDOWS = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
 STRIDES = {"strides": [1, 1, 1, 1], "padding": "SAME"}

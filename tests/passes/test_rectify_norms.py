@@ -14,10 +14,10 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import normalization
+from flowengine.kernels.onednn.claims.rectify_norms import rectify_norms
 from flowengine.kernels.onednn.library import search
-from flowengine.passes.claims.fuse_large import fuse_large
-from flowengine.passes.claims.rectify_norms import rectify_norms
 from flowengine.passes.context import PassContext
+from tests.passes.claiming import asking, claimed
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -44,7 +44,7 @@ def ops(
         feeds=tuple(OutputPort(name, 0) for name in feeds),
         kernels=registry(provider),
     )
-    made = rectify_norms(graph, context)
+    made = rectify_norms(graph, asking(context))
     return sorted(node.op for node in made if "Norm" in node.op or "Relu" in node.op)
 
 
@@ -60,7 +60,7 @@ def test_both_become_one(op: str) -> None:
 @needs_library
 def test_statistics_may_be_fetched() -> None:
     context = PassContext(fetches=(OutputPort("norm", 1), OutputPort("z", 0)), kernels=registry("auto"))
-    assert "relu" not in rectify_norms(network(), context)
+    assert "relu" not in rectify_norms(network(), asking(context))
 
 
 def test_with_given_statistics_they_stay() -> None:
@@ -98,7 +98,7 @@ def test_numpy_computes_them_apart() -> None:
 
 def test_only_where_products_may_be_fused() -> None:
     apart = PassContext(fetches=(OutputPort("z", 0),), kernels=registry(), fuse_contractions=False)
-    assert fuse_large(graph := network(), apart, frozenset({"norm", "relu"}), {}).graph is graph
+    assert claimed(graph := network(), apart, frozenset({"norm", "relu"})) is graph
 
 
 ODD = st.sampled_from([0.0, -0.0, 1e-42, 1e20, -1e20, 3e38, float("nan"), float("inf"), float("-inf")])
@@ -124,7 +124,7 @@ def test_the_values_are_those_of_the_nodes_apart(
         array = data.draw(st.sampled_from([x, x, scale, offset]))
         array.reshape(-1)[data.draw(st.integers(0, array.size - 1))] = data.draw(ODD)
     graph = network(op, layout, 1e-3)
-    together = rectify_norms(graph, PassContext(fetches=(OutputPort("z", 0),), kernels=registry()))
+    together = rectify_norms(graph, asking(PassContext(fetches=(OutputPort("z", 0),), kernels=registry())))
     assert together is not graph
     nothing = np.zeros(0, np.float32)
     with np.errstate(all="ignore"):

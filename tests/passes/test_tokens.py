@@ -16,8 +16,8 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.load import load_all, registry
 from flowengine.passes.blocks.fuse import fuse
+from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.blocks.tokens import ADDS, PASSES, RESTARTS, SPLITS, TokenSets, role_of, token_sets
-from flowengine.passes.claims.fuse_sequences import fuse_sequences
 from flowengine.passes.context import PassContext
 from flowengine.runtime import tiers
 

@@ -16,9 +16,9 @@ from flowengine.kernels.load import registry
 from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
 from flowengine.kernels.numpy.sequences import SequenceStep
 from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.passes.claims.fuse_large import fuse_large
 from flowengine.passes.context import PassContext
 from tests.kernels.turns import Turns
+from tests.passes.claiming import claimed
 
 ONE = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 #: Ops whose values are given to a sequence in these tests.
@@ -53,7 +53,7 @@ class Rig:
     def _steps(self) -> tuple[list[str], list[SequenceStep], dict[OutputPort, int]]:
         kernels = registry(self._provider)
         context = PassContext(fetches=tuple(tensor.port for tensor in self._gives), kernels=kernels)
-        graph = fuse_large(self._graph, context, frozenset(node.name for node in self._graph), {}).graph
+        graph = claimed(self._graph, context, frozenset(node.name for node in self._graph))
         order = [graph[name] for name in topological_order(graph.nodes)]
         inputs = [node.name for node in order if node.op in GIVEN]
         numbers_of = {OutputPort(name, 0): number for number, name in enumerate(inputs)}

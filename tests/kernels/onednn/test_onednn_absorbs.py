@@ -13,8 +13,8 @@ import flowengine as fe
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import search
-from flowengine.passes.claims.fuse_large import fuse_large
-from flowengine.passes.context import PassContext
+from flowengine.passes.context import HotContext, PassContext
+from tests.passes.claiming import claimed
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -51,7 +51,7 @@ def run(graph: Graph, fetched: str, feeds: dict[str, Any]) -> Any:
 def fused(graph: Graph, fetched: str) -> Graph:
     context = PassContext(fetches=(OutputPort(fetched, 0),), kernels=registry("onednn"))
     heavy = frozenset(n.name for n in graph if n.op not in ("Const", "Placeholder"))
-    return fuse_large(graph, context, heavy, {}).graph
+    return claimed(graph, context, heavy)
 
 
 def absorbed(graph: Graph, fetched: str) -> bool:
@@ -256,6 +256,7 @@ def test_convolutions_that_cost_next_to_nothing_stay_as_they_are(cost: float | N
     graph, _ = _normalized_net((3, 3, DEPTH, WIDTH))
     context = PassContext(fetches=(OutputPort("y", 0),), kernels=registry("onednn"))
     costs = {} if cost is None else {node.name: cost for node in graph if node.op == "Conv2D"}
-    changed = fuse_large(graph, context, frozenset(), costs)
-    assert ("norm" not in changed.graph) == together
-    assert not changed.heavy
+    hot = HotContext(context)
+    changed = claimed(graph, context, frozenset(), costs, hot=hot)
+    assert ("norm" not in changed) == together
+    assert not hot.heavy

@@ -15,10 +15,11 @@ from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.common.pieces import Like, Same
 from flowengine.kernels.load import registry
+from flowengine.kernels.numpy.claims.chains import ChainGroups
 from flowengine.kernels.onednn.library import search
-from flowengine.passes.claims.fuse_elementwise import Groups
 from flowengine.passes.context import PassContext
 from flowengine.resources.variable import Variable
+from tests.passes.claiming import asking
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -123,8 +124,10 @@ def test_what_a_variable_holds() -> None:
     every = (reference, read, value, again, made, constant, handle)
 
     def held(*feeds: Any) -> list[str]:
-        context = PassContext(fetches=(made.port,), feeds=tuple(tensor.port for tensor in feeds))
-        groups = Groups(graph, context, registry())
+        context = PassContext(
+            fetches=(made.port,), feeds=tuple(tensor.port for tensor in feeds), kernels=registry()
+        )
+        groups = ChainGroups(graph, asking(context))
         return [tensor.op.name for tensor in every if groups.is_held(tensor.port)]
 
     assert held() == ["reference", "read", "value", "again"]
@@ -134,7 +137,9 @@ def test_what_a_variable_holds() -> None:
 
 
 def held_of(graph: fe.Graph, *tensors: Any) -> list[bool]:
-    groups = Groups(graph, PassContext(fetches=tuple(t.port for t in tensors)), registry())
+    groups = ChainGroups(
+        graph, asking(PassContext(fetches=tuple(t.port for t in tensors), kernels=registry()))
+    )
     return [groups.is_held(tensor.port) for tensor in tensors]
 
 

@@ -15,21 +15,21 @@ from typing import Final
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.rewire import with_groups
+from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import BATCH_NORM_RELU
-from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.rewire import with_groups
 
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
-def rectify_norms(graph: Graph, context: PassContext) -> Graph:
+def rectify_norms(graph: Graph, context: ClaimContext) -> Graph:
     """The graph with normalisations that take the Relu along; the same graph if there is none."""
     kernels = context.kernels
     norms = {node.name for node in graph if node.op in _NORMS}
-    if kernels is None or not norms:
+    if not norms:
         return graph
-    kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+    kept = context.kept
     # Statistics may be fetched: they stay what they are.
     seen = {port.node for port in (*(p for p in context.fetches if not p.slot), *context.feeds)}
     takers: dict[str, list[Node]] = {}

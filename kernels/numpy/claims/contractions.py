@@ -5,13 +5,13 @@
 
 A convolution, matrix product or normalisation that was seen to be heavy, and whose result only the group
 takes, needs one tensor instead of three. Its own kernel computes it, a provider's where there is one; the
-elementwise steps are those of `fuse_elementwise`. What a kernel offers to compute along with its product
+elementwise steps are those of `chains`. What a kernel offers to compute along with its product
 (`fused.Absorbing`) it does. Linear time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,11 +19,11 @@ import numpy as np
 from flowengine.core.errors import OpError
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.numpy.claims.chains import ChainGroups, outside
 from flowengine.kernels.numpy.fused import Chain, Contraction, Follower, Step
+from flowengine.kernels.provider import LARGE_MICROSECONDS, ClaimContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import FUSED_CONTRACTION
-from flowengine.passes.claims.fuse_elementwise import Groups, outside
-from flowengine.passes.context import PassContext
 
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 #: What may be followed by a normalisation that is computed with it.
@@ -35,12 +35,16 @@ PRODUCTS: Final = (
     | _NORMS
 )
 
+#: A convolution may compute what follows it for nothing: less than this is no library's.
+_CONVOLUTION_MICROSECONDS: Final = 5.0
 
-def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]) -> Graph:
+
+def fuse_contractions(graph: Graph, context: ClaimContext) -> Graph:
     """The graph with heavy products and what follows them fused; the same graph if there is none."""
-    if context.kernels is None or not any(graph[name].op in PRODUCTS for name in heavy if name in graph):
+    heavy = context.large | _convolutions(graph, context.costs)
+    if not any(graph[name].op in PRODUCTS for name in heavy if name in graph):
         return graph
-    groups = Groups(graph, context, context.kernels)
+    groups = ChainGroups(graph, context)
     made: dict[str, Node] = {}
     dropped: set[str] = set()
     for name in reversed(traverse.topological_order(graph.nodes)):
@@ -68,6 +72,15 @@ def fuse_contractions(graph: Graph, context: PassContext, heavy: Collection[str]
     return graph.rewritten(made.get(node.name, node) for node in graph if node.name not in dropped)
 
 
+def _convolutions(graph: Graph, costs: Mapping[str, float]) -> set[str]:
+    """Those that may be worth fusing, if what follows can be computed along: few are always measured."""
+    return {
+        node.name
+        for node in graph
+        if node.op in CONVOLUTIONS and costs.get(node.name, LARGE_MICROSECONDS) >= _CONVOLUTION_MICROSECONDS
+    }
+
+
 def _depending(members: Sequence[Node], product: Node) -> list[Node]:
     """The members that take the product's result, or each other's: what they take besides is made before."""
     names = {product.name}
@@ -79,7 +92,9 @@ def _depending(members: Sequence[Node], product: Node) -> list[Node]:
     return found
 
 
-def _products(ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Collection[str]) -> list[Node]:
+def _products(
+    ports: Sequence[OutputPort], root: Node, groups: ChainGroups, heavy: Collection[str]
+) -> list[Node]:
     """The heavy product that gives one of these to the group of `root` and to nobody else.
 
     Or a convolution, which is heavy, and the normalisation by given statistics of what it gives, which need
@@ -109,7 +124,7 @@ def _products(ports: Sequence[OutputPort], root: Node, groups: Groups, heavy: Co
 def _fused(
     products: list[Node],
     members: list[Node],
-    groups: Groups,
+    groups: ChainGroups,
     kernels: KernelRegistry,
     heavy: Collection[str],
 ) -> Node | None:
@@ -133,7 +148,7 @@ def _fused(
 
 
 def _program(
-    steps: Sequence[Step], members: Sequence[Node], groups: Groups, numbers: dict[OutputPort, int]
+    steps: Sequence[Step], members: Sequence[Node], groups: ChainGroups, numbers: dict[OutputPort, int]
 ) -> Contraction:
     """The steps, then the members as a chain in place; `numbers` are those of what is known by then."""
     if not members:
@@ -150,7 +165,7 @@ def _absorb(
     program: Contraction,
     steps: Sequence[Step],
     members: Sequence[Node],
-    groups: Groups,
+    groups: ChainGroups,
     inputs: Sequence[OutputPort],
 ) -> bool:
     """Let the kernel of the first step compute what follows it as well, if it can."""

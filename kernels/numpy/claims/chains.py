@@ -3,14 +3,14 @@
     BiasAdd -> Mul -> Add -> Relu, all over the same large tensors  ->  _FusedElementwise{...}
 
 A group is grown from its last node towards the inputs: a node joins if nothing but the group takes its
-result. Which nodes are over large tensors is what the interpreter has seen (`heavy`). The last node's name
+result. Which nodes are over large tensors is what the interpreter has seen (`large`). The last node's name
 stays. The steps see the values that they would have seen, so nothing changes in any bit, and inputs of other
 shapes than expected are computed node by node (`kernels/numpy/fused.py`). Linear time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,9 +21,9 @@ from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import HandsOn, Reads, ValueOf, Variable
 from flowengine.kernels.numpy.fused import Chain, Step
-from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.kernels.provider import ClaimContext
+from flowengine.kernels.registry import Kernel
 from flowengine.ops.internal import FUSED_ELEMENTWISE
-from flowengine.passes.context import PassContext
 
 #: Of two inputs one may be a number or a vector along the last axis.
 BROADCASTING: Final = frozenset(
@@ -46,17 +46,18 @@ _TYPES: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 MEMBERS_MAX: Final = 24
 
 
-def fuse_elementwise(graph: Graph, context: PassContext, heavy: Collection[str]) -> Graph:
-    """The graph with groups of two or more heavy elementwise nodes fused; the same graph if there is none."""
-    if context.kernels is None or not heavy:
+def fuse_elementwise(graph: Graph, context: ClaimContext) -> Graph:
+    """The graph with groups of two or more large elementwise nodes fused; the same graph if there is none."""
+    large = context.large
+    if not large:
         return graph
-    groups = Groups(graph, context, context.kernels)
+    groups = ChainGroups(graph, context)
     made: dict[str, Node] = {}
     dropped: set[str] = set()
     for name in reversed(traverse.topological_order(graph.nodes)):
-        if name in dropped or name not in heavy or not groups.is_elementwise(graph[name]):
+        if name in dropped or name not in large or not groups.is_elementwise(graph[name]):
             continue
-        members = groups.grown(graph[name], lambda node: node.name in heavy)
+        members = groups.grown(graph[name], lambda node: node.name in large)
         if len(members) > 1:
             made[name] = groups.fused(members)
             dropped.update(node.name for node in members[:-1])
@@ -75,14 +76,14 @@ def _maybe_written(node: Node) -> Iterator[OutputPort]:
                 yield port
 
 
-class Groups:
+class ChainGroups:
     """What may be fused in a graph, and the nodes that stand for it."""
 
-    def __init__(self, graph: Graph, context: PassContext, kernels: KernelRegistry) -> None:
+    def __init__(self, graph: Graph, context: ClaimContext) -> None:
         self.graph = graph
-        self._kernels = kernels
+        self._kernels = context.kernels
         self._feeds = frozenset(context.feeds)
-        self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+        self._kept = context.kept
         #: References and handles that something takes which may write to the variable.
         self._written: set[OutputPort] = set()
         #: {node: how many edges lead from it}; control edges count twice, so that they keep it.

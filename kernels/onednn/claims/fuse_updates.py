@@ -10,7 +10,7 @@ nothing that has a state runs in another order. No bit changes. Linear time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,23 +20,21 @@ from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, Node
 from flowengine.ir.names import CONTROL_FLOW_OPS, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import HandsOn
+from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.descents import DescentByProduct
 from flowengine.ops.internal import DESCENT_BY_PRODUCT
-from flowengine.passes.context import PassContext
 
 
-def fuse_updates(graph: Graph, context: PassContext, large: Collection[str]) -> Graph:
-    """The graph with large products and their updates as one; the same graph if there is none.
-
-    large   nodes for which it is worth while
-    """
+def fuse_updates(graph: Graph, context: ClaimContext) -> Graph:
+    """The graph with large products and their updates as one; the same graph if there is none."""
     kernels = context.kernels
+    large = context.large
     updates = [graph[name] for name in large if name in graph and graph[name].op == "ApplyGradientDescent"]
-    if kernels is None or not updates:
+    if not updates:
         return graph
     fed = frozenset(context.feeds)
-    kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+    kept = context.kept
     takers: dict[str, int] = {}
     waits: set[str] = set()
     for node in graph:

@@ -21,15 +21,14 @@ from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import Variable
 from flowengine.ir.traverse import forward_sources
+from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.apply import dense_updates
 from flowengine.kernels.training.gathered_updates import GatheredUpdates
 from flowengine.ops.internal import GATHERED_UPDATES
-from flowengine.passes.blocks.tokens import token_sets
-from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.rewire import with_groups
 
 #: Elements of a variable above which its own step takes no longer than to copy it there and back.
 _SMALL: Final = 1 << 13
@@ -44,18 +43,17 @@ class _Group:
     variables: set[str] = field(default_factory=set)
 
 
-def gather_updates(graph: Graph, context: PassContext) -> Graph:
+def gather_updates(graph: Graph, context: ClaimContext) -> Graph:
     """The graph with small updates as one for each set of numbers; the same graph if there are few."""
-    kernels = context.kernels
     candidates = {node.name for node in graph if node.op in dense_updates()}
-    if kernels is None or len(candidates) < _MEMBERS_MIN:
+    if len(candidates) < _MEMBERS_MIN:
         return graph
-    groups = _groups(graph, context, kernels, candidates)
+    groups = _groups(graph, context, candidates)
     made: dict[str, Node] = {}
     moved: dict[OutputPort, OutputPort] = {}
     name_of: dict[str, str] = {}
     for group in groups:
-        fused = _fused(group, kernels) if len(group.members) >= _MEMBERS_MIN else None
+        fused = _fused(group, context.kernels) if len(group.members) >= _MEMBERS_MIN else None
         if fused is None:
             continue
         made[fused.name] = fused
@@ -67,22 +65,20 @@ def gather_updates(graph: Graph, context: PassContext) -> Graph:
     return with_groups(graph, made, moved, name_of)
 
 
-def _groups(
-    graph: Graph, context: PassContext, kernels: KernelRegistry, candidates: set[str]
-) -> list[_Group]:
+def _groups(graph: Graph, context: ClaimContext, candidates: set[str]) -> list[_Group]:
     nodes = graph.nodes
-    outside = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
+    kept = context.kept
     frames = assign_frames(graph, frozenset(context.feeds))
     fed = frozenset(context.feeds)
     #: Those that wait for a candidate.
     behind: set[str] = set()
     groups: dict[Hashable, _Group] = {}
-    for name, tokens in token_sets(graph, kernels).items():
+    for name, tokens in context.waits(graph).items():
         node = nodes[name]
         sources = forward_sources(node, nodes)
         if any(source in behind or source in candidates for source in sources):
             behind.add(name)
-        if name not in candidates or name in behind or name in outside or frames.get(name) != ():
+        if name not in candidates or name in behind or name in kept or frames.get(name) != ():
             continue
         found = _variables(node, graph, fed)
         if found is None:

@@ -25,18 +25,18 @@ import numpy as np
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import HandsOn
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.common.pieces import tells
+from flowengine.kernels.numpy.claims.chains import outside
+from flowengine.kernels.numpy.claims.contractions import CONVOLUTIONS, PRODUCTS
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_SEQUENCE
 from flowengine.passes.blocks.tokens import token_sets
-from flowengine.passes.claims.fuse_contraction import CONVOLUTIONS, PRODUCTS
-from flowengine.passes.claims.fuse_elementwise import outside
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
-from flowengine.passes.simplify.rewire import with_groups
 
 #: What a sequence may take. It can be suspended, but holds on to all that its layers give until it is over.
 _MICROSECONDS_MAX: Final = 100_000.0

@@ -6,36 +6,30 @@
 Half of the time of such a gradient is another pooling. That the two belong together is seen in the graph,
 never from arrays; the places are a tensor of the plan like any other, an eighth of a pooling's input for
 windows of 2 x 2, and live until the gradient has been computed. Only kernels of a provider have any to give.
-No bit changes, until `fuse_contractions` lets such a gradient compute that of the Relu before the pooling: it
-stops gradients of maxima then, not of all elements, and what it stops is +0. Linear time.
+No bit changes, until `numpy/claims/contractions.py` lets such a gradient compute that of the Relu before the
+pooling: it stops gradients of maxima then, not of all elements, and what it stops is +0. Linear time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
 from flowengine.core.dtypes import float32, uint8
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.kernels.provider import ClaimContext
 from flowengine.ops.internal import MAX_POOL_GRAD_AT_PLACES, MAX_POOL_WITH_PLACES
-from flowengine.passes.context import PassContext
 
 _WINDOWS: Final = ("T", "ksize", "strides", "padding", "data_format")
 
 
-def keep_maxima(graph: Graph, context: PassContext, large: Collection[str]) -> Graph:
-    """The graph with large poolings and their gradients as such pairs; the same graph if there is none.
-
-    large   nodes for which it is worth while
-    """
+def keep_maxima(graph: Graph, context: ClaimContext) -> Graph:
+    """The graph with large poolings and their gradients as such pairs; the same graph if there is none."""
     kernels = context.kernels
-    if kernels is None:
-        return graph
     fed = frozenset(context.feeds)
     made: dict[str, Node] = {}
-    for name in large:
+    for name in context.large:
         node = graph.nodes.get(name)
         if node is None or node.op != "MaxPoolGrad":
             continue

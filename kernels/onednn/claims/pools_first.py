@@ -16,7 +16,7 @@ from typing import Final
 
 from flowengine.ir.graph import Graph, Node
 from flowengine.ir.traverse import forward_sources, topological_order
-from flowengine.passes.claims.fuse_contraction import CONVOLUTIONS
+from flowengine.kernels.numpy.claims.contractions import CONVOLUTIONS
 
 _POOLINGS: Final = frozenset({"MaxPool", "AvgPool", "_MaxPoolWithPlaces"})
 #: What computes for long with what it reads.

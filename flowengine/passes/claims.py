@@ -1,0 +1,81 @@
+"""Claims: what the providers of a request's kernels take over, each asked in turn.
+
+What is known of times is then told of the nodes that stand for several. Which parts a provider claims, and
+what it computes for them, is its own affair: see `kernels/provider.py`.
+"""
+
+from __future__ import annotations
+
+from flowengine.ir.graph import Graph
+from flowengine.kernels.provider import ClaimContext, program_of
+from flowengine.kernels.providers import providers_of
+from flowengine.passes.blocks.tokens import token_sets
+from flowengine.passes.context import HotContext, PassContext
+
+
+def claim_for_good(graph: Graph, context: PassContext) -> Graph:
+    """The graph with what providers take over at the price of other bits, in every tier alike."""
+    return _claimed(graph, HotContext(context), keeps_bits=False)
+
+
+def claim_hot(graph: Graph, hot: HotContext) -> Graph:
+    """The graph with what providers take over because it was seen to take long; no bit changes."""
+    changed = _claimed(graph, hot, keeps_bits=True)
+    if changed is not graph:
+        tell(changed, hot)
+    return changed
+
+
+def arrange(graph: Graph, hot: HotContext) -> Graph:
+    """The graph in the order that suits the providers."""
+    if hot.request.kernels is not None:
+        for provider in providers_of(hot.request.kernels):
+            if provider.arrange is not None:
+                graph = provider.arrange(graph)
+    return graph
+
+
+def claim_context(hot: HotContext) -> ClaimContext | None:
+    """What claims may ask; None for a request without kernels, which nobody claims anything of."""
+    request = hot.request
+    kernels = request.kernels
+    if kernels is None:
+        return None
+    return ClaimContext(
+        request.feeds,
+        request.fetches,
+        request.targets,
+        kernels,
+        lambda graph: token_sets(graph, kernels),
+        hot.large,
+        hot.costs,
+    )
+
+
+def _claimed(graph: Graph, hot: HotContext, *, keeps_bits: bool) -> Graph:
+    context = claim_context(hot)
+    if context is None:
+        return graph
+    for provider in providers_of(context.kernels):
+        for claim in provider.claims:
+            if claim.keeps_bits is keeps_bits and getattr(hot.request, claim.option):
+                graph = claim.take(graph, context)
+    return graph
+
+
+def tell(graph: Graph, hot: HotContext) -> None:
+    """Learn what nodes that stand for several will take, from what those were seen to take."""
+    costs = dict(hot.costs)
+    heavy = set(hot.heavy)
+    for node in graph:
+        body = program_of(node.attrs)
+        if body is not None:
+            every = [hot.costs.get(name, 0.0) for name in body.names]
+            # Those that share a pass over memory take about what one of them took.
+            costs[node.name] = max(every) if body.is_one_pass else sum(every)
+            if not heavy.isdisjoint(body.names):
+                heavy.add(node.name)
+    hot.costs, hot.heavy = costs, frozenset(heavy)
+
+
+__all__ = ["arrange", "claim_context", "claim_for_good", "claim_hot", "tell"]

@@ -1,0 +1,98 @@
+"""Providers: libraries that take over parts of a graph, and the only way in which they do.
+
+A provider has kernels for single nodes, which stand in front of ours (`registry`), and *claims*. A claim
+looks at a graph, takes connected nodes of it, and puts one node in their place whose attribute `program` is
+a body: what the library, or NumPy block by block, computes for all of them.
+
+    Conv2D -> BiasAdd -> Relu        ->  _FusedContraction, program = Contraction{Conv2D, BiasAdd, Relu}
+
+A claim says whether it keeps the bits. One that does may go by what a plan has measured of times, and is made
+when the plan is hot. One that does not would give other values hot than cold, so it is made of every plan,
+from what every process sees alike: ops, attributes, known shapes and the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
+
+from flowengine.ir.graph import Graph, OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.kernels.registry import KernelRegistry
+
+#: Microseconds: what takes less is not over tensors so large that a pass over memory matters.
+LARGE_MICROSECONDS: Final = 15.0
+
+
+@runtime_checkable
+class ClaimedBody(Protocol):
+    """What a claimed node carries as its `program`."""
+
+    #: Whether the nodes that it stands for share one pass over memory, so that all take about what one took.
+    is_one_pass: ClassVar[bool]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimContext:
+    """What a claim may ask beside the graph.
+
+    feeds, fetches, targets   of the request: ports that the caller supplies, ports and nodes that it wants
+    kernels   what computes each node that nobody claims
+    waits     (graph) -> {node: what it waits for}: nodes of which one waits for more are never claimed as one
+    large     nodes over tensors so large that a pass over memory matters; none before anything was measured
+    costs     {node: microseconds} of what was measured to take long
+    """
+
+    feeds: tuple[OutputPort, ...]
+    fetches: tuple[OutputPort, ...]
+    targets: tuple[str, ...]
+    kernels: KernelRegistry
+    waits: Callable[[Graph], Mapping[str, Hashable]]
+    large: frozenset[str] = frozenset()
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Nodes that the caller sees: they stay what they are."""
+        return frozenset(port.node for port in (*self.fetches, *self.feeds)) | frozenset(self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One kind of part that a provider takes over.
+
+    name         as `explain` prints it
+    take         the graph with such parts as one node each; the same graph if there is none
+    keeps_bits   whether every value is that of the nodes by themselves, to the last bit; signs of zeros, and
+                 what comes of infinities, aside
+    option       the setting of a request that turns it off: "fuse_contractions" or "fuse_elementwise"
+    """
+
+    name: str
+    take: Callable[[Graph, ClaimContext], Graph]
+    keeps_bits: bool
+    option: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A library's claims, in the order in which they are made.
+
+    arrange   puts nodes into an order that suits the library, once all have claimed; no value changes
+    """
+
+    name: str
+    claims: tuple[Claim, ...]
+    arrange: Callable[[Graph], Graph] | None = None
+
+
+def program_of(attrs: Mapping[str, Any]) -> ClaimedBody | None:
+    """The body that a node's attributes hold; None for a node that stands for itself."""
+    program = attrs.get("program")
+    return program if isinstance(program, ClaimedBody) else None

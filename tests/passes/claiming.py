@@ -1,0 +1,32 @@
+"""Graphs whose large nodes are claimed by providers, as the hot stage does it before regions are made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from flowengine.ir.graph import Graph
+from flowengine.kernels.provider import ClaimContext
+from flowengine.passes.claims import claim_context
+from flowengine.passes.context import HotContext, PassContext
+from flowengine.passes.pipeline import hot_stages
+
+
+def claimed(
+    graph: Graph,
+    request: PassContext,
+    heavy: frozenset[str],
+    costs: Mapping[str, float] | None = None,
+    *,
+    hot: HotContext | None = None,
+) -> Graph:
+    """The graph once every provider has claimed; `hot`, if given, is told what is known then."""
+    hot = HotContext(request) if hot is None else hot
+    hot.heavy, hot.costs = heavy, costs or {}
+    return next(made for name, made in hot_stages(graph, hot) if name == "claims")
+
+
+def asking(request: PassContext, large: Collection[str] = ()) -> ClaimContext:
+    """What one claim may ask, where so many nodes are large."""
+    context = claim_context(HotContext(request, frozenset(large)))
+    assert context is not None
+    return context
