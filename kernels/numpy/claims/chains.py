@@ -139,7 +139,8 @@ class ChainGroups:
             if read is not None:
                 return node.inputs[read.places[0]] not in self._written
             if node.has(Variable):
-                return port not in self._written
+                # A handle is no value.
+                return node.output_types[port.slot].is_ref and port not in self._written
             if not node.has(HandsOn):
                 return False
             port = node.inputs[0]
