@@ -12,7 +12,7 @@ from flowengine.ir.graph import Graph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.place.costs import CostModel
-from flowengine.passes.place.offers import Links, Offer
+from flowengine.passes.place.offers import DeviceLinks, Offer
 from flowengine.passes.place.place import Placement
 from flowengine.passes.place.placer import Placer as GraphPlacer
 from flowengine.passes.place.report import report
@@ -34,7 +34,7 @@ class SessionPlacer:
         settings: Settings,
         whole: Callable[[], Graph],
         *,
-        links: Links | None = None,
+        links: DeviceLinks | None = None,
         costs: CostModel | None = None,
     ) -> None:
         """`whole` gives the session's graph, which may grow between steps."""

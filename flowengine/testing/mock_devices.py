@@ -27,7 +27,7 @@ from flowengine.core.names import DeviceName
 from flowengine.core.rendezvous import Received, RendezvousKey
 from flowengine.ir.graph import Graph, Node
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.place.offers import EvenLinks, Links, Offer
+from flowengine.passes.place.offers import DeviceLinks, EvenLinks, Offer
 from flowengine.runtime import partitions
 from flowengine.runtime.exchange import Group
 from flowengine.runtime.placing import Placer
@@ -45,7 +45,7 @@ class MockDevices(KernelRegistry):
     spent   {(node name, device): [microseconds, times]} of what ran since it was last cleared
     """
 
-    def __init__(self, kernels: KernelRegistry, cost: Cost, links: Links | None = None) -> None:
+    def __init__(self, kernels: KernelRegistry, cost: Cost, links: DeviceLinks | None = None) -> None:
         super().__init__(parent=kernels)
         self.spent: dict[tuple[str, str], list[float]] = {}
         self.source = kernels

@@ -7,14 +7,18 @@ and from there to the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.train.inputs import Example, columns, element_shapes, like, only_if
 from flowengine.train.producers import as_tensor, run_queue
 from flowengine.train.queues import GraphQueue
+
+#: The one that fills a bucket ends quietly when batches are no longer wanted, and the other way round.
+_ENDS: Final = (OutOfRangeError, CancelledError)
 
 
 def bucket(
@@ -84,38 +88,33 @@ def bucket(
             )
             for index, queue in enumerate(queues)
         ]
-        # The one that fills a bucket ends quietly when batches are no longer wanted, and the other way round.
-        ends = (OutOfRangeError, CancelledError)
+        smaller = allow_smaller_final_batch
         run_queue(
             queues[0],
-            [
-                top.enqueue(
-                    [
-                        graph.constant(index, "int32"),
-                        *(queue.dequeue_up_to if allow_smaller_final_batch else queue.dequeue_many)(
-                            as_tensor(graph, size, "int32", "batch_size")
-                        ),
-                    ],
-                    name=f"enqueue_from_bucket_{index}",
-                )
-                for index, (queue, size) in enumerate(zip(queues, sizes, strict=True))
-            ],
+            [_filled(graph, top, *each, smaller) for each in enumerate(zip(queues, sizes, strict=True))],
             (top.close(), top.close(cancel_pending_enqueues=True, name="top_queue_Cancel")),
-            ends,
+            _ENDS,
         )
         run_queue(
-            top,
-            [graph.group(*into, name="enqueue_in_bucket")] * num_threads,
-            (
-                graph.group(*(queue.close() for queue in queues), name="close_buckets"),
-                graph.group(
-                    *(queue.close(cancel_pending_enqueues=True) for queue in queues), name="cancel_buckets"
-                ),
-            ),
-            ends,
+            top, [graph.group(*into, name="enqueue_in_bucket")] * num_threads, _closed(graph, queues), _ENDS
         )
         chosen, *batches = top.dequeue()
     return chosen, like(tensors, batches)
+
+
+def _filled(graph: Graph, top: GraphQueue, number: int, filled: tuple[GraphQueue, Any], smaller: bool) -> Any:
+    """The node that moves a batch of a bucket, with its number, to the queue of batches."""
+    queue, size = filled
+    count = as_tensor(graph, size, "int32", "batch_size")
+    rows = (queue.dequeue_up_to if smaller else queue.dequeue_many)(count)
+    return top.enqueue([graph.constant(number, "int32"), *rows], name=f"enqueue_from_bucket_{number}")
+
+
+def _closed(graph: Graph, queues: Sequence[GraphQueue]) -> tuple[Any, Any]:
+    """The nodes that close all buckets: once what waits is in, and at once."""
+    closed = graph.group(*(queue.close() for queue in queues), name="close_buckets")
+    cancelled = (queue.close(cancel_pending_enqueues=True) for queue in queues)
+    return closed, graph.group(*cancelled, name="cancel_buckets")
 
 
 def bucket_by_sequence_length(

@@ -42,7 +42,7 @@ _QUICK_SPREAD_MIN: Final = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """One node of a chain.
 
     function    its bound kernel
@@ -83,7 +83,7 @@ class Chain:
 
     is_one_pass: ClassVar[bool] = True
 
-    def __init__(self, steps: SequenceOf[Step], dtype: Any) -> None:
+    def __init__(self, steps: SequenceOf[ChainStep], dtype: Any) -> None:
         self._steps = tuple(steps)
         self._dtype = np.dtype(dtype)
         quick = all(step.node.op in _QUICK for step in steps)
@@ -179,17 +179,17 @@ def _any_large(values: SequenceOf[Any]) -> bool:
     return any(value.size >= LARGE for value in values)
 
 
-def _is_clip(step: Step) -> bool:
+def _is_clip(step: ChainStep) -> bool:
     return step.node.op in _CLIPS
 
 
-def _clip(step: Step, x: Array, out: Array) -> Array:
+def _clip(step: ChainStep, x: Array, out: Array) -> Array:
     """What its kernel gives for this many elements, in `out`."""
     number = x.dtype.type
     return np.clip(x, number(0), number(_CLIPS[step.node.op]), out)
 
 
-def _of_block(step: Step, known: SequenceOf[Any]) -> Any:
+def _of_block(step: ChainStep, known: SequenceOf[Any]) -> Any:
     if step.adds_bias:
         return np.add(known[step.sources[0]], known[step.sources[1]])
     return step.run(known)
@@ -220,7 +220,7 @@ class Contraction:
 
     is_one_pass: ClassVar[bool] = True
 
-    def __init__(self, steps: SequenceOf[Step], chain: Chain | None, sources: SequenceOf[int]) -> None:
+    def __init__(self, steps: SequenceOf[ChainStep], chain: Chain | None, sources: SequenceOf[int]) -> None:
         """
         steps     product and normalisation: each gives its first result to those behind it
         chain     what follows, with the numbers of what it takes: results are counted behind the inputs
@@ -228,10 +228,10 @@ class Contraction:
         self._steps = tuple(steps)
         self._chain = chain
         self._sources = tuple(sources)
-        self._whole: Step | None = None
+        self._whole: ChainStep | None = None
         self._rest: Contraction | None = None
 
-    def absorb(self, whole: Step, rest: Contraction | None) -> None:
+    def absorb(self, whole: ChainStep, rest: Contraction | None) -> None:
         """Let one call compute the first steps, where it can, and `rest` what is left of the chain.
 
         The rest takes the inputs and then the result.

@@ -65,7 +65,7 @@ def cpu_offers(count: int, speeds: Sequence[float] | None = None) -> list[Offer]
     ]
 
 
-class Links(Protocol):
+class DeviceLinks(Protocol):
     """How long a tensor is under way."""
 
     def latency(self, source: Offer, target: Offer) -> float:

@@ -24,7 +24,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.colocate import Groups, colocate
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.feasible import Feasible
-from flowengine.passes.place.offers import Links, Offer, UsualLinks
+from flowengine.passes.place.offers import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.problem import Problem
 from flowengine.passes.place.problem_graph import problem_of
 from flowengine.passes.place.reasons import Reasons
@@ -67,7 +67,7 @@ class PlaceRequest:
     trial: int | None = None
     because: str = ""
     disregarded: Collection[str] = ()
-    links: Links = field(default_factory=UsualLinks)
+    links: DeviceLinks = field(default_factory=UsualLinks)
     costs: CostModel | None = None
     seed: int = 0
     effort: float = 1.0

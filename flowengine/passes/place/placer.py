@@ -21,7 +21,7 @@ from flowengine.ir.traverse import sources, topological_order
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.feasible import requested
-from flowengine.passes.place.offers import Links, Offer, UsualLinks
+from flowengine.passes.place.offers import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.place import Placement, PlaceRequest, place
 
 logger: Final = logging.getLogger("flowengine.placement")
@@ -73,7 +73,7 @@ class Placer:
         rules: Sequence[tuple[str, str]] = (),
         soft: bool = False,
         log: bool = False,
-        links: Links | None = None,
+        links: DeviceLinks | None = None,
         costs: CostModel | None = None,
     ) -> None:
         """Raises InvalidArgumentError for a rule whose device cannot be read."""

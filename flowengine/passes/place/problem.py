@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from flowengine.passes.place.offers import Links, Offer
+from flowengine.passes.place.offers import DeviceLinks, Offer
 
 #: (the other operation, crossings in a step, bytes in a step)
 Edge: TypeAlias = tuple[int, float, float]
@@ -87,7 +87,7 @@ class Problem:
         return all(limit is None or size <= limit for size, limit in zip(held, self.limits, strict=True))
 
 
-def link_tables(offers: Sequence[Offer], links: Links) -> tuple[list[list[float]], list[list[float]]]:
+def link_tables(offers: Sequence[Offer], links: DeviceLinks) -> tuple[list[list[float]], list[list[float]]]:
     """(latency, microseconds a byte) between any two of the devices; 0 from a device to itself."""
     latency = [[0.0 if a is b else links.latency(a, b) for b in offers] for a in offers]
     per_byte = [[0.0 if a is b else 1.0 / links.bandwidth(a, b) for b in offers] for a in offers]

@@ -16,7 +16,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.partition import COPIED_BYTES_MAX
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.estimates import Estimator, bytes_of
-from flowengine.passes.place.offers import Links, Offer
+from flowengine.passes.place.offers import DeviceLinks, Offer
 from flowengine.passes.place.problem import Edge, Problem, link_tables
 
 #: Microseconds of a node that is disregarded: not zero, so that time goes on.
@@ -33,7 +33,7 @@ def problem_of(
     group_of: list[int],
     masks: Sequence[int],
     kernels: KernelRegistry,
-    links: Links,
+    links: DeviceLinks,
     costs: CostModel | None = None,
     supplied: Collection[OutputPort] = (),
     shapes: Mapping[str, TensorShape] | None = None,

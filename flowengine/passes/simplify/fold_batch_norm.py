@@ -35,10 +35,10 @@ _CHANNELS_LAST: Final = b"NHWC"
 
 def fold_batch_norms(graph: Graph, context: PassContext) -> Graph:
     """The graph with normalisations of convolutions folded into filters; the same graph if there are none."""
-    return _Folding(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
+    return _NormFolding(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
 
 
-class _Folding:
+class _NormFolding:
     def __init__(self, graph: Graph, context: PassContext) -> None:
         self._graph = graph
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)

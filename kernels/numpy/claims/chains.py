@@ -20,7 +20,7 @@ from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import HandsOn, Reads, ValueOf, Variable
-from flowengine.kernels.numpy.fused import Chain, Step
+from flowengine.kernels.numpy.fused import Chain, ChainStep
 from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import Kernel
 from flowengine.ops.internal import FUSED_ELEMENTWISE
@@ -174,7 +174,7 @@ class ChainGroups:
         edges = sum(port.node == node.name for name in taken for port in self.graph[name].inputs)
         return edges == self._edges.get(node.name, 0)
 
-    def steps(self, members: Sequence[Node], known: Mapping[OutputPort, int]) -> list[Step]:
+    def steps(self, members: Sequence[Node], known: Mapping[OutputPort, int]) -> list[ChainStep]:
         """The members as steps of a chain whose inputs have these numbers."""
         places = dict(known)
         steps = []
@@ -182,7 +182,7 @@ class ChainGroups:
             kernel = self._kernel(node)
             assert kernel is not None
             steps.append(
-                Step(
+                ChainStep(
                     node,
                     kernel.bind(node, np),
                     tuple(places[port] for port in node.inputs),

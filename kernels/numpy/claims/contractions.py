@@ -20,7 +20,7 @@ from flowengine.core.errors import OpError
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.kernels.numpy.claims.chains import ChainGroups, outside
-from flowengine.kernels.numpy.fused import Chain, Contraction, Follower, Step
+from flowengine.kernels.numpy.fused import Chain, ChainStep, Contraction, Follower
 from flowengine.kernels.provider import LARGE_MICROSECONDS, ClaimContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import FUSED_CONTRACTION
@@ -138,7 +138,7 @@ def _fused(
             return None  # the plan says what is wrong
         if not kernel.fresh or kernel.is_async or kernel.takes_context:
             return None
-        steps.append(Step(node, kernel.bind(node, np), tuple(numbers[port] for port in node.inputs)))
+        steps.append(ChainStep(node, kernel.bind(node, np), tuple(numbers[port] for port in node.inputs)))
         numbers[OutputPort(node.name, 0)] = len(numbers)
     program = _program(steps, members, groups, numbers)
     absorbs = _absorb(program, steps, members, groups, inputs)
@@ -148,7 +148,7 @@ def _fused(
 
 
 def _program(
-    steps: Sequence[Step], members: Sequence[Node], groups: ChainGroups, numbers: dict[OutputPort, int]
+    steps: Sequence[ChainStep], members: Sequence[Node], groups: ChainGroups, numbers: dict[OutputPort, int]
 ) -> Contraction:
     """The steps, then the members as a chain in place; `numbers` are those of what is known by then."""
     if not members:
@@ -163,7 +163,7 @@ def _program(
 
 def _absorb(
     program: Contraction,
-    steps: Sequence[Step],
+    steps: Sequence[ChainStep],
     members: Sequence[Node],
     groups: ChainGroups,
     inputs: Sequence[OutputPort],
@@ -187,7 +187,7 @@ def _absorb(
         if place != position
     ]
     numbers = {port: i for i, port in enumerate(inputs)}
-    whole = Step(product, compute, tuple(numbers[port] for port in (*product.inputs, *others)))
+    whole = ChainStep(product, compute, tuple(numbers[port] for port in (*product.inputs, *others)))
     rest = members[count - len(steps) + 1 :]
     if not rest:
         program.absorb(whole, None)

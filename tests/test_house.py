@@ -1,0 +1,136 @@
+"""Names and sizes: a class name means one thing, and nothing is so long that it wants a table of contents."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+#: Sessions and queue runners for other programs have the names of what they stand for.
+FACADES: Final = frozenset({"flowengine/asyncio.py", "flowengine/blocking.py"})
+#: Files written by `make generate`, and tables.
+GENERATED: Final = frozenset({"kernels/index.py", "flowengine/ops/index.py"})
+
+FILE_LINES: Final = 450
+FOLDER_FILES: Final = 26
+CLASS_LINES: Final = 400
+FUNCTION_LINES: Final = 60
+
+#: What is still longer, or named twice. Nothing may be added; who shortens something takes it off.
+LONG_FILES: Final = frozenset(
+    {
+        "flowengine/cluster/master.py",
+        "flowengine/cluster/server.py",
+        "flowengine/cluster/worker.py",
+        "flowengine/ir/traits.py",
+        "flowengine/runtime/executor.py",
+        "flowengine/runtime/state.py",
+        "kernels/onednn/convolution.py",
+        "kernels/onednn/normalization.py",
+        "kernels/onednn/pooling.py",
+        "kernels/onednn/program.py",
+        "transport/peer.py",
+        "transport/tensors/exchange.py",
+        "transport/wire/framing.py",
+        "transport/wire/wire.py",
+    }
+)
+LONG_CLASSES: Final = frozenset(
+    {
+        "flowengine/runtime/executor.py:Executor",
+        "flowengine/runtime/state.py:ExecutorState",
+        "transport/peer.py:Peer",
+        "transport/tensors/exchange.py:Exchange",
+        "transport/wire/wire.py:Wire",
+    }
+)
+LONG_FUNCTIONS: Final = frozenset(
+    {
+        "flowengine/runtime/executor.py:_run_slice",
+        "flowengine/runtime/stretches.py:run",
+        "kernels/onednn/first_layers.py:__init__",
+        "kernels/onednn/joint.py:__init__",
+    }
+)
+FULL_FOLDERS: Final = frozenset(
+    {
+        "flowengine/runtime",
+        "kernels/onednn",
+    }
+)
+TWICE: Final = frozenset(
+    {
+        "Exchange",
+        "Forward",
+        "Graph",
+        "Master",
+        "Operation",
+        "Product",
+        "Program",
+        "Request",
+        "Variable",
+        "_Prepared",
+        "_Waiter",
+    }
+)
+
+
+def sources(*folders: str) -> Iterator[tuple[str, str]]:
+    """(path from the root, text) of each module, links not followed."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if not name.startswith(("flowengine/kernels/", "flowengine/transport/", "flowengine/ir/proto/")):
+                yield name, path.read_text()
+
+
+def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many lines a function has below its signature and docstring."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(text) for name, text in sources("flowengine", "kernels", "transport")}
+
+
+def test_files_are_short() -> None:
+    counted = ((name, text.count("\n")) for name, text in sources("flowengine", "kernels", "transport"))
+    assert {name for name, lines in counted if lines > FILE_LINES} - GENERATED <= LONG_FILES
+
+
+def test_folders_are_not_full() -> None:
+    counts: dict[str, int] = defaultdict(int)
+    for name, _ in sources("flowengine", "kernels", "transport"):
+        counts[name.rpartition("/")[0]] += not name.endswith("__init__.py")
+    assert {folder for folder, count in counts.items() if count > FOLDER_FILES} <= FULL_FOLDERS
+
+
+def test_classes_and_functions_are_short(trees: dict[str, ast.Module]) -> None:
+    classes: set[str] = set()
+    functions: set[str] = set()
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and (node.end_lineno or 0) - node.lineno >= CLASS_LINES:
+                classes.add(f"{name}:{node.name}")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > FUNCTION_LINES:
+                functions.add(f"{name}:{node.name}")
+    assert classes <= LONG_CLASSES
+    assert functions <= LONG_FUNCTIONS
+
+
+def test_a_class_name_means_one_thing(trees: dict[str, ast.Module]) -> None:
+    places: dict[str, set[str]] = defaultdict(set)
+    for name, tree in trees.items():
+        if name not in FACADES:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    places[node.name].add(name)
+    assert {name for name, files in places.items() if len(files) > 1} <= TWICE
