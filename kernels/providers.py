@@ -77,7 +77,7 @@ def check(provider: str) -> None:
 
 def dismiss_team() -> None:
     """End the threads that libraries keep for the calling thread: another one computes from now on."""
-    program = sys.modules.get("flowengine.kernels.onednn.program")
+    program = sys.modules.get("flowengine.kernels.onednn.programs.program")
     if program is not None:
         program.dismiss_team()
 

@@ -34,7 +34,7 @@ LONG_FILES: Final = frozenset(
         "kernels/onednn/convolution.py",
         "kernels/onednn/normalization.py",
         "kernels/onednn/pooling.py",
-        "kernels/onednn/program.py",
+        "kernels/onednn/programs/program.py",
         "transport/peer.py",
         "transport/tensors/exchange.py",
         "transport/wire/framing.py",
@@ -54,8 +54,8 @@ LONG_FUNCTIONS: Final = frozenset(
     {
         "flowengine/runtime/executor.py:_run_slice",
         "flowengine/runtime/stretches.py:run",
-        "kernels/onednn/first_layers.py:__init__",
-        "kernels/onednn/joint.py:__init__",
+        "kernels/onednn/layers/first_layers.py:__init__",
+        "kernels/onednn/programs/joint.py:__init__",
     }
 )
 FULL_FOLDERS: Final = frozenset(

@@ -20,16 +20,19 @@ from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, Same, 
 from flowengine.kernels.common.windows import Windows, spatial
 from flowengine.kernels.nn import conv_planes
 from flowengine.kernels.numpy.fused import Follower
-from flowengine.kernels.onednn.absorbing import Taken, absorbed, fits, forms_of, operands_of
-from flowengine.kernels.onednn.after import ZERO, attached
-from flowengine.kernels.onednn.conv_products import as_product
-from flowengine.kernels.onednn.filter_products import filter_product
-from flowengine.kernels.onednn.filters import Lasting, Packed, never_changes, reordering, shared
-from flowengine.kernels.onednn.first_layers import BlockGradient, block_gradient
-from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.onednn.layers import FORWARD, Layer, Sliding, finish, readable
+from flowengine.kernels.onednn.layers.absorbing import Taken, absorbed, fits, forms_of, operands_of
+from flowengine.kernels.onednn.layers.after import ZERO, attached
+from flowengine.kernels.onednn.layers.conv_products import as_product
+from flowengine.kernels.onednn.layers.filter_products import filter_product
+from flowengine.kernels.onednn.layers.filters import Lasting, Packed, never_changes, reordering, shared
+from flowengine.kernels.onednn.layers.first_layers import BlockGradient, block_gradient
+from flowengine.kernels.onednn.layers.patch_products import as_patches
+from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer, Sliding, finish, readable
+from flowengine.kernels.onednn.layers.winograd import Tiles, tiles_of
+from flowengine.kernels.onednn.layers.winograd_programs import TiledForward
+from flowengine.kernels.onednn.layers.winograd_programs import filter_gradient as tiled_filter_gradient
+from flowengine.kernels.onednn.layers.winograd_programs import input_gradient as tiled_input_gradient
 from flowengine.kernels.onednn.library import LibraryError, address, library
-from flowengine.kernels.onednn.matrix_product import product_alone
 from flowengine.kernels.onednn.objects import (
     QUERY_DIFF_DST,
     QUERY_DIFF_SRC,
@@ -42,8 +45,9 @@ from flowengine.kernels.onednn.objects import (
     attributes,
     dense,
 )
-from flowengine.kernels.onednn.patch_products import as_patches
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.matrix_product import product_alone
+from flowengine.kernels.onednn.programs.program import (
     DIFF_DST,
     DIFF_SRC,
     DIFF_WEIGHTS,
@@ -57,10 +61,6 @@ from flowengine.kernels.onednn.program import (
 )
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
-from flowengine.kernels.onednn.winograd import Tiles, tiles_of
-from flowengine.kernels.onednn.winograd_programs import TiledForward
-from flowengine.kernels.onednn.winograd_programs import filter_gradient as tiled_filter_gradient
-from flowengine.kernels.onednn.winograd_programs import input_gradient as tiled_input_gradient
 
 Result = TypeVar("Result")
 

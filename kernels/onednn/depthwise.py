@@ -12,7 +12,7 @@ from flowengine.kernels.onednn.convolution import (
     filter_gradient_kernel,
     input_gradient_kernel,
 )
-from flowengine.kernels.onednn.layers import Sliding
+from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 
 #: Multiplications and additions of one core in a microsecond.

@@ -17,11 +17,11 @@ from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.pieces import Fixed, Like, Piece, Source
 from flowengine.kernels.common.windows import is_channels_first
-from flowengine.kernels.onednn.column_sums import BiasGradient
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.column_sums import BiasGradient
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import (
     DST,
     SCALE_OF,
     SRC,
@@ -32,8 +32,8 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
+from flowengine.kernels.onednn.programs.thin_products import BLOCK, gives_large, large_result
 from flowengine.kernels.onednn.serving import FLOAT32, serves
-from flowengine.kernels.onednn.thin_products import BLOCK, gives_large, large_result
 
 _ADD: Final = 0x1FFF0
 _MULTIPLY: Final = 0x1FFF1

@@ -15,7 +15,6 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plain
 from flowengine.kernels.nn import normalization as nn_norm
 from flowengine.kernels.nn.activations import relu
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import Library, LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WORKSPACE,
@@ -25,7 +24,8 @@ from flowengine.kernels.onednn.objects import (
     dense,
     image,
 )
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import (
     DIFF_DST,
     DIFF_SCALE,
     DIFF_SHIFT,

@@ -24,7 +24,6 @@ from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Sizes, Source
 from flowengine.kernels.common.windows import spatial, windows
 from flowengine.kernels.numpy.fused import Follower
 from flowengine.kernels.onednn.elementwise import Gate, gate, staying
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WORKSPACE,
@@ -33,7 +32,8 @@ from flowengine.kernels.onednn.objects import (
     dims,
     image,
 )
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import (
     DIFF_DST,
     DIFF_SRC,
     DST,
@@ -47,9 +47,9 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
+from flowengine.kernels.onednn.programs.totals import total
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
-from flowengine.kernels.onednn.totals import total
 
 _INFERENCE: Final = 96
 _TRAINING: Final = 64

@@ -15,12 +15,12 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
-from flowengine.kernels.onednn.constant_products import ROWS_MAX, constant_product
-from flowengine.kernels.onednn.filters import Aligned
+from flowengine.kernels.onednn.layers.filters import Aligned
 from flowengine.kernels.onednn.library import LibraryError, address, library
-from flowengine.kernels.onednn.matrix_product import matrix_product
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, constant_product
+from flowengine.kernels.onednn.programs.matrix_product import matrix_product
+from flowengine.kernels.onednn.programs.program import (
     DST,
     SRC,
     WEIGHTS,
@@ -29,8 +29,13 @@ from flowengine.kernels.onednn.program import (
     prepared,
     required,
 )
+from flowengine.kernels.onednn.programs.thin_products import (
+    gives_large,
+    large_factor,
+    large_result,
+    takes_large,
+)
 from flowengine.kernels.onednn.serving import FLOAT32, serves
-from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
 
 #: Multiplications and additions up to which BLAS stays on one core, and is quicker to call.
 SMALL: Final = 300_000

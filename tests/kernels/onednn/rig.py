@@ -15,7 +15,7 @@ from flowengine.ir.traverse import topological_order
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
 from flowengine.kernels.numpy.sequences import SequenceStep
-from flowengine.kernels.onednn.joint import JointProgram
+from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.passes.context import PassContext
 from tests.kernels.turns import Turns
 from tests.passes.claiming import claimed

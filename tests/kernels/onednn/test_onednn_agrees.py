@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.kernels.onednn import column_sums
 from flowengine.kernels.onednn.library import search
+from flowengine.kernels.onednn.programs import column_sums
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 

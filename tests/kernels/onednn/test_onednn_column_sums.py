@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.kernels.common.pieces import Like
 from flowengine.kernels.load import registry
-from flowengine.kernels.onednn.column_sums import BiasGradient, ColumnSums, block_of
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import library, search
+from flowengine.kernels.onednn.programs.column_sums import BiasGradient, ColumnSums, block_of
+from flowengine.kernels.onednn.programs.joint import JointProgram
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 

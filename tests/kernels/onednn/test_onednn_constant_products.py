@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.kernels.onednn.constant_products import ROWS_MAX, ConstantProduct, constant_product
-from flowengine.kernels.onednn.filters import Aligned
+from flowengine.kernels.onednn.layers.filters import Aligned
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.products import SMALL, multiply
+from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, ConstantProduct, constant_product
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

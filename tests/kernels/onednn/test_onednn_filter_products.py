@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowengine.kernels.onednn import convolution, filter_products
+from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.convolution import FilterGradient
-from flowengine.kernels.onednn.filter_products import filter_product, is_quicker
-from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.onednn.layers import Sliding
+from flowengine.kernels.onednn.layers import filter_products
+from flowengine.kernels.onednn.layers.filter_products import filter_product, is_quicker
+from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
+from flowengine.kernels.onednn.programs.joint import JointProgram
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 

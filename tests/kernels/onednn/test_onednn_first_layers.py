@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from flowengine.kernels.common.windows import windows
 from flowengine.kernels.nn import conv_products as conv
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.first_layers import Axis, BlockGradient, block_gradient, cheapest
-from flowengine.kernels.onednn.layers import Layer, Sliding
+from flowengine.kernels.onednn.layers.first_layers import Axis, BlockGradient, block_gradient, cheapest
+from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

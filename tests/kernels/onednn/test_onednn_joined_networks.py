@@ -12,8 +12,8 @@ import trio
 import flowengine as fe
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import search
+from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.passes.blocks import sequences as gathering
 from tests.kernels.onednn.rig import ONE, numbers, same
 

@@ -24,10 +24,10 @@ from flowengine.core.errors import InternalError, OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.common.pieces import Fixed, Placed
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.onednn.layers import Sliding
+from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import address, search
-from flowengine.kernels.onednn.program import Program
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import Program
 from flowengine.resources.variable import Variable
 from tests.kernels.onednn.rig import ENOUGH, ONE, Rig, chain, constant, inputs_of_chain, numbers, same
 from tests.kernels.turns import Turns

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.common.pieces import Like, Piece, Placed, Same
-from flowengine.kernels.onednn import joint
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.onednn.program import KEPT_BYTES, padded
+from flowengine.kernels.onednn.programs import joint
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import KEPT_BYTES, padded
 from tests.kernels.onednn.rig import ONE, Rig, chain, inputs_of_chain, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from flowengine.kernels.common.windows import windows
 from flowengine.kernels.nn import conv_products as conv
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.after import ZERO
-from flowengine.kernels.onednn.layers import Layer, Sliding
+from flowengine.kernels.onednn.layers.after import ZERO
+from flowengine.kernels.onednn.layers.patch_products import PatchProduct, are_quicker, as_patches
+from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
-from flowengine.kernels.onednn.patch_products import PatchProduct, are_quicker, as_patches
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

@@ -10,7 +10,7 @@ import pytest
 from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn.library import Library, address, search
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.program import DST, SRC, SRC_1, Program, aligned, padded
+from flowengine.kernels.onednn.programs.program import DST, SRC, SRC_1, Program, aligned, padded
 from tests.kernels.onednn.rig import numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

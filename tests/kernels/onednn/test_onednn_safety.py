@@ -204,7 +204,7 @@ def test_values_of_constants_are_packed_once_and_let_go() -> None:
     import gc
 
     from flowengine.kernels.onednn import convolution
-    from flowengine.kernels.onednn.layers import Sliding
+    from flowengine.kernels.onednn.layers.shapes import Sliding
 
     graph, _ = _network()
     node = next(node for node in graph if node.op == "Conv2D")

@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowengine.kernels.onednn import thin_products
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.onednn.matrix_product import matrix_product
 from flowengine.kernels.onednn.products import multiply
-from flowengine.kernels.onednn.thin_products import gives_large, large_factor, large_result, takes_large
+from flowengine.kernels.onednn.programs import thin_products
+from flowengine.kernels.onednn.programs.matrix_product import matrix_product
+from flowengine.kernels.onednn.programs.thin_products import (
+    gives_large,
+    large_factor,
+    large_result,
+    takes_large,
+)
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

@@ -13,8 +13,8 @@ import pytest
 
 import flowengine as fe
 from flowengine.kernels.numpy.sequences import Progress
-from flowengine.kernels.onednn import program
 from flowengine.kernels.onednn.library import search
+from flowengine.kernels.onednn.programs import program
 from tests.kernels.onednn.rig import ENOUGH, ONE, Rig, chain, inputs_of_chain, numbers, same
 from tests.kernels.turns import Turns
 

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.nn import conv_products as conv
-from flowengine.kernels.onednn import convolution, winograd, winograd_programs
-from flowengine.kernels.onednn.after import ZERO
+from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.convolution import FilterGradient, Forward, InputGradient
-from flowengine.kernels.onednn.filters import Lasting
-from flowengine.kernels.onednn.layers import Layer, Sliding
+from flowengine.kernels.onednn.layers import winograd, winograd_programs
+from flowengine.kernels.onednn.layers.after import ZERO
+from flowengine.kernels.onednn.layers.filters import Lasting
+from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.winograd import Tiles, blocks, spread, tiles_of
 from flowengine.kernels.onednn.library import LibraryError, address, library, search
-from flowengine.kernels.onednn.winograd import Tiles, blocks, spread, tiles_of
 from tests.kernels.onednn.rig import constant
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")

@@ -11,7 +11,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.onednn.library import Library, address
 from flowengine.kernels.onednn.objects import Handle
-from flowengine.kernels.onednn.program import Program, aligned
+from flowengine.kernels.onednn.programs.program import Program, aligned
 
 #: Calls after which filters of a variable are looked at for the first time, and at most.
 _PATIENCE: Final = 2

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.kernels.onednn.conv_products import product_sizes
-from flowengine.kernels.onednn.layers import Sliding
+from flowengine.kernels.onednn.layers.conv_products import product_sizes
+from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
-from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, Program, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, required
 
 #: Channels that were measured.
 _NARROWEST: Final = 16

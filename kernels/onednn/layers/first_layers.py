@@ -26,7 +26,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.windows import Windows
-from flowengine.kernels.onednn.layers import DIRECT, Layer, readable
+from flowengine.kernels.onednn.layers.shapes import DIRECT, Layer, readable
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
     QUERY_WEIGHTS,
@@ -37,7 +37,7 @@ from flowengine.kernels.onednn.objects import (
     image,
     strided,
 )
-from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
 
 _FORWARD: Final = 96
 #: Numbers of a vector, and how many of these a block has at most.

@@ -19,8 +19,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import aligned
 from flowengine.kernels.common.pieces import Piece, Source, Want
 from flowengine.kernels.common.windows import Windows
-from flowengine.kernels.onednn.conv_products import Product
-from flowengine.kernels.onednn.layers import Layer, Sliding
+from flowengine.kernels.onednn.layers.conv_products import Product
+from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 
 #: Bytes of filters from which a core's second cache does not hold them.
 _LARGE: Final = 2 << 20

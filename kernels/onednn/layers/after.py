@@ -14,7 +14,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.onednn.objects import After, Handle
-from flowengine.kernels.onednn.program import SRC_1, WEIGHTS, operand_after
+from flowengine.kernels.onednn.programs.program import SRC_1, WEIGHTS, operand_after
 
 RELU_FORM: Final = "relu"
 RELU6_FORM: Final = "relu6"

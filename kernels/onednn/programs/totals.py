@@ -12,7 +12,7 @@ from flowengine.core.arrays import Array
 from flowengine.kernels.common.pieces import Source
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.program import (
     DST,
     LAYER_ALONE_MICROSECONDS,
     SRC,

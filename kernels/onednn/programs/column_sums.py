@@ -17,10 +17,10 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.common.parallel import slices, spread
 from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, is_plain
-from flowengine.kernels.onednn.joint import JointProgram
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, Handle, attributes, dense
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import (
     DST,
     LAYER_ALONE_MICROSECONDS,
     SRC,

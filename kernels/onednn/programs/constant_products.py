@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.onednn.filters import reordering, shared
+from flowengine.kernels.onednn.layers.filters import reordering, shared
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import (
     QUERY_WEIGHTS,
@@ -19,7 +19,7 @@ from flowengine.kernels.onednn.objects import (
     attributes,
     strided,
 )
-from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, Program, prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, prepared, required
 
 #: With more rows the constant is walked through so often that its order in memory hardly matters.
 ROWS_MAX: Final = 64

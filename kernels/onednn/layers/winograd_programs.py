@@ -6,29 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from flowengine.core.buffers import STAGGER
-from flowengine.kernels.onednn.after import attached
-from flowengine.kernels.onednn.filters import Packed, shared
-from flowengine.kernels.onednn.layers import FORWARD, Layer
-from flowengine.kernels.onednn.objects import (
-    QUERY_DIFF_WEIGHTS,
-    QUERY_WEIGHTS,
-    After,
-    Description,
-    Handle,
-    attributes,
-    dense,
-)
-from flowengine.kernels.onednn.program import (
-    DIFF_DST,
-    DIFF_SRC,
-    DIFF_WEIGHTS,
-    DST,
-    SRC,
-    WEIGHTS,
-    Program,
-    padded,
-)
-from flowengine.kernels.onednn.winograd import (
+from flowengine.kernels.onednn.layers.after import attached
+from flowengine.kernels.onednn.layers.filters import Packed, shared
+from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer
+from flowengine.kernels.onednn.layers.winograd import (
     BLOCK_BYTES,
     LARGE_BLOCK_BYTES,
     PRODUCTS,
@@ -43,6 +24,25 @@ from flowengine.kernels.onednn.winograd import (
     spread,
     spread_result,
     unmix_filters,
+)
+from flowengine.kernels.onednn.objects import (
+    QUERY_DIFF_WEIGHTS,
+    QUERY_WEIGHTS,
+    After,
+    Description,
+    Handle,
+    attributes,
+    dense,
+)
+from flowengine.kernels.onednn.programs.program import (
+    DIFF_DST,
+    DIFF_SRC,
+    DIFF_WEIGHTS,
+    DST,
+    SRC,
+    WEIGHTS,
+    Program,
+    padded,
 )
 
 #: Bytes of a float32.

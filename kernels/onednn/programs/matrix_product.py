@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.onednn.constant_products import work
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import Description, attributes, strided
-from flowengine.kernels.onednn.program import DST, SRC, WEIGHTS, Program, prepared, required
+from flowengine.kernels.onednn.programs.constant_products import work
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, prepared, required
 
 
 class MatrixProduct:

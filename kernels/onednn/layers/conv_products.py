@@ -10,13 +10,13 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Source, Want
-from flowengine.kernels.onednn.after import attached
-from flowengine.kernels.onednn.joint import JointProgram
-from flowengine.kernels.onednn.layers import Sliding
+from flowengine.kernels.onednn.layers.after import attached
+from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.products import multiply, multiply_whole
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.program import (
     DST,
     LAYER_ALONE_MICROSECONDS,
     SRC,

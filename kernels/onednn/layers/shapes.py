@@ -18,7 +18,7 @@ from flowengine.kernels.onednn.objects import (
     image,
     strided,
 )
-from flowengine.kernels.onednn.program import (
+from flowengine.kernels.onednn.programs.program import (
     Program,
     required,
 )

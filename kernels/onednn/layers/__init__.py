@@ -1,0 +1,1 @@
+"""Convolutions: their shapes, the algorithms that compute them, and what is computed along."""
