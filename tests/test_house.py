@@ -31,7 +31,6 @@ LONG_FILES: Final = frozenset(
         "flowengine/ir/traits.py",
         "flowengine/runtime/executor.py",
         "flowengine/runtime/state.py",
-        "kernels/onednn/convolution.py",
         "kernels/onednn/normalization.py",
         "kernels/onednn/pooling.py",
         "kernels/onednn/programs/program.py",
@@ -61,7 +60,6 @@ LONG_FUNCTIONS: Final = frozenset(
 FULL_FOLDERS: Final = frozenset(
     {
         "flowengine/runtime",
-        "kernels/onednn",
     }
 )
 TWICE: Final = frozenset(

@@ -333,7 +333,7 @@ async def test_a_fault_of_the_compiler_leaves_the_host_running(
     def faulty(*_: Any, **__: Any) -> Any:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(tiers, "fuse", faulty)
+    monkeypatch.setattr(tiers, "heat", faulty)
     monkeypatch.setattr(tiers, "HOT_RUNS", 2)
     g = fe.Graph()
     y = g.placeholder("float32", [4], name="x")

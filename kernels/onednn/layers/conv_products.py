@@ -130,6 +130,15 @@ class Product:
         return multiply(a, b, out, True, False).reshape(self.filters)
 
 
+def is_few_rows(sizes: tuple[int, int, int], constant: bool) -> bool:
+    """Whether a product of (rows, depth, columns) takes less than a convolution, or NumPy computes it.
+
+    constant   whether the filters never change: they are in order, and a convolution is as quick
+    """
+    rows, depth, columns = sizes
+    return rows * depth * columns <= _TINY or not (constant or rows > _FEW_ROWS)
+
+
 def as_product(
     sliding: Sliding,
     x: tuple[int, ...],
@@ -148,6 +157,6 @@ def as_product(
     rows, depth, columns, output = sizes
     if rows * depth * columns <= _TINY:
         raise LibraryError("a product that is too small")
-    if constant or rows > _FEW_ROWS:
+    if not is_few_rows((rows, depth, columns), constant):
         return None
     return Product((rows, depth, columns), x, w, output, forms)

@@ -48,17 +48,21 @@ def is_quicker(pixels: int, inward: int, outward: int) -> bool:
     return pixels % 2 == 0 or pixels < _ODD_PIXELS or most % _MULTIPLE == 0
 
 
+def may_be_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
+    """Whether the gradient of filters of these shapes takes less as a product."""
+    sizes = product_sizes(sliding, x, w)
+    return sizes is not None and w[:2] == (1, 1) and is_quicker(x[1] * x[2], sizes[1], sizes[2])
+
+
 def filter_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], alone: bool) -> Program | None:
     """A program that takes input, gradient and result; None where the convolution is as quick.
 
     x, w   shapes of input and filters
     """
     sizes = product_sizes(sliding, x, w)
-    if sizes is None or w[:2] != (1, 1):
+    if sizes is None or not may_be_product(sliding, x, w):
         return None
     rows, inward, outward, _ = sizes
-    if not is_quicker(x[1] * x[2], inward, outward):
-        return None
     library = required()
     attrs = attributes(library)
     # The transpose is brought into order at the end, which is worth it where that is less than it saves.

@@ -100,9 +100,20 @@ def as_patches(
     of_filters: bool = False,
 ) -> PatchProduct | None:
     """The convolution as a product of patches, where that is quicker; LibraryError where it does not fit."""
-    if sliding.first or sliding.depthwise or 4 * math.prod(w) < _LARGE or w[-1] > _OUTPUTS_MAX:
+    if not may_be_patches(sliding, w):
         return None
     layer = Layer(sliding, x, w)
-    if x[3] != w[2] or not are_quicker(layer.geometry, x[0], 4 * math.prod(w), of_filters):
-        return None
-    return PatchProduct(layer.geometry, x, w, layer.output, forms)
+    return PatchProduct(layer.geometry, x, w, layer.output, forms) if suits(layer, of_filters) else None
+
+
+def may_be_patches(sliding: Sliding, w: tuple[int, ...]) -> bool:
+    """Whether patches are worth a thought for filters of this shape."""
+    if sliding.first or sliding.depthwise:
+        return False
+    return 4 * math.prod(w) >= _LARGE and w[-1] <= _OUTPUTS_MAX
+
+
+def suits(layer: Layer, of_filters: bool) -> bool:
+    """Whether a product of patches takes less than the library's convolution."""
+    x, w = layer.input, layer.filter_shape
+    return x[3] == w[2] and are_quicker(layer.geometry, x[0], 4 * math.prod(w), of_filters)

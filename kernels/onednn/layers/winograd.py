@@ -139,6 +139,17 @@ def tiles_of(sliding: Sliding, layer: Layer, threads: int, constant: bool = Fals
 
     constant   whether the filters never change: they are made ready once
     """
+    found = share_in_tiles(sliding, layer, threads, constant)
+    return found[0] if found is not None and found[1] < 1 else None
+
+
+def share_in_tiles(
+    sliding: Sliding, layer: Layer, threads: int, constant: bool
+) -> tuple[Tiles, float] | None:
+    """(tiles, the share of what the library's own convolution takes), where rows can lie in tiles.
+
+    What is gained has to be worth the trouble: the share is 1 where that is as much as `_GAIN` leaves.
+    """
     geometry = layer.geometry
     if sliding.first or sliding.depthwise or not _can_be(geometry):
         return None
@@ -153,7 +164,7 @@ def tiles_of(sliding: Sliding, layer: Layer, threads: int, constant: bool = Fals
     in_order = pixels * filters / _PER_MICROSECOND / threads
     in_tiles = in_order * _LEFT * 2 * tiles.count / geometry.out[0]
     added = _PER_CALL + moved * _PER_ELEMENT + filters * (_PER_KEPT if constant else _PER_FILTER)
-    return tiles if in_tiles + added < _GAIN * in_order else None
+    return tiles, (in_tiles + added) / (_GAIN * in_order)
 
 
 def _can_be(geometry: Windows) -> bool:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.convolution import FilterGradient
 from flowengine.kernels.onednn.layers import filter_products
+from flowengine.kernels.onednn.layers.backward import FilterGradient
 from flowengine.kernels.onednn.layers.filter_products import filter_product, is_quicker
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError, search

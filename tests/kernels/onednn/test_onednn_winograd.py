@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.kernels.nn import conv_products as conv
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.convolution import FilterGradient, Forward, InputGradient
 from flowengine.kernels.onednn.layers import winograd, winograd_programs
 from flowengine.kernels.onednn.layers.after import ZERO
+from flowengine.kernels.onednn.layers.backward import FilterGradient, InputGradient
 from flowengine.kernels.onednn.layers.filters import Lasting
+from flowengine.kernels.onednn.layers.forward import ConvolutionForward
 from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 from flowengine.kernels.onednn.layers.winograd import Tiles, blocks, spread, tiles_of
 from flowengine.kernels.onednn.library import LibraryError, address, library, search
@@ -67,7 +68,7 @@ class Always:
         self._patch.undo()
 
 
-def is_tiled(layer: Forward) -> bool:
+def is_tiled(layer: ConvolutionForward) -> bool:
     """Whether NumPy has a part in it."""
     return any(isinstance(form, tuple) for form, _, _ in layer._program.memories)
 
@@ -153,8 +154,8 @@ def test_the_rounding_is_that_of_sums_in_another_order() -> None:
     layer = Layer(ONE, x.shape, w.shape)
     right = conv.forward(x.astype(np.float64), w.astype(np.float64), layer.geometry)
     with Always(1 << 20):
-        tiled = Forward(ONE, x.shape, w.shape, (), alone=True)(x, w)
-    plain = Forward(ONE, x.shape, w.shape, (), alone=True)(x, w)
+        tiled = ConvolutionForward(ONE, x.shape, w.shape, (), alone=True)(x, w)
+    plain = ConvolutionForward(ONE, x.shape, w.shape, (), alone=True)(x, w)
     assert not np.array_equal(tiled, plain)
     error, usual = (float(np.sqrt(np.mean((each - right) ** 2))) for each in (tiled, plain))
     assert error < 4 * usual
@@ -173,7 +174,7 @@ def test_what_is_not_finite_reaches_the_same_elements(value: float, row: int) ->
     x[0, row, 3, 5] = gradient[0, row, 2, 1] = value
 
     def computed() -> list[Any]:
-        forward = Forward(ONE, x.shape, w.shape, (), alone=True)
+        forward = ConvolutionForward(ONE, x.shape, w.shape, (), alone=True)
         backward = InputGradient(ONE, x.shape, w.shape, alone=True)
         of_filters = FilterGradient(ONE, x.shape, w.shape, alone=True)
         return [forward(x, w), backward(w, gradient), of_filters(x, numbers(2, 1, 9, 7, 24))]
@@ -206,8 +207,8 @@ def test_what_is_not_finite_reaches_the_same_elements(value: float, row: int) ->
 def test_what_follows_gives_the_bits_that_it_gives_by_itself(forms: tuple[str, ...]) -> None:
     x, w = numbers(0, 2, 7, 6, 16), numbers(1, 3, 3, 16, 24)
     with Always(10_000):
-        wanted = Forward(ONE, x.shape, w.shape, (), alone=True)(x, w)
-        layer = Forward(ONE, x.shape, w.shape, forms, alone=True)
+        wanted = ConvolutionForward(ONE, x.shape, w.shape, (), alone=True)(x, w)
+        layer = ConvolutionForward(ONE, x.shape, w.shape, forms, alone=True)
     assert is_tiled(layer)
     x[0, 0, 0, 0] = np.nan
     reached = np.zeros(wanted.shape, bool)
@@ -232,7 +233,7 @@ def test_what_follows_gives_the_bits_that_it_gives_by_itself(forms: tuple[str, .
 def test_filters_are_made_ready_once_where_they_stay() -> None:
     x, w = numbers(0, 1, 8, 8, 16), constant(numbers(1, 3, 3, 16, 24))
     with Always(1 << 20):
-        layer = Forward(ONE, x.shape, w.shape, (), True, alone=True)
+        layer = ConvolutionForward(ONE, x.shape, w.shape, (), True, alone=True)
     changing = w.copy()
     wanted = layer(x, changing)
     kept = layer.kept()
@@ -290,7 +291,7 @@ def test_calls_in_many_threads_give_the_same_bits() -> None:
     x_shape, w_shape = (2, 12, 12, 32), (3, 3, 32, 32)
     with Always(40_000):
         layers = (
-            Forward(ONE, x_shape, w_shape, (), alone=True),
+            ConvolutionForward(ONE, x_shape, w_shape, (), alone=True),
             InputGradient(ONE, x_shape, w_shape, alone=True),
             FilterGradient(ONE, x_shape, w_shape, alone=True),
         )
@@ -377,7 +378,7 @@ def test_they_can_be_turned_off(value: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_layer_that_is_large_enough_is_in_tiles() -> None:
     x, w = numbers(0, *LARGE[0]), numbers(1, *LARGE[1])
-    layer = Forward(ONE, x.shape, w.shape, (), alone=False)
+    layer = ConvolutionForward(ONE, x.shape, w.shape, (), alone=False)
     assert is_tiled(layer)
     near(layer(x, w), conv.forward(x, w, Layer(ONE, x.shape, w.shape).geometry))
     assert library() is not None
