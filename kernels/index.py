@@ -362,7 +362,7 @@ PROVIDED: Final[dict[str, str]] = {
     """,
     "onednn.normalization": """
         FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
-        FusedBatchNormV3 LRN LRNGrad _BatchNormRelu
+        FusedBatchNormV3 _BatchNormRelu
     """,
     "onednn.pooling": """
         AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradV2 MaxPoolV2 _MaxPoolGradAtPlaces
@@ -370,5 +370,8 @@ PROVIDED: Final[dict[str, str]] = {
     """,
     "onednn.products": """
         BatchMatMul BatchMatMulV2 MatMul
+    """,
+    "onednn.responses": """
+        LRN LRNGrad
     """,
 }

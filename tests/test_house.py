@@ -31,9 +31,6 @@ LONG_FILES: Final = frozenset(
         "flowengine/ir/traits.py",
         "flowengine/runtime/executor.py",
         "flowengine/runtime/state.py",
-        "kernels/onednn/normalization.py",
-        "kernels/onednn/pooling.py",
-        "kernels/onednn/programs/program.py",
         "transport/peer.py",
         "transport/tensors/exchange.py",
         "transport/wire/framing.py",
@@ -65,7 +62,6 @@ FULL_FOLDERS: Final = frozenset(
 TWICE: Final = frozenset(
     {
         "Exchange",
-        "Forward",
         "Graph",
         "Master",
         "Operation",

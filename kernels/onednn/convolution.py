@@ -25,11 +25,8 @@ from flowengine.kernels.onednn.layers.filters import Lasting, never_changes
 from flowengine.kernels.onednn.layers.forward import ConvolutionForward
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import address, library
-from flowengine.kernels.onednn.programs.program import (
-    LAYER_ALONE_MICROSECONDS,
-    dense_array,
-    prepared,
-)
+from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared
+from flowengine.kernels.onednn.programs.program import dense_array
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
 

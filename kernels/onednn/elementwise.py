@@ -21,6 +21,7 @@ from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
 from flowengine.kernels.onednn.programs.column_sums import BiasGradient
 from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.preparing import prepared, required
 from flowengine.kernels.onednn.programs.program import (
     DST,
     SCALE_OF,
@@ -29,8 +30,6 @@ from flowengine.kernels.onednn.programs.program import (
     Program,
     one_step,
     operand_after,
-    prepared,
-    required,
 )
 from flowengine.kernels.onednn.programs.thin_products import BLOCK, gives_large, large_result
 from flowengine.kernels.onednn.serving import FLOAT32, serves

@@ -13,7 +13,8 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.array.joining import join_rows
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plain
 from flowengine.kernels.onednn.programs.joint import JointProgram
-from flowengine.kernels.onednn.programs.program import Program, prepared, required
+from flowengine.kernels.onednn.programs.preparing import prepared, required
+from flowengine.kernels.onednn.programs.program import Program
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
 

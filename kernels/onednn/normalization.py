@@ -1,4 +1,4 @@
-"""Batch normalisation V1 to V3 with gradients, and local response normalisation across channels."""
+"""Batch normalisation V1 to V3 with gradients."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plain
 from flowengine.kernels.nn import normalization as nn_norm
 from flowengine.kernels.nn.activations import relu
-from flowengine.kernels.onednn.library import Library, LibraryError, address
+from flowengine.kernels.onednn.library import Library, address
 from flowengine.kernels.onednn.objects import (
-    QUERY_WORKSPACE,
     Description,
     Handle,
     attributes,
     dense,
+    four_axes,
     image,
 )
 from flowengine.kernels.onednn.programs.joint import JointProgram
+from flowengine.kernels.onednn.programs.preparing import prepared, required
 from flowengine.kernels.onednn.programs.program import (
     DIFF_DST,
     DIFF_SCALE,
@@ -37,13 +38,10 @@ from flowengine.kernels.onednn.programs.program import (
     SRC,
     SRC_1,
     VARIANCE,
-    WORKSPACE,
     Program,
     dense_array,
     one_step,
     operand_after,
-    prepared,
-    required,
 )
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
@@ -60,7 +58,6 @@ _GLOBAL_STATISTICS: Final = 1
 #: Elements of a row up to which several are taken as one: the library begins each anew.
 _LONG_ROW: Final = 1024
 _SCALE_AND_SHIFT: Final = 2 | 4
-_ACROSS_CHANNELS: Final = 0xAFF
 
 #: Elements that one core normalises in a microsecond, in cache.
 _ELEMENTS: Final = 5_000.0
@@ -69,18 +66,6 @@ _ELEMENTS: Final = 5_000.0
 _FAR: Final = np.float32(1e4)
 #: A sum of squares of factors with which nothing overflows.
 _SANE: Final = 1e30
-#: Elements of a response norm that one core does in a microsecond, and the channels that it computes at
-#: once: with others it is slow.
-_RESPONSES: Final = 1_500.0
-_LANES: Final = 16
-
-
-def _four_axes(x: tuple[int, ...], data_format: bytes) -> tuple[int, tuple[int, ...], int, bool]:
-    """(count, sizes, channels, channels first) of a batch of images."""
-    if len(x) != 4 or 0 in x or data_format not in (b"NHWC", b"NCHW"):
-        raise LibraryError("no images")
-    first = data_format == b"NCHW"
-    return (x[0], x[2:], x[1], True) if first else (x[0], x[1:3], x[3], False)
 
 
 def _flags(training: bool) -> int:
@@ -105,7 +90,7 @@ class BatchNorm:
         rectified   whether the Relu of it is wanted
         """
         library = required()
-        count, sizes, channels, first = _four_axes(x, data_format)
+        count, sizes, channels, first = four_axes(x, data_format)
         images = image(library, count, sizes, channels, first)
         # It makes 0 of NaN, see `_Statistics`.
         attrs = attributes(library, [("eltwise", _RELU, 0.0, 0.0)] if rectified else [])
@@ -201,7 +186,7 @@ class GivenNorm:
 
     def __init__(self, x: tuple[int, ...], data_format: bytes, epsilon: float, *, alone: bool) -> None:
         library = required()
-        count, sizes, channels, first = _four_axes(x, data_format)
+        count, sizes, channels, first = four_axes(x, data_format)
         self.shape, self.channels = x, (channels,)
         self._epsilon, self._repeat = np.float32(epsilon), 1
         if first:
@@ -244,7 +229,7 @@ class BatchNormGradient:
         self, x: tuple[int, ...], data_format: bytes, training: bool, epsilon: float, *, alone: bool
     ) -> None:
         library = required()
-        count, sizes, channels, first = _four_axes(x, data_format)
+        count, sizes, channels, first = four_axes(x, data_format)
         images, attrs = image(library, count, sizes, channels, first), attributes(library)
         hint = _batch_norm(images, _TRAINING, training, epsilon, attrs)
         same = (images.value,) * 3
@@ -402,143 +387,3 @@ class _BatchNormGradientKernel:
 @serves("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", types=OF_FLOAT32)
 def fused_batch_norm_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return _BatchNormGradientKernel(node, otherwise)
-
-
-class ResponseNorm:
-    """x / (bias + alpha * sum of the squares of neighbouring channels) ** beta."""
-
-    def __init__(
-        self,
-        x: tuple[int, ...],
-        radius: int,
-        bias: float,
-        alpha: float,
-        beta: float,
-        *,
-        alone: bool,
-    ) -> None:
-        library = required()
-        count, sizes, channels, _ = _four_axes(x, b"NHWC")
-        if channels % _LANES:
-            raise LibraryError("channels that do not fill registers")
-        images = image(library, count, sizes, channels, False)
-        attrs = attributes(library)
-        self.shape = x
-        what = _response_norm(images.value, _INFERENCE, radius, bias, alpha, beta, attrs.value)
-        self._program = one_step(what, alone, {SRC: images, DST: images})
-
-    def __call__(self, x: Array) -> Array:
-        out: Array = empty(self.shape, np.float32)
-        self._program(address(x), address(out))
-        return out
-
-
-def _response_norm(
-    images: int, prop: int, radius: int, bias: float, alpha: float, beta: float, attrs: int
-) -> Description:
-    library = required()
-    size = 2 * radius + 1
-    return Description(
-        library,
-        "lrn_forward",
-        library.engine,
-        prop,
-        _ACROSS_CHANNELS,
-        images,
-        images,
-        size,
-        alpha * size,
-        beta,
-        bias,
-        attrs,
-    )
-
-
-class ResponseNormGradient:
-    """The gradient of `ResponseNorm`'s input from the gradient and the input."""
-
-    def __init__(
-        self,
-        x: tuple[int, ...],
-        radius: int,
-        bias: float,
-        alpha: float,
-        beta: float,
-        *,
-        alone: bool,
-    ) -> None:
-        library = required()
-        count, sizes, channels, _ = _four_axes(x, b"NHWC")
-        if channels % _LANES:
-            raise LibraryError("channels that do not fill registers")
-        images = image(library, count, sizes, channels, False)
-        attrs = attributes(library)
-        ahead = _response_norm(images.value, _TRAINING, radius, bias, alpha, beta, attrs.value)
-        size = 2 * radius + 1
-        what = Description(
-            library,
-            "lrn_backward",
-            library.engine,
-            _ACROSS_CHANNELS,
-            images.value,
-            images.value,
-            images.value,
-            size,
-            alpha * size,
-            beta,
-            bias,
-            ahead.value,
-            attrs.value,
-        )
-        self.shape = x
-        self._program = program = Program(library, alone)
-        source = program.outside(images)
-        arguments = {SRC: source, DIFF_DST: program.outside(images), DIFF_SRC: program.outside(images)}
-        kept = ahead.memory(QUERY_WORKSPACE)
-        if library.size_of(kept.value):
-            between = program.inside(kept)
-            program.step(ahead, {SRC: source, DST: program.inside(images), WORKSPACE: between})
-            arguments[WORKSPACE] = between
-        program.step(what, arguments)
-
-    def __call__(self, gradient: Array, x: Array) -> Array:
-        out: Array = empty(self.shape, np.float32)
-        self._program(address(x), address(gradient), address(out))
-        return out
-
-
-def _response_work(x: tuple[int, ...], radius: int, *_: Any) -> float:
-    return math.prod(x) / _RESPONSES
-
-
-response_norm: Final = prepared(ResponseNorm, _response_work)
-response_norm_gradient: Final = prepared(ResponseNormGradient, _response_work)
-
-
-def _response_attrs(node: Node) -> tuple[int, float, float, float]:
-    attrs = node.attrs
-    return int(attrs["depth_radius"]), float(attrs["bias"]), float(attrs["alpha"]), float(attrs["beta"])
-
-
-@serves("LRN", types=OF_FLOAT32)
-def lrn(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = _response_attrs(node)
-
-    def compute(x: Array) -> Any:
-        layer = response_norm(x.shape, *parameters)
-        return layer(dense_array(x)) if layer is not None else otherwise(x)
-
-    return compute
-
-
-@serves("LRNGrad", types=OF_FLOAT32)
-def lrn_grad(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = _response_attrs(node)
-
-    def compute(gradient: Array, x: Array, y: Array) -> Any:
-        layer = response_norm_gradient(x.shape, *parameters)
-        if layer is None or not gradient.shape == x.shape == y.shape:
-            return otherwise(gradient, x, y)
-        return layer(dense_array(gradient), dense_array(x))
-
-    return compute

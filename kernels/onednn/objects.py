@@ -143,3 +143,11 @@ def attributes(library: Library, after: Sequence[After] = (), scaled: Sequence[i
             library.call(f"post_ops_append_{kind}", chain.value, *values)
         library.call("primitive_attr_set_post_ops", attrs.value, chain.value)
     return attrs
+
+
+def four_axes(x: tuple[int, ...], data_format: bytes) -> tuple[int, tuple[int, ...], int, bool]:
+    """(count, sizes, channels, channels first) of a batch of images."""
+    if len(x) != 4 or 0 in x or data_format not in (b"NHWC", b"NCHW"):
+        raise LibraryError("no images")
+    first = data_format == b"NCHW"
+    return (x[0], x[2:], x[1], True) if first else (x[0], x[1:3], x[3], False)

@@ -20,15 +20,8 @@ from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
 from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, constant_product
 from flowengine.kernels.onednn.programs.matrix_product import matrix_product
-from flowengine.kernels.onednn.programs.program import (
-    DST,
-    SRC,
-    WEIGHTS,
-    Program,
-    dense_array,
-    prepared,
-    required,
-)
+from flowengine.kernels.onednn.programs.preparing import prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, dense_array
 from flowengine.kernels.onednn.programs.thin_products import (
     gives_large,
     large_factor,

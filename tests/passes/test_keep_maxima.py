@@ -14,6 +14,7 @@ from flowengine.ir.graph import Graph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import pooling
 from flowengine.kernels.onednn.claims.keep_maxima import keep_maxima
+from flowengine.kernels.onednn.layers import poolings
 from flowengine.kernels.onednn.library import search
 from flowengine.passes.context import PassContext
 from tests.passes.claiming import asking, claimed
@@ -135,7 +136,7 @@ def test_the_values_are_those_of_the_nodes_apart(
 @needs_library
 async def test_a_hot_step_gives_the_gradient_of_a_cold_one(monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
-    prepared = pooling.max_gradient_at_places
+    prepared = poolings.max_gradient_at_places
 
     def spy(*args: Any) -> Any:
         used.append(args)

@@ -16,15 +16,8 @@ from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.products import multiply, multiply_whole
 from flowengine.kernels.onednn.programs.joint import JointProgram
-from flowengine.kernels.onednn.programs.program import (
-    DST,
-    LAYER_ALONE_MICROSECONDS,
-    SRC,
-    WEIGHTS,
-    one_step,
-    prepared,
-    required,
-)
+from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, one_step
 
 #: Rows up to which a convolution that is a product of matrices is computed as one: to bring the filters
 #: into order would take longer than to use them.

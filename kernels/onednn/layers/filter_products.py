@@ -16,7 +16,8 @@ from flowengine.kernels.onednn.layers.conv_products import product_sizes
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, required
+from flowengine.kernels.onednn.programs.preparing import required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
 
 #: Channels that were measured.
 _NARROWEST: Final = 16

@@ -18,10 +18,8 @@ from flowengine.kernels.onednn.objects import (
     image,
     strided,
 )
-from flowengine.kernels.onednn.programs.program import (
-    Program,
-    required,
-)
+from flowengine.kernels.onednn.programs.preparing import required
+from flowengine.kernels.onednn.programs.program import Program
 
 DIRECT: Final = 1
 FORWARD: Final = 96

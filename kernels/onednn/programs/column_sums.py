@@ -20,15 +20,8 @@ from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, is_pla
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, Handle, attributes, dense
 from flowengine.kernels.onednn.programs.joint import JointProgram
-from flowengine.kernels.onednn.programs.program import (
-    DST,
-    LAYER_ALONE_MICROSECONDS,
-    SRC,
-    WEIGHTS,
-    Program,
-    prepared,
-    required,
-)
+from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
 
 #: Elements from which the library takes them; for fewer NumPy's call is as quick.
 _LEAST: Final = 1 << 14

@@ -19,7 +19,8 @@ from flowengine.kernels.onednn.objects import (
     attributes,
     strided,
 )
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, prepared, required
+from flowengine.kernels.onednn.programs.preparing import prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
 
 #: With more rows the constant is walked through so often that its order in memory hardly matters.
 ROWS_MAX: Final = 64

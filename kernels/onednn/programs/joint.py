@@ -28,7 +28,8 @@ from flowengine.kernels.common.pieces import (
     Want,
 )
 from flowengine.kernels.onednn.library import address, library
-from flowengine.kernels.onednn.programs.program import KEPT_BYTES, Program, SuspendedProgram, padded, required
+from flowengine.kernels.onednn.programs.preparing import required
+from flowengine.kernels.onednn.programs.program import KEPT_BYTES, Program, SuspendedProgram, padded
 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES

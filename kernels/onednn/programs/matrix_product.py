@@ -8,7 +8,8 @@ from flowengine.core.arrays import Array
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import Description, attributes, strided
 from flowengine.kernels.onednn.programs.constant_products import work
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, prepared, required
+from flowengine.kernels.onednn.programs.preparing import prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
 
 
 class MatrixProduct:

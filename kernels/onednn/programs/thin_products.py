@@ -26,7 +26,8 @@ from flowengine.kernels.common.parallel import slices, spread
 from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
 from flowengine.kernels.onednn.programs.matrix_product import product_alone
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, one_step, prepared, required
+from flowengine.kernels.onednn.programs.preparing import prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, one_step
 
 _INFERENCE: Final = 96
 #: Rows of the large matrix in a block.

@@ -12,17 +12,8 @@ from flowengine.core.arrays import Array
 from flowengine.kernels.common.pieces import Source
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.programs.program import (
-    DST,
-    LAYER_ALONE_MICROSECONDS,
-    SRC,
-    SRC_1,
-    Program,
-    one_step,
-    operand_after,
-    prepared,
-    required,
-)
+from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared, required
+from flowengine.kernels.onednn.programs.program import DST, SRC, SRC_1, Program, one_step, operand_after
 
 _ADD: Final = 0x1FFF0
 #: More than these the library does not take.

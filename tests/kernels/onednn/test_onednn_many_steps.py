@@ -19,7 +19,7 @@ STEPS = """
 import json, os, sys
 import numpy as np, trio
 import flowengine as fe
-from flowengine.kernels.onednn.programs.program import SHAPES_MAX
+from flowengine.kernels.onednn.programs.preparing import SHAPES_MAX
 from flowengine.runtime.threads import current_inbox
 
 count = int(sys.argv[1])

@@ -13,13 +13,9 @@ import flowengine as fe
 from flowengine.kernels.math.binary import add_n
 from flowengine.kernels.nn import activations as nn_activations
 from flowengine.kernels.nn import pooling as nn_pool
+from flowengine.kernels.onednn.layers.poolings import Pooling, max_gradient_at_places, max_with_places
 from flowengine.kernels.onednn.library import search
-from flowengine.kernels.onednn.pooling import (
-    GradientAtPlaces,
-    Pooling,
-    max_gradient_at_places,
-    max_with_places,
-)
+from flowengine.kernels.onednn.pooling import GradientAtPlaces
 from tests.kernels.onednn.rig import Rig, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
