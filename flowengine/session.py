@@ -36,6 +36,7 @@ from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.fetches import Assemble
 from flowengine.runtime.functions import FunctionTable
+from flowengine.runtime.hardware import kernels_on
 from flowengine.runtime.measuring import Measure, Measuring
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.placing import Placer, SessionPlacer
@@ -296,7 +297,9 @@ class Session:
                 compressed_scopes=self._settings.compress_transfers,
             )
             return PartitionedPlan(parts, context, self.devices, self._kernels, functions, measure)
-        kernels = self._kernels if measure is None else measure(self._kernels, default)
+        kernels = kernels_on(self._kernels, self.devices.default)
+        if measure is not None:
+            kernels = measure(kernels, default)
         return TieredPlan(graph, context, kernels, functions)
 
     def _function_table(self) -> FunctionTable | None:

@@ -41,7 +41,7 @@ class _KernelsOnDemand(KernelRegistry):
         #: {op: the module that has its kernels}
         self._modules = {op: module for module, ops in OPS.items() for op in ops.split()}
 
-    def candidates(self, op: str, device: str = "CPU") -> Sequence[Kernel]:
+    def _look_up(self, op: str, device: str) -> Sequence[Kernel]:
         module = self._modules.get(op)
         if module is not None and module not in _loaded:
             load([module])

@@ -15,8 +15,14 @@ it need not: a plain function with the same parameters that returns `WOULD_WAIT`
 where it would have to.
 
 A *provider* is a library that can do some of what NumPy does, faster: its kernels stand in front of
-NumPy's, and each is made for a node together with the NumPy kernel of that node, to which it hands the
-calls that it does not take.
+NumPy's, and each is made for a node together with the kernel that would have been found without it, to
+which it hands the calls that it does not take.
+
+A kernel is for one device type, or for any (`device=None`): its arrays are then those of the module that
+it is given, or come from the methods of its inputs. For an op the nearest registry is asked first, a
+user's before this package's; in each, the kernels for the device's type in the order of registration,
+then those for any type. The first one counts that takes the node's types and attributes, if the device
+holds all that the kernel wants in its memory.
 """
 
 from __future__ import annotations
@@ -25,16 +31,21 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, TypeVar
+from types import EllipsisType
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+
+import numpy as np
 
 from flowengine.core.dtypes import DType, as_dtype
-from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.ir.graph import Node
 
 #: Estimated microseconds of a call, from its inputs (as the kernel gets them).
 CostEstimate: TypeAlias = Callable[..., float]
 #: (node, the kernel behind, bound to it) -> the node's kernel, which calls that one where it must.
 Maker: TypeAlias = Callable[[Node, Callable[..., Any]], Callable[..., Any]]
+#: (dtype, whether the kernel names it among its types) -> whether a device's memory can hold it.
+Holds: TypeAlias = Callable[[DType, bool], bool]
 KernelFunction = TypeVar("KernelFunction", bound=Callable[..., Any])
 
 _NOT_ATTRIBUTES: Final = frozenset({"ctx", "node", "num_outputs"})
@@ -42,8 +53,9 @@ _NOT_ATTRIBUTES: Final = frozenset({"ctx", "node", "num_outputs"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """One op's computation for one device type.
+    """One op's computation for one device type, or for any.
 
+    device     the type; None for any
     types      {type attr: the dtypes it may have}; None allows what the OpDef allows
     provider   the library behind it; `numpy` is always there
     supports   whether it can serve a node, from its attributes
@@ -55,11 +67,12 @@ class Kernel:
                write instead of a call: `{0}`, `{1}` are the operands, `{f}` the bound function
     nowait     see the module
     maker      makes a provider's kernel of a node; what `function` is for the others
+    xp         the array module that it is given: the device's, where the kernel was found for a device
     """
 
     op: str
     function: Callable[..., Any]
-    device: str
+    device: str | None
     provider: str
     types: Mapping[str, frozenset[DType]] | None
     supports: Callable[[Mapping[str, Any]], bool] | None
@@ -73,6 +86,7 @@ class Kernel:
     is_async: bool
     attr_names: tuple[str, ...]
     maker: Maker | None = None
+    xp: Any = np
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -84,9 +98,22 @@ class Kernel:
                     return False
         return self.supports is None or self.supports(node.attrs)
 
-    def bind(self, node: Node, xp: Any) -> Callable[..., Any]:
+    def not_held(self, node: Node, holds: Holds) -> DType | None:
+        """The type of an input or output, not of those in host memory, that a device does not hold."""
+        definition = node.op_def
+        for arg in () if definition is None else (*definition.inputs, *definition.outputs):
+            if arg.name in self.host:
+                continue
+            attr = arg.type_attr or arg.type_list_attr
+            listed = None if self.types is None or attr is None else self.types.get(attr)
+            for dtype in arg.types(node.attrs):
+                if not holds(dtype.base, listed is not None and dtype.base in listed):
+                    return dtype.base
+        return None
+
+    def bind(self, node: Node) -> Callable[..., Any]:
         """The function with array module and attributes in place: inputs (and `ctx`) remain."""
-        bound = self._bind(self.function, node, xp)
+        bound = self._bind(self.function, node)
         return bound if self.maker is None else self.maker(node, bound)
 
     def before(self, behind: Kernel) -> Kernel:
@@ -94,10 +121,10 @@ class Kernel:
         heavy = behind.heavy if self.heavy is None else self.heavy
         return replace(behind, provider=self.provider, maker=self.maker, heavy=heavy, inline=None)
 
-    def bind_nowait(self, node: Node, xp: Any) -> Callable[..., Any] | None:
-        return None if self.nowait is None else self._bind(self.nowait, node, xp)
+    def bind_nowait(self, node: Node) -> Callable[..., Any] | None:
+        return None if self.nowait is None else self._bind(self.nowait, node)
 
-    def _bind(self, function: Callable[..., Any], node: Node, xp: Any) -> Callable[..., Any]:
+    def _bind(self, function: Callable[..., Any], node: Node) -> Callable[..., Any]:
         keywords: dict[str, Any] = {}
         for name in self.attr_names:
             if name == "node":
@@ -107,50 +134,78 @@ class Kernel:
             else:
                 keywords[name] = node.attrs[name]
         if self.takes_xp:
-            return functools.partial(function, xp, **keywords)
+            return functools.partial(function, self.xp, **keywords)
         return functools.partial(function, **keywords) if keywords else function
 
 
 class KernelRegistry:
-    """(op, device type) -> kernels, in the order of preference in which they are tried."""
+    """Kernels of ops, in the order of preference in which they are tried; see the module."""
+
+    #: How many kernels were registered anywhere: what was looked up before is looked up again after.
+    _registered: ClassVar[int] = 0
 
     def __init__(self, parent: KernelRegistry | None = None) -> None:
-        self._kernels: dict[tuple[str, str], list[Kernel]] = {}
+        self._kernels: dict[tuple[str, str | None], list[Kernel]] = {}
         self._parent = parent
+        #: {(op, device type): (kernels registered until then, candidates)}
+        self._known: dict[tuple[str, str], tuple[int, Sequence[Kernel]]] = {}
 
     def register(self, kernel: Kernel, *, first: bool = False) -> Kernel:
         entries = self._kernels.setdefault((kernel.op, kernel.device), [])
         entries.insert(0, kernel) if first else entries.append(kernel)
+        KernelRegistry._registered += 1
         return kernel
 
     def candidates(self, op: str, device: str = "CPU") -> Sequence[Kernel]:
-        own = self._kernels.get((op, device), [])
-        return [*own, *self._parent.candidates(op, device)] if self._parent is not None else own
+        """The kernels of an op for a device type, the preferred first."""
+        known = self._known.get((op, device))
+        if known is None or known[0] != KernelRegistry._registered:
+            found = self._look_up(op, device)
+            known = self._known[op, device] = (KernelRegistry._registered, found)
+        return known[1]
+
+    def _look_up(self, op: str, device: str) -> Sequence[Kernel]:
+        own = [*self._kernels.get((op, device), ()), *self._kernels.get((op, None), ())]
+        return own if self._parent is None else [*own, *self._parent.candidates(op, device)]
 
     def has(self, op: str, device: str = "CPU") -> bool:
         return bool(self.candidates(op, device))
 
+    def serving(self, node: Node, device: str = "CPU", holds: Holds | None = None) -> Kernel | None:
+        """The first kernel that serves the node, a provider's in front of it; None where there is none.
+
+        holds   which types the device holds; None where it holds all
+        """
+        provided: Kernel | None = None
+        for kernel in self.candidates(node.op, device):
+            if not kernel.serves(node):
+                continue
+            if kernel.maker is not None:
+                provided = provided or kernel
+            elif holds is None or kernel.not_held(node, holds) is None:
+                return kernel if provided is None or kernel.takes_context else provided.before(kernel)
+        return None
+
     def find(self, node: Node, device: str = "CPU") -> Kernel:
-        """The first kernel that serves the node.
+        """The kernel that serves the node.
 
         Raises NotFoundError with `missing_op` set where the op has none on this device type, and
         InvalidArgumentError listing what there is where none fits the node's types.
         """
+        kernel = self.serving(node, device)
+        if kernel is None:
+            raise self._missing(node, device)
+        return kernel
+
+    def _missing(self, node: Node, device: str) -> OpError:
         tried = self.candidates(node.op, device)
-        provided: Kernel | None = None
-        for kernel in tried:
-            if not kernel.serves(node):
-                continue
-            if kernel.maker is None:
-                return kernel if provided is None or kernel.takes_context else provided.before(kernel)
-            provided = provided or kernel
         types = {k: str(v) for k, v in node.attrs.items() if isinstance(v, DType)}
         if not tried:
             missing = NotFoundError(
                 f"No OpKernel was registered to support Op '{node.op}' on {device} (node '{node.name}')"
             )
             missing.missing_op = node.op
-            raise missing
+            return missing
         offers = "; ".join(
             k.provider
             + (
@@ -165,7 +220,7 @@ class KernelRegistry:
             f"(node '{node.name}'); registered: {offers}"
         )
         error.missing_op = node.op
-        raise error
+        return error
 
     def providers(self) -> tuple[str, ...]:
         """The names of those that may claim parts of a graph, in the order in which they are asked."""
@@ -218,7 +273,7 @@ class KernelRegistry:
     def kernel(
         self,
         *ops: str,
-        device: str = "CPU",
+        device: str | EllipsisType | None = ...,
         types: Mapping[str, Iterable[Any]] | None = None,
         provider: str = "numpy",
         supports: Callable[[Mapping[str, Any]], bool] | None = None,
@@ -228,20 +283,27 @@ class KernelRegistry:
         inline: str | None = None,
         nowait: Callable[..., Any] | None = None,
     ) -> Callable[[KernelFunction], KernelFunction]:
-        """Decorate a function as the kernel of one op or of several; see `Kernel` for the arguments."""
+        """Decorate a function as the kernel of one op or of several; see `Kernel` for the arguments.
+
+        A kernel that takes `xp`, or is a ufunc, is for any device type unless `device` says otherwise, every
+        other one is for CPUs.
+        """
         allowed = (
             None if types is None else {a: frozenset(as_dtype(t) for t in ts) for a, ts in types.items()}
         )
 
         def register(function: KernelFunction) -> KernelFunction:
-            parameters = inspect.signature(function).parameters
+            is_ufunc = isinstance(function, np.ufunc)  # which does not tell its parameters before NumPy 2.4
+            parameters = {} if is_ufunc else inspect.signature(function).parameters
             keywords = [p.name for p in parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+            takes_xp = next(iter(parameters), None) == "xp"
+            usual = None if takes_xp or is_ufunc else "CPU"
             for op in ops:
                 self.register(
                     Kernel(
                         op=op,
                         function=function,
-                        device=device,
+                        device=usual if isinstance(device, EllipsisType) else device,
                         provider=provider,
                         types=allowed,
                         supports=supports,
@@ -250,7 +312,7 @@ class KernelRegistry:
                         heavy=heavy,
                         inline=inline,
                         nowait=nowait,
-                        takes_xp=next(iter(parameters), None) == "xp",
+                        takes_xp=takes_xp,
                         takes_context="ctx" in keywords,
                         is_async=inspect.iscoroutinefunction(function),
                         attr_names=tuple(k for k in keywords if k != "ctx"),

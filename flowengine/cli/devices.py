@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -71,23 +72,21 @@ def found(device_counts: tuple[str, ...]) -> list[DeviceFacts]:
     from flowengine.kernels.load import registry
 
     settings = (config_of(device_counts, (), None) or Config()).resolved()
-    by_type: dict[str, dict[str, int]] = {}
-    ops: dict[str, set[str]] = {}
-    for kernel in registry(settings.kernel_provider):
-        counts = by_type.setdefault(kernel.device, {})
-        counts[kernel.provider] = counts.get(kernel.provider, 0) + 1
-        ops.setdefault(kernel.device, set()).add(kernel.op)
-    return [
-        DeviceFacts(
-            device.name,
-            device.type,
-            device.ledger.limit_bytes,
-            sum(by_type.get(device.type, {}).values()),
-            len(ops.get(device.type, ())),
-            dict(sorted(by_type.get(device.type, {}).items())),
+    kernels = list(registry(settings.kernel_provider))
+    facts = []
+    for device in DEVICES.make(settings.device_count, settings.device_memory_limits):
+        here = [kernel for kernel in kernels if kernel.device in (None, device.type)]
+        facts.append(
+            DeviceFacts(
+                device.name,
+                device.type,
+                device.ledger.limit_bytes,
+                len(here),
+                len({kernel.op for kernel in here}),
+                dict(sorted(Counter(kernel.provider for kernel in here).items())),
+            )
         )
-        for device in DEVICES.make(settings.device_count, settings.device_memory_limits)
-    ]
+    return facts
 
 
 def libraries() -> list[ProviderFacts]:

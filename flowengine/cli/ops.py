@@ -32,9 +32,17 @@ is made from the registry, by `make generate`. `flowengine ops PATTERN` shows si
 """
 
 
+#: Stands for all device types.
+ANY_DEVICE: Final = "any"
+
+
 @dataclass(frozen=True, slots=True)
 class OpFacts:
-    """One op. `types`: {type attribute: names of the dtypes that some kernel takes}; empty list for any."""
+    """One op.
+
+    types     {type attribute: names of the dtypes that some kernel takes}; empty list for any
+    devices   the device types that it has a kernel for; `any` where one is for all
+    """
 
     name: str
     signature: str
@@ -113,7 +121,7 @@ def _facts(definition: OpDef, kernels: list[Kernel]) -> OpFacts:
             for attr in definition.attrs
             if attr.type in ("type", "list(type)")
         },
-        sorted({kernel.device for kernel in kernels}),
+        sorted({kernel.device or ANY_DEVICE for kernel in kernels}),
         sorted({kernel.provider for kernel in kernels}),
     )
 

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.devices import offer_of
 from flowengine.cluster.health import lost_task
 from flowengine.cluster.links import Links
 from flowengine.cluster.together import together
 from flowengine.cluster.worker import Worker
 from flowengine.core.errors import OpError
-from flowengine.core.names import DeviceName
 from flowengine.kernels.common.generators import add_places
 from flowengine.passes.place.offers import Offer
 from flowengine.transport.calls.service import Reply
@@ -121,10 +121,7 @@ class Members:
 
 
 def _offers(devices: Any) -> list[Offer]:
-    return [
-        Offer(DeviceName.parse(str(device["name"])), memory_limit_bytes=device.get("memory_limit"))
-        for device in devices
-    ]
+    return [offer_of(device) for device in devices]
 
 
 __all__ = ["Members"]

@@ -18,6 +18,7 @@ import trio
 
 from flowengine.cluster import messages as m
 from flowengine.cluster import near
+from flowengine.cluster.devices import described
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.links import Links
 from flowengine.cluster.master import ClusterSession, Master
@@ -353,11 +354,7 @@ class Server:
         if request.peer.role == WORKER:
             return self.worker.describe_devices()
         devices = await self.master.members.devices()
-        return [
-            {"name": str(offer.name), "type": offer.type, "memory_limit": offer.memory_limit_bytes}
-            for task in self.links.addresses
-            for offer in devices[task][1]
-        ]
+        return [described(offer) for task in self.links.addresses for offer in devices[task][1]]
 
     def _status(self, request: Request) -> dict[str, Any]:
         peers = [self._exchange.peer(task) for task in self.cluster]

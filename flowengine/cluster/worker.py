@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import trio
 
+from flowengine.cluster.devices import described
 from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
 from flowengine.cluster.messages import WELL, Done, RegisterGraph, RunGraph, Standing, error_to_table
@@ -43,6 +44,7 @@ from flowengine.resources.container import ResourceManager
 from flowengine.runtime.exchange import Group, JointGroup
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.partitions import JointStep, PartitionedPlan, PartitionRunner
+from flowengine.runtime.placing import offers_of
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.taskless import Running, TasklessSteps, needs_no_task
 from flowengine.runtime.tiers import TieredPlan
@@ -431,11 +433,8 @@ class Worker:
     # -- the rest -----------------------------------------------------------------------------------
 
     def describe_devices(self) -> list[dict[str, Any]]:
-        """Each device as a map: name, type, memory limit in bytes or None."""
-        return [
-            {"name": device.name, "type": device.type, "memory_limit": device.ledger.limit_bytes}
-            for device in self.devices
-        ]
+        """Each device as a map; see `cluster.devices.described`."""
+        return [described(offer) for offer in offers_of(self.devices)]
 
     def reset(self, containers: Sequence[str]) -> None:
         """Clear containers; all of them if none is named."""

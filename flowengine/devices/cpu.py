@@ -9,6 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Value
 from flowengine.core.buffers import LINE, AlignedBytes, MemoryLease
+from flowengine.core.dtypes import DType
 from flowengine.devices.allocation import Ledger
 
 
@@ -22,6 +23,10 @@ class CpuDevice:
         self.xp: Any = np
         self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
         self.shares_host_memory = True
+
+    def holds(self, dtype: DType, listed: bool = False) -> bool:
+        """Every type there is."""
+        return True
 
     def copy_in(self, value: Value) -> Value:
         """The value itself: values are never written into."""

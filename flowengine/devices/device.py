@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from flowengine.core.arrays import Value
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName
 from flowengine.devices.allocation import Ledger
@@ -49,6 +50,12 @@ class Device(Protocol):
 
     @property
     def shares_host_memory(self) -> bool: ...
+
+    def holds(self, dtype: DType, listed: bool = False) -> bool:
+        """Whether values of a type can be in this device's memory.
+
+        `listed` says that the kernel which asks names the type among those that it takes.
+        """
 
     def copy_in(self, value: Value) -> Value:
         """A value of host memory in this device's memory; what is no array passes as it is."""

@@ -45,20 +45,13 @@ class Functions(Protocol):
 
 
 class Binder:
-    """Binds nodes to the kernels of one device.
+    """Binds nodes to the kernels of one device: `registry` has them, with its array module."""
 
-    xp   its array module
-    """
+    __slots__ = ("_functions", "_registry", "_signatures")
 
-    __slots__ = ("_device_type", "_functions", "_registry", "_signatures", "_xp")
-
-    def __init__(
-        self, registry: KernelRegistry, functions: Functions | None, xp: Any, device_type: str
-    ) -> None:
+    def __init__(self, registry: KernelRegistry, functions: Functions | None) -> None:
         self._registry = registry
         self._functions = functions
-        self._xp = xp
-        self._device_type = device_type
         self._signatures = Signatures()
 
     def classify(self, item: Item, frame_of: Callable[[FramePath], StaticFrame]) -> None:
@@ -94,7 +87,7 @@ class Binder:
             item.kind = Kind.FORWARD
         elif op == "_Region":
             item.kind = Kind.REGION
-            item.region = compile_region(node.attrs["program"], self._registry, self._xp)
+            item.region = compile_region(node.attrs["program"], self._registry)
             item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
             item.keeps_thread = not all(map(self._is_movable, node.attrs["program"].units))
             item.is_pure = not item.mutates and not item.keeps_thread
@@ -113,7 +106,7 @@ class Binder:
         op_def = None if node is None else node.op_def
         if node is None or op_def is None or (op_def.is_stateful and not any(takes_variables(node))):
             return False
-        kernels = self._registry.candidates(op_def.name, self._device_type)
+        kernels = self._registry.candidates(op_def.name)
         return not any(kernel.takes_context for kernel in kernels)
 
     def _bind(self, item: Item) -> None:
@@ -123,11 +116,11 @@ class Binder:
             error.missing_op = node.op
             raise located(error, node)
         try:
-            kernel = self._registry.find(node, self._device_type)
+            kernel = self._registry.find(node)
         except OpError as error:
             raise located(error, node) from None
-        item.function = kernel.bind(node, self._xp)
-        item.nowait = kernel.bind_nowait(node, self._xp)
+        item.function = kernel.bind(node)
+        item.nowait = kernel.bind_nowait(node)
         item.takes_context = kernel.takes_context
         # A provider's kernels use every core by themselves, like BLAS: one at a time.
         item.is_product = node.op in _PRODUCTS or kernel.maker is not None

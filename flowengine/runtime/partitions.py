@@ -29,7 +29,7 @@ from flowengine.runtime.binding import Functions
 from flowengine.runtime.exchange import Exchange, Group
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
-from flowengine.runtime.hardware import DeviceKernels
+from flowengine.runtime.hardware import kernels_on
 from flowengine.runtime.measuring import Measure
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
@@ -94,7 +94,7 @@ class PartitionedPlan:
         self.parts: list[Part] = []
         for each in cut.partitions:
             device = devices[each.device]
-            own = kernels if device.shares_host_memory else DeviceKernels(kernels, device)
+            own = kernels_on(kernels, device)
             if measure is not None:
                 own = measure(own, device.name)
             request = replace(

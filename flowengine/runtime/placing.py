@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from flowengine.core.config import Settings
+from flowengine.core.dtypes import ALL as ALL_TYPES
 from flowengine.core.names import DeviceName
 from flowengine.devices.device import DeviceSet
 from flowengine.ir.graph import Graph
@@ -108,6 +109,10 @@ def offers_of(devices: DeviceSet) -> list[Offer]:
             DeviceName.parse(device.name),
             speed=float(getattr(device, "speed", 1.0)),
             memory_limit_bytes=device.ledger.limit_bytes,
+            lacks=frozenset(dtype for dtype in ALL_TYPES if not device.holds(dtype, True)),
+            listed_only=frozenset(
+                dtype for dtype in ALL_TYPES if device.holds(dtype, True) and not device.holds(dtype)
+            ),
         )
         for device in devices
     ]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from flowengine.core.arrays import DEAD
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
@@ -34,17 +32,16 @@ def make_plan(
     registry: KernelRegistry,
     functions: Functions | None = None,
     names: Sequence[OutputPort] | None = None,
-    xp: Any = np,
-    device_type: str = "CPU",
 ) -> Plan:
     """A plan for one device. `graph` is pruned: every node of it runs.
 
+    `registry` has the kernels of that device: see `runtime.hardware.kernels_on`.
     `names` are what errors call the fetches, where passes have moved them.
 
     Raises InvalidArgumentError for a feed or fetch inside a loop, NotFoundError with `missing_op` for an
     op that is unknown or has no kernel, each naming the node.
     """
-    plan = _Planner(graph, feeds, fetches, Binder(registry, functions, xp, device_type)).make()
+    plan = _Planner(graph, feeds, fetches, Binder(registry, functions)).make()
     if names is not None:
         plan.fetches = [(*place[:2], name) for place, name in zip(plan.fetches, names, strict=True)]
     return plan

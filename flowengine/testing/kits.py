@@ -92,7 +92,7 @@ def _call(
     node: Node, inputs: Sequence[Any], registry: KernelRegistry | None, *, scalars: bool
 ) -> tuple[Array, ...]:
     kernel = (registry or load_all()).find(node)
-    function = kernel.bind_nowait(node, np) if kernel.is_async else kernel.bind(node, np)
+    function = kernel.bind_nowait(node) if kernel.is_async else kernel.bind(node)
     assert function is not None, f"{node.op} may have to wait: it cannot be checked here"
     keywords: dict[str, Any] = {}
     if kernel.takes_context:

@@ -274,7 +274,7 @@ class _ReferenceStep:
         if node.op_def is None:
             raise NotFoundError(f"Op type not registered '{node.op}'")
         kernel = self.registry.find(node)
-        function = kernel.bind_nowait(node, np) if kernel.is_async else kernel.bind(node, np)
+        function = kernel.bind_nowait(node) if kernel.is_async else kernel.bind(node)
         if function is None:
             raise FailedPreconditionError(f"'{node.name}' ({node.op}) may have to wait: not here")
         flat = [self._argument(node, index, value) for index, value in enumerate(values)]

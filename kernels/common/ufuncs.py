@@ -15,10 +15,10 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
-from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.blockwise import blockwise, scratch
-from flowengine.kernels.registry import REGISTRY, Kernel, kernel
+from flowengine.kernels.registry import kernel
 
 KernelFunction = TypeVar("KernelFunction", bound=Callable[..., Any])
 
@@ -41,25 +41,7 @@ def register_ufunc(
 
     `inline` says the same of NumPy scalars: see `Kernel`.
     """
-    REGISTRY.register(
-        Kernel(
-            op=op,
-            function=ufunc,
-            device="CPU",
-            provider="numpy",
-            types=None if types is None else {attr: frozenset(as_dtype(t) for t in types)},
-            supports=None,
-            host=frozenset(),
-            fresh=True,
-            heavy=None,
-            inline=inline,
-            nowait=None,
-            takes_xp=False,
-            takes_context=False,
-            is_async=False,
-            attr_names=(),
-        )
-    )
+    kernel(op, types=None if types is None else {attr: types}, fresh=True, inline=inline)(ufunc)
 
 
 _NARROW_NUMPY: Final = frozenset(d.as_numpy_dtype for d in NARROW)

@@ -64,7 +64,7 @@ def _dilation(x: Array, filters: Array, node: Node) -> Any:
     return _winners(x, filters, _geometry(x, filters, node))[0]
 
 
-@kernel("Dilation2D", types={"T": NARROW}, fresh=True)
+@kernel("Dilation2D", device="CPU", types={"T": NARROW}, fresh=True)
 @widened
 def dilation_2d_narrow(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
     return _dilation(x, filters, node)

@@ -287,7 +287,7 @@ def _average_grad(shape: Array, gradient: Array, attrs: Mapping[str, Any]) -> An
     return from_channels_last(pooling.mean_gradient(last, geometry), first)
 
 
-@kernel("AvgPoolGrad", "AvgPool3DGrad", types={"T": NARROW}, fresh=True)
+@kernel("AvgPoolGrad", "AvgPool3DGrad", device="CPU", types={"T": NARROW}, fresh=True)
 @widened
 def avg_pool_grad_narrow(xp: Any, orig_input_shape: Array, grad: Array, *, node: Node) -> Any:
     return _average_grad(orig_input_shape, grad, node.attrs)

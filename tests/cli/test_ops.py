@@ -25,7 +25,9 @@ def test_dtypes_are_those_that_a_kernel_takes(capsys: Output) -> None:
     found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["ops"]}
     assert "int32" in found["Invert"]["types"]["T"]
     assert "float32" not in found["Invert"]["types"]["T"]
-    assert found["Invert"]["devices"] == ["CPU"]
+    assert found["Invert"]["devices"] == ["any"]
+    assert main(["ops", "QueueEnqueue", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ops"][0]["devices"] == ["CPU"]
 
 
 def test_lists_and_references_are_written_as_such(capsys: Output) -> None:

@@ -40,7 +40,7 @@ def run_op() -> Callable[..., Any]:
                 attrs[argument.type_attr] = _type_of(values[0])
         attrs.update({name: dtypes.as_dtype(dtype) for name, dtype in (types or {}).items()})
         node = Node("node", op, attrs=attrs, op_def=definition, output_types=definition.output_types(attrs))
-        call = kernels.find(node).bind(node, np)
+        call = kernels.find(node).bind(node)
         arguments = [tuple(v) if isinstance(v, list | tuple) else v for v in inputs]
         with np.errstate(all="ignore"):
             result = call(*arguments)

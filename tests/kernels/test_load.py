@@ -5,6 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flowengine.kernels.load import load_all
+from flowengine.kernels.registry import KernelRegistry
 
 
 def run(root: Path, code: str, *arguments: str) -> str:
@@ -45,3 +51,28 @@ def test_the_order_of_imports_decides_nothing(root: Path) -> None:
     orders = {run(root, code, str(seed)) for seed in range(3)}
     assert len(orders) == 1
     assert orders.pop().count("\n") > 700
+
+
+def test_no_kernel_is_hidden_by_one_before_it() -> None:
+    """Kernels for CPUs come before those for any device: one that takes everything must be the last."""
+    registered = load_all()
+    hidden = []
+    for op in {kernel.op for kernel in registered}:
+        *before, _ = registered.candidates(op)
+        hidden += [op for kernel in before if kernel.types is None and kernel.supports is None]
+    assert hidden == []
+
+
+def test_what_was_found_is_found_anew_after_a_registration() -> None:
+    parent = KernelRegistry()
+    registry = KernelRegistry(parent=parent)
+    assert not registry.has("Mine")
+    parent.kernel("Mine")(np.negative)
+    assert [kernel.device for kernel in registry.candidates("Mine", "FAR")] == [None]
+
+    @registry.kernel("Mine")
+    def mine(x: Any) -> Any:
+        return x
+
+    assert [kernel.device for kernel in registry.candidates("Mine")] == ["CPU", None]
+    assert [kernel.device for kernel in registry.candidates("Mine", "FAR")] == [None]

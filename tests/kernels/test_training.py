@@ -50,7 +50,7 @@ def apply_op() -> Run:
 
     def run(op: str, inputs: dict[str, Any], **given: Any) -> Any:
         attrs = registry()[op].with_defaults(given)
-        call = kernels.find(Node("node", op, attrs=attrs)).bind(Node("node", op, attrs=attrs), np)
+        call = kernels.find(Node("node", op, attrs=attrs)).bind(Node("node", op, attrs=attrs))
         with np.errstate(all="ignore"):
             return call(*(inputs[a.name] for a in registry()[op].inputs))
 

@@ -159,12 +159,9 @@ def strings(*values: bytes) -> Array:
 
 @cache
 def kernels() -> Mapping[str, Sequence[Any]]:
-    """The kernels of each op on a CPU."""
-    found: dict[str, list[Any]] = {}
-    for kernel in load_all():
-        if kernel.device == "CPU":
-            found.setdefault(kernel.op, []).append(kernel)
-    return found
+    """The kernels of each op on a CPU, in the order in which they are tried."""
+    every = load_all()
+    return {op: every.candidates(op) for op in dict.fromkeys(kernel.op for kernel in every)}
 
 
 def cast(value: Any, dtype: DType) -> Array:

@@ -57,7 +57,7 @@ def run(graph: Graph, node: str, feeds: dict[str, Any]) -> Any:
             if maker.op == "Const":
                 result = maker.attrs["value"].value()
             else:
-                function = kernels.find(maker).bind(maker, np)
+                function = kernels.find(maker).bind(maker)
                 as_list = maker.op in ("AddN", "_FusedElementwise", "_FusedContraction")
                 result = function(tuple(inputs)) if as_list else function(*inputs)
             for slot, item in enumerate(result if isinstance(result, tuple) else (result,)):

@@ -62,7 +62,7 @@ def run(graph: Graph, fetch: str, feeds: dict[str, Any]) -> Any:
         for arg in node.op_def.inputs:
             taken = tuple(next(inputs) for _ in arg.types(node.attrs))
             grouped.append(taken if arg.is_list else taken[0])
-        result = kernels.find(node).bind(node, np)(*grouped)
+        result = kernels.find(node).bind(node)(*grouped)
         for slot, item in enumerate(result if isinstance(result, tuple) else (result,)):
             values[OutputPort(name, slot)] = item
     return values[OutputPort(fetch, 0)]
@@ -315,7 +315,7 @@ def test_light_layers_give_what_they_gave() -> None:
     changed = fuse_sequences(graph, asked(["y"], "onednn"), (), {})
     (node,) = [node for node in changed if node.op == "_FusedSequence"]
     kernels = registry("onednn")
-    by_node = {n.name: kernels.find(n).bind(n, np) for n in graph if n.op not in ("Const", "Placeholder")}
+    by_node = {n.name: kernels.find(n).bind(n) for n in graph if n.op not in ("Const", "Placeholder")}
     for number in range(6):
         x = np.random.default_rng(number).standard_normal((1, 7, 7, 4)).astype(np.float32)
         given = [x if port.node == "x" else changed[port.node].attrs["value"].value() for port in node.inputs]

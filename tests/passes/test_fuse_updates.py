@@ -112,7 +112,7 @@ def stepped(left: bool, right: bool, shape: tuple[int, int], *, together: bool) 
     weights = g.ops.VariableV2(shape=[rows, columns], dtype="float32", name="weights")
     product = g.ops.MatMul(a, b, transpose_a=left, transpose_b=right, name="product")
     g.ops.ApplyGradientDescent(weights, g.constant(np.float32(0.3)), product, name="update")
-    kernels: list[Any] = [registry("onednn").find(g[n]).bind(g[n], np) for n in ("product", "update")]
+    kernels: list[Any] = [registry("onednn").find(g[n]).bind(g[n]) for n in ("product", "update")]
     multiply, apply = kernels
     variable = Variable("weights", float32, TensorShape(shape))
     variable.assign(random.standard_normal(shape).astype(np.float32))

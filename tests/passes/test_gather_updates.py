@@ -167,7 +167,7 @@ def gradients(seed: int) -> list[Any]:
 def one_by_one(training: Training, state: State, given: Sequence[Any]) -> None:
     for place, gradient in enumerate(given):
         node = training.graph[f"step{place}"]
-        function = registry().find(node).bind(node, np)
+        function = registry().find(node).bind(node)
         function(*state.variables[place :: len(SHAPES)], *training.update.inputs(state.numbers, gradient))
 
 

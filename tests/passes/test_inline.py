@@ -91,7 +91,7 @@ _CASES = [(k, d) for k in _inlined() for d in sorted(INLINE_TYPES, key=str) if _
 def test_an_operator_gives_what_the_kernel_gives(kernel: Kernel, dtype: DType) -> None:
     node = Node("node", kernel.op, attrs={"T": dtype})
     assert kernel.inline is not None
-    function = kernel.bind(node, np)
+    function = kernel.bind(node)
     operands = 2 if "{1}" in kernel.inline else 1
     text = kernel.inline.format("a", "b", f="f")
     inlined = eval(f"lambda a, b, f: {text}")

@@ -120,7 +120,7 @@ def test_the_values_are_those_of_the_nodes_apart(
     assert together is not graph
 
     def called(nodes: Graph, name: str, *inputs: Any) -> Any:
-        return registry().find(nodes[name]).bind(nodes[name], np)(*inputs)
+        return registry().find(nodes[name]).bind(nodes[name])(*inputs)
 
     with np.errstate(all="ignore"):
         maxima = called(graph, "y", x)
@@ -182,7 +182,7 @@ def test_the_gradient_of_the_relu_before_is_computed_along(taken: str) -> None:
     slope = random.integers(-9, 10, (3, 8, 8, 37)).astype(np.float32)  # sums of any order are the same
 
     def bound(nodes: Graph, name: str) -> Any:
-        return kernels.find(nodes[name]).bind(nodes[name], np)
+        return kernels.find(nodes[name]).bind(nodes[name])
 
     shown = np.maximum(images, 0)
     maxima, places = bound(together, "y")(shown)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import flowengine.kernels.load
+from flowengine.core.dtypes import bfloat16, string
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.names import DeviceName
 from flowengine.graphs.graph import Graph
@@ -20,9 +22,17 @@ from flowengine.passes.place.place import Placement, PlaceRequest, place
 KERNELS = flowengine.kernels.load.load_all()
 
 
+def cpu_kernels() -> KernelRegistry:
+    """This package's kernels, those for any device as if they were for CPUs only."""
+    registry = KernelRegistry()
+    for kernel in KERNELS:
+        registry.register(replace(kernel, device="CPU"))
+    return registry
+
+
 def gpu_kernels() -> KernelRegistry:
-    """This package's kernels, and two for a GPU."""
-    registry = KernelRegistry(parent=KERNELS)
+    """The same, and two for a GPU."""
+    registry = KernelRegistry(parent=cpu_kernels())
 
     @registry.kernel("MatMul", device="GPU", types={"T": ["float32"]})
     def mat_mul(a: Any, b: Any) -> Any:
@@ -82,6 +92,32 @@ def test_a_node_goes_where_its_kernel_is_and_by_type() -> None:
     assert tail(placement, "single") == "GPU:0"
     assert tail(placement, "whole") == "CPU:0"
     assert placement.reasons["exp"] == "the only device that it can be on"
+    assert placement.reasons["whole"] == ("the only device that it can be on: on GPU it takes T in {float32}")
+
+
+def test_a_kernel_for_any_device_serves_what_a_device_holds() -> None:
+    """A GPU without strings, and with bfloat16 only for kernels that name it."""
+    g = Graph()
+    with g.device("/device:GPU:0"):
+        g.ops.Exp(g.placeholder("float32", [4]), name="exp")
+    g.ops.Neg(g.placeholder("bfloat16", [4]), name="unlisted")
+    with g.device("/device:GPU:0"):
+        g.ops.Sigmoid(g.placeholder("bfloat16", [4]), name="listed")
+    g.ops.Pack([g.placeholder("string", [4])], name="names")
+    name = DeviceName("localhost", 0, 0, "GPU", 0)
+    gpu = Offer(name, 100.0, lacks=frozenset([string]), listed_only=frozenset([bfloat16]))
+    placement = placed(g, [*offers("/cpu:0"), gpu])
+    assert [tail(placement, each) for each in ("exp", "listed")] == ["GPU:0"] * 2
+    assert [tail(placement, each) for each in ("unlisted", "names")] == ["CPU:0"] * 2
+    only = "the only device that it can be on: GPU holds no "
+    assert placement.reasons["unlisted"] == only + "bfloat16"
+    assert placement.reasons["names"] == only + "string"
+    with g.device("/device:GPU:0"):
+        g.ops.Neg(g.placeholder("bfloat16", [4]), name="refused")
+    with pytest.raises(InvalidArgumentError, match=r"for CPU only \(GPU holds no bfloat16\)"):
+        placed(g, [*offers("/cpu:0"), gpu])
+    placement = placed(g, [*offers("/cpu:0"), gpu], soft=True)
+    assert placement.relaxed == {"refused": "GPU holds no bfloat16"}
 
 
 def test_an_impossible_constraint_names_the_nodes_and_their_demands() -> None:

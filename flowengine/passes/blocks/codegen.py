@@ -101,13 +101,13 @@ def _code(text: str) -> CodeType:
     return compile(text, _FILE, "exec")
 
 
-def compile_region(program: Program, kernels: KernelRegistry, xp: Any = np) -> CompiledRegion:
+def compile_region(program: Program, kernels: KernelRegistry) -> CompiledRegion:
     """The compiled form of a program; errors as `KernelRegistry.find`.
 
     Where `program.scalars` says that all operands of a node are of rank 0, constants and inputs are
     given to it as NumPy scalars: an operation on two takes 0.04 us, with a rank-0 array among them 0.4.
     """
-    writer = _Writer(program, kernels, xp)
+    writer = _Writer(program, kernels)
     writer.write()
     return CompiledRegion(writer.lines, writer.constants, writer.loops_written > 0)
 
@@ -118,10 +118,9 @@ def as_scalar(value: Any) -> Any:
 
 
 class _Writer(CallWriting, LoopWriting):
-    def __init__(self, program: Program, kernels: KernelRegistry, xp: Any) -> None:
+    def __init__(self, program: Program, kernels: KernelRegistry) -> None:
         self.program = program
         self.kernels = kernels
-        self.xp = xp
         self.lines: list[Line] = []
         self.constants: list[Any] = []
         self.loops_written = 0

@@ -46,7 +46,6 @@ class CallWriting(StackWriting):
 
     program: Program
     kernels: KernelRegistry
-    xp: Any
     #: {what it is: the name that holds it}
     _constant_names: dict[Any, str]
     _kernel_of: dict[str, Kernel]
@@ -128,7 +127,7 @@ class CallWriting(StackWriting):
         values = tuple(node.attrs.get(name) for name in kernel.attr_names)
         shared = all(isinstance(value, _SHARED) for value in values)
         key = (kernel.function, values) if shared else ("kernel", node.name)
-        return self._constant_names.get(key) or self._constant(kernel.bind(node, self.xp), key)
+        return self._constant_names.get(key) or self._constant(kernel.bind(node), key)
 
     def _buffer(self, node: Node, dying: Collection[OutputPort]) -> OutputPort | None:
         """The operand into whose memory the result may be written."""

@@ -20,8 +20,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
@@ -143,7 +141,7 @@ class _Gathering:
     def _tells(self, node: Node) -> bool:
         """Whether it can be joined with others like it, as far as is known before it runs."""
         kernel = self._kernel(node)
-        return kernel is not None and tells(node.attrs.get("program", kernel.bind(node, np)))
+        return kernel is not None and tells(node.attrs.get("program", kernel.bind(node)))
 
     def _joins(self, node: Node) -> bool:
         if node.name in self._kept or self._frames.get(node.name, None) != ():
@@ -235,5 +233,5 @@ def _step(node: Node, kernels: KernelRegistry, numbers: Mapping[OutputPort, int]
     for arg in node.op_def.inputs:
         taken = tuple(next(places) for _ in arg.types(node.attrs))
         sources.append(taken if arg.is_list else taken[0])
-    function = kernels.find(node).bind(node, np)
+    function = kernels.find(node).bind(node)
     return SequenceStep(node, function, tuple(sources), len(node.output_types))

@@ -1,5 +1,8 @@
 """Which devices each node may be put on: kernels, the user's constraint, and what is colocated with it.
 
+A device has a kernel of a node if there is one for its type, or for any, that takes the node's types, and
+if its memory holds what the kernel wants there.
+
 Sets of devices are bit masks, bit i for device i. A demand that no device meets is an error that names
 the nodes and what each asks for; with soft placement it is relaxed instead: first the index of the device,
 then its type, then job and task.
@@ -8,17 +11,18 @@ then its type, then job and task.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.ir.graph import Graph, Node
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
-from flowengine.kernels.registry import KernelRegistry
+from flowengine.kernels.registry import Holds, KernelRegistry
 from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.offers import Kind, Offer
 
 logger: Final = logging.getLogger("flowengine.placement")
 
@@ -71,17 +75,26 @@ class Feasible:
         self.impossible: set[int] = set()
         self.masks: dict[int, int] = {}
         self._everywhere = (1 << len(offers)) - 1
-        self._types = {offer.type for offer in offers}
-        self._by_type = {
-            kind: sum(1 << i for i, offer in enumerate(offers) if offer.type == kind) for kind in self._types
-        }
-        self._by_op: dict[str, int] = {}
+        #: {kind of device: mask of the devices}
+        self._by_kind: dict[Kind, int] = {}
+        for i, offer in enumerate(offers):
+            self._by_kind[offer.kind] = self._by_kind.get(offer.kind, 0) | 1 << i
+        self._cpus = sum(1 << i for i, offer in enumerate(offers) if offer.type == "CPU")
+        #: {(op, its types where those matter): mask}
+        self._by_op: dict[tuple[object, ...], int] = {}
         self._by_demand: dict[DeviceName, int] = {}
         #: {node index: mask of the device types with a kernel}, where that is not everywhere
         self._kernel_masks: dict[int, int] = {}
         self._collect()
         self._pin(pinned or {})
         follow_preferences(groups, self.masks)
+
+    def why_not(self, index: int) -> str:
+        """Why a node cannot be on the kinds of devices where it cannot; empty where no type is at fault."""
+        mask = self._kernel_masks.get(index, self._everywhere)
+        node = self.graph.nodes[self.groups.names[index]]
+        reasons = [self._refused(node, kind) for kind, bits in self._by_kind.items() if not bits & mask]
+        return "; ".join(dict.fromkeys(filter(None, reasons)))
 
     def allowed(self, index: int) -> int:
         """The mask of the group that a node belongs to."""
@@ -130,30 +143,38 @@ class Feasible:
     def _with_kernel(self, node: Node) -> int:
         if node.op in _ANYWHERE or node.op_def is None:
             return self._everywhere
-        known = self._by_op.get(node.op)
+        key = (node.op,) if len(self._by_kind) == 1 else (node.op, *_types_of(node))
+        known = self._by_op.get(key)
         if known is not None:
             return known
         mask, depends = 0, False
-        for kind in self._types:
-            candidates = self.kernels.candidates(node.op, kind)
-            depends = depends or any(k.types is not None or k.supports is not None for k in candidates)
-            if self._serves(node, kind):
-                mask |= self._by_type[kind]
+        for kind, bits in self._by_kind.items():
+            depends = depends or any(k.supports for k in self.kernels.candidates(node.op, kind.type))
+            if self.kernels.serving(node, kind.type, _asked(kind)) is not None:
+                mask |= bits
         if not mask:
             # Nobody has a kernel: a function call, or something that the plan will name.
-            mask = self._by_type.get("CPU", self._everywhere)
-        if not depends or len(self._types) == 1:
-            self._by_op[node.op] = mask
+            mask = self._cpus or self._everywhere
+        if not depends or len(self._by_kind) == 1:
+            self._by_op[key] = mask
         return mask
 
-    def _serves(self, node: Node, kind: str) -> bool:
-        if not self.kernels.has(node.op, kind):
-            return False
-        try:
-            self.kernels.find(node, kind)
-        except (NotFoundError, InvalidArgumentError):
-            return False
-        return True
+    def _refused(self, node: Node, kind: Kind) -> str:
+        """What keeps the kernels that a kind of device has of an op from this node; empty if it has none."""
+        tried = [k for k in self.kernels.candidates(node.op, kind.type) if k.maker is None]
+        serving = [kernel for kernel in tried if kernel.serves(node)]
+        for kernel in serving:
+            dtype = kernel.not_held(node, kind.holds)
+            if dtype is not None:
+                return f"{kind.type} holds no {dtype.name}"
+        if serving or not tried:
+            return ""
+        taken: dict[str, set[str]] = {}
+        for kernel in tried:
+            for attr, dtypes in (kernel.types or {}).items():
+                taken.setdefault(attr, set()).update(dtype.name for dtype in dtypes)
+        told = ", ".join(f"{attr} in {{{', '.join(sorted(names))}}}" for attr, names in taken.items())
+        return f"on {kind.type} it takes {told or 'other attributes'}"
 
     def _matching(self, demand: DeviceName) -> int:
         mask = self._by_demand.get(demand)
@@ -171,14 +192,14 @@ class Feasible:
                 if not self.soft:
                     self._refuse(representative, names)
                     return
-                mask, why = self._relax(representative, demand)
+                mask, why = self._relax(representative, name, demand)
                 self.relaxed[name] = why
             self.masks[representative] = mask
 
-    def _relax(self, representative: int, demand: DeviceName) -> tuple[int, str]:
-        """The devices that come nearest to a demand, and what was given up."""
+    def _relax(self, representative: int, name: str, demand: DeviceName) -> tuple[int, str]:
+        """The devices that come nearest to the demand of a node, and what was given up."""
         possible = self.masks[representative]
-        why = "no such device" if not self._matching(demand) else "not possible for what is placed with it"
+        why = self._refusal(name, self._matching(demand))
         for nearer in (
             replace(demand, index=None),
             replace(demand, index=None, type=None),
@@ -188,6 +209,15 @@ class Feasible:
             if mask:
                 return mask, why
         return possible, why
+
+    def _refusal(self, name: str, wanted: int) -> str:
+        """Why a node cannot be on one of the devices that it asks for."""
+        if not wanted:
+            return "no such device"
+        index = self.groups.index.get(name)
+        if index is None or self._kernel_masks.get(index, wanted) & wanted:
+            return "not possible for what is placed with it"
+        return self.why_not(index) or "it has no kernel there"
 
     def _refuse(self, representative: int, names: Iterable[str]) -> None:
         """Raise, or note the group and let it be anywhere."""
@@ -205,8 +235,10 @@ class Feasible:
         for index in members:
             mask = self._kernel_masks.get(index)
             if mask is not None:
-                kinds = " or ".join(sorted(k for k, m in self._by_type.items() if m & mask)) or "no device"
-                demands.append(f"'{nodes[index].name}' ({nodes[index].op}) has a kernel for {kinds} only")
+                kinds = sorted({kind.type for kind, bits in self._by_kind.items() if bits & mask})
+                node, why = nodes[index], self.why_not(index)
+                text = f"'{node.name}' ({node.op}) has a kernel for {' or '.join(kinds) or 'no device'} only"
+                demands.append(f"{text} ({why})" if why else text)
         shown = demands[:_NAMED_MAX]
         if len(demands) > _NAMED_MAX:
             shown.append(f"{len(demands) - _NAMED_MAX} more demands")
@@ -231,6 +263,20 @@ class Feasible:
             device=node.device,
             creation_site=node.creation_site or None,
         )
+
+
+def _types_of(node: Node) -> Iterator[object]:
+    """The attributes of a node that are types, or lists of them, with their names."""
+    for name, value in node.attrs.items():
+        if isinstance(value, DType) or (
+            isinstance(value, tuple) and value and all(isinstance(each, DType) for each in value)
+        ):
+            yield name, value
+
+
+def _asked(kind: Kind) -> Holds | None:
+    """What a kernel asks of a kind of device; nothing where it holds every type."""
+    return None if kind.holds_all else kind.holds
 
 
 def requested(graph: Graph) -> dict[str, DeviceName]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName
 
@@ -25,17 +26,38 @@ NETWORK_BYTES_A_MICROSECOND: Final = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What decides which kernels a device has: its type, and what its memory holds; see `Offer`."""
+
+    type: str
+    lacks: frozenset[DType]
+    listed_only: frozenset[DType]
+
+    def holds(self, dtype: DType, listed: bool = False) -> bool:
+        """As `Device.holds`."""
+        return dtype not in self.lacks and (listed or dtype not in self.listed_only)
+
+    @property
+    def holds_all(self) -> bool:
+        return not self.lacks and not self.listed_only
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """One device that nodes may be put on.
 
     name                 complete: job, replica, task, type and index
     speed                how fast it computes, compared with the device that cost estimates are for
     memory_limit_bytes   what variables, constants and one kernel's tensors must fit in; None for no limit
+    lacks                the types that its memory cannot hold
+    listed_only          those that it holds for kernels which name them among their types, and for no other
     """
 
     name: DeviceName
     speed: float = 1.0
     memory_limit_bytes: int | None = None
+    lacks: frozenset[DType] = frozenset()
+    listed_only: frozenset[DType] = frozenset()
 
     def __post_init__(self) -> None:
         if None in (self.name.type, self.name.index):
@@ -49,6 +71,11 @@ class Offer:
     def type(self) -> str:
         """Its device type: CPU, GPU, ..."""
         return self.name.type or ""
+
+    @property
+    def kind(self) -> Kind:
+        """What decides which kernels there are for it."""
+        return Kind(self.name.type or "", self.lacks, self.listed_only)
 
     @property
     def task(self) -> tuple[str | None, int | None, int | None]:

@@ -59,7 +59,8 @@ class Reasons(Mapping[str, str]):
         if bond is not None:
             return f"{bond.reason} '{bond.other}'"
         if self._only_one(index):
-            return "the only device that it can be on"
+            why = self._feasible.why_not(index)
+            return f"the only device that it can be on: {why}" if why else "the only device that it can be on"
         return self._by_cost(index)
 
     def __iter__(self) -> Iterator[str]:

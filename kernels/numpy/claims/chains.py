@@ -184,7 +184,7 @@ class ChainGroups:
             steps.append(
                 ChainStep(
                     node,
-                    kernel.bind(node, np),
+                    kernel.bind(node),
                     tuple(places[port] for port in node.inputs),
                     as_list=node.op == "AddN",
                     broadcasts=node.op in BROADCASTING,

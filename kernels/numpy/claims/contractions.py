@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
 from flowengine.core.errors import OpError
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
@@ -138,7 +136,7 @@ def _fused(
             return None  # the plan says what is wrong
         if not kernel.fresh or kernel.is_async or kernel.takes_context:
             return None
-        steps.append(ChainStep(node, kernel.bind(node, np), tuple(numbers[port] for port in node.inputs)))
+        steps.append(ChainStep(node, kernel.bind(node), tuple(numbers[port] for port in node.inputs)))
         numbers[OutputPort(node.name, 0)] = len(numbers)
     program = _program(steps, members, groups, numbers)
     absorbs = _absorb(program, steps, members, groups, inputs)

@@ -15,8 +15,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import numpy as np
-
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
@@ -133,7 +131,7 @@ def _fused(group: _Group, kernels: KernelRegistry) -> Node | None:
     root = members[-1]
     update = dense_updates()[root.op]
     try:
-        functions = [kernels.find(node).bind(node, np) for node in members]
+        functions = [kernels.find(node).bind(node) for node in members]
     except OpError:
         return None  # the plan says what is wrong
     variables = [node.inputs[slot] for slot in range(len(update.slots)) for node in members]

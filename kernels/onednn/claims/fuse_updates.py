@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Graph, Node
@@ -92,7 +90,7 @@ def _serves(graph: Graph, product: Node, update: Node) -> bool:
 
 def _fused(product: Node, between: Node | None, update: Node, kernels: KernelRegistry) -> Node | None:
     try:
-        functions = [kernels.find(node).bind(node, np) for node in (product, update)]
+        functions = [kernels.find(node).bind(node) for node in (product, update)]
     except OpError:
         return None  # the plan says what is wrong
     if not hasattr(functions[1], "by_product"):

@@ -67,7 +67,7 @@ class Rig:
             for arg in node.op_def.inputs:
                 taken = tuple(next(places) for _ in arg.types(node.attrs))
                 sources.append(taken if arg.is_list else taken[0])
-            function = kernels.find(node).bind(node, np)
+            function = kernels.find(node).bind(node)
             steps.append(SequenceStep(node, function, tuple(sources), len(node.output_types)))
             for slot in range(len(node.output_types)):
                 numbers_of[OutputPort(node.name, slot)] = len(numbers_of)

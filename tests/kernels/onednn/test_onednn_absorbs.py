@@ -37,7 +37,7 @@ def run(graph: Graph, fetched: str, feeds: dict[str, Any]) -> Any:
             if node.op == "Const":
                 result = node.attrs["value"].value()
             else:
-                function = kernels.find(node).bind(node, np)
+                function = kernels.find(node).bind(node)
                 fused = node.op.startswith("_Fused")
                 result = function(tuple(inputs)) if fused else function(*inputs)
             for slot, item in enumerate(result if isinstance(result, tuple) else (result,)):
@@ -238,7 +238,7 @@ def test_what_is_remembered_of_constants_is_of_those_constants_and_that_shape() 
     biases = [_constant(numbers(seed, WIDTH)) for seed in (3, 4)]
     changing = numbers(5, WIDTH)
     kernels = registry("onednn")
-    convolve, add, relu = (kernels.find(graph[n]).bind(graph[n], np) for n in ("conv", "sum", "y"))
+    convolve, add, relu = (kernels.find(graph[n]).bind(graph[n]) for n in ("conv", "sum", "y"))
     for x_seed, filter_, bias in (
         *((0, filters[0], biases[0]), (1, filters[0], biases[0]), (2, filters[1], biases[0])),
         *((3, filters[1], biases[1]), (4, filters[1], changing), (5, filters[1], biases[1])),

@@ -29,7 +29,7 @@ def both(op: str, inputs: list[Any], **attrs: Any) -> tuple[list[Any], list[Any]
         kernel = registry(provider).find(node)
         assert kernel.provider == provider
         with np.errstate(all="ignore"):
-            value = kernel.bind(node, np)(*inputs)
+            value = kernel.bind(node)(*inputs)
         results.append(list(value) if isinstance(value, tuple) else [value])
     return results[0], results[1]
 

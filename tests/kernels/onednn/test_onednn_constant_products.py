@@ -94,7 +94,7 @@ def test_the_kernel_of_a_node_uses_it() -> None:
         graph.placeholder("float32", [256, 512], name="w"),
     )
     node = graph[graph.ops.MatMul(x, w, name="y").op.name]
-    kernel = registry("onednn").find(node).bind(node, np)
+    kernel = registry("onednn").find(node).bind(node)
     a, b = numbers(0, 10, 256), numbers(1, 256, 512)
     assert a.shape[0] * b.size > SMALL
     kept = constant(b)
@@ -111,7 +111,7 @@ def test_small_products_take_an_aligned_copy(rows: int, inner: int, columns: int
     graph = fe.Graph()
     x, w = (graph.placeholder("float32", [None, None], name=name) for name in "xw")
     node = graph[graph.ops.MatMul(x, w, name="y").op.name]
-    kernel = registry("onednn").find(node).bind(node, np)
+    kernel = registry("onednn").find(node).bind(node)
     a, b = numbers(seed, rows, inner), numbers(seed + 1, inner, columns)
     kept = constant(b)
     for _ in range(2):

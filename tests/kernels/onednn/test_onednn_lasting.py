@@ -38,7 +38,7 @@ def convolution(held: bool) -> Callable[..., Any]:
     x, filters, bias = (graph.placeholder("float32", None, name=name) for name in ("x", "filters", "bias"))
     product = graph.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="product")
     graph.ops.BiasAdd(product, bias, name="y")
-    kernel = registry("onednn").find(graph["product"]).bind(graph["product"], np)
+    kernel = registry("onednn").find(graph["product"]).bind(graph["product"])
     found = kernel.absorb([(graph["y"], 0)], {1} if held else ())  # type: ignore[attr-defined]
     assert found is not None
     compute: Callable[..., Any] = found[1]
@@ -235,7 +235,7 @@ def test_operands_of_other_shapes_are_read_anew() -> None:
     x, filters, other = (graph.placeholder("float32", None, name=name) for name in ("x", "filters", "other"))
     product = graph.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="product")
     graph.ops.Mul(product, other, name="y")
-    kernel = registry("onednn").find(graph["product"]).bind(graph["product"], np)
+    kernel = registry("onednn").find(graph["product"]).bind(graph["product"])
     found = kernel.absorb([(graph["y"], 0)])  # type: ignore[attr-defined]
     assert found is not None
     images, weights = numbers(1, 1, 9, 9, SHAPE[2]), numbers(0, *SHAPE)

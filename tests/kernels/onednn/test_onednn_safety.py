@@ -121,7 +121,7 @@ def test_a_fork_goes_on_with_numpy(root: Path) -> None:
         "from flowengine.kernels.load import registry\n"
         "import os, sys\n"
         "node = next(n for n in graph if n.op == 'Conv2D')\n"
-        "kernel = registry().find(node).bind(node, np)\n"
+        "kernel = registry().find(node).bind(node)\n"
         "filters = np.ones((3, 3, 8, 64), np.float32)\n"
         "big = np.ones((8, 28, 28, 8), np.float32)\n"
         "before = kernel(big, filters)\n"
@@ -187,7 +187,7 @@ def test_changing_shapes_do_not_fill_memory(steps: int) -> None:
     graph, _ = _network()
     node = next(node for node in graph if node.op == "Conv2D")
     pool = next(node for node in graph if node.op == "MaxPool")
-    convolve, reduce = (registry("onednn").find(n).bind(n, np) for n in (node, pool))
+    convolve, reduce = (registry("onednn").find(n).bind(n) for n in (node, pool))
     filters = np.ones((3, 3, 4, 4), np.float32)
     before = 0
     for step in range(steps):
@@ -208,7 +208,7 @@ def test_values_of_constants_are_packed_once_and_let_go() -> None:
 
     graph, _ = _network()
     node = next(node for node in graph if node.op == "Conv2D")
-    convolve = registry("onednn").find(node).bind(node, np)
+    convolve = registry("onednn").find(node).bind(node)
     sliding = Sliding.of(node)
     x = np.ones((1, 9, 9, 8), np.float32)
     numbers = np.random.default_rng(0).standard_normal((3, 3, 8, 16)).astype(np.float32)

@@ -1,0 +1,36 @@
+"""How a task tells others of its devices: a map for each, and the offer that a master makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.names import DeviceName
+from flowengine.passes.place.offers import Offer
+
+
+def described(offer: Offer) -> dict[str, Any]:
+    """A device as a map: name, type, memory limit in bytes or None; the types that it does not hold, if any.
+
+    `lacks` and `listed_only` are the names of those types, as in `Offer`; without a type they are left out.
+    """
+    found = {"name": str(offer.name), "type": offer.type, "memory_limit": offer.memory_limit_bytes}
+    return found | _names("lacks", offer.lacks) | _names("listed_only", offer.listed_only)
+
+
+def offer_of(device: Mapping[str, Any]) -> Offer:
+    """What `described` has told. Raises InvalidArgumentError for a name that is none."""
+    return Offer(
+        DeviceName.parse(str(device["name"])),
+        memory_limit_bytes=device.get("memory_limit"),
+        lacks=frozenset(map(as_dtype, device.get("lacks", ()))),
+        listed_only=frozenset(map(as_dtype, device.get("listed_only", ()))),
+    )
+
+
+def _names(key: str, types: Collection[DType]) -> dict[str, Any]:
+    return {key: sorted(dtype.name for dtype in types)} if types else {}
+
+
+__all__ = ["described", "offer_of"]
