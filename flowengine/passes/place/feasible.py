@@ -22,7 +22,7 @@ from flowengine.ir.graph import Graph, Node
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.kernels.registry import Holds, KernelRegistry
 from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
-from flowengine.passes.place.offers import Kind, Offer
+from flowengine.passes.place.offers import DeviceKind, Offer
 
 logger: Final = logging.getLogger("flowengine.placement")
 
@@ -76,7 +76,7 @@ class Feasible:
         self.masks: dict[int, int] = {}
         self._everywhere = (1 << len(offers)) - 1
         #: {kind of device: mask of the devices}
-        self._by_kind: dict[Kind, int] = {}
+        self._by_kind: dict[DeviceKind, int] = {}
         for i, offer in enumerate(offers):
             self._by_kind[offer.kind] = self._by_kind.get(offer.kind, 0) | 1 << i
         self._cpus = sum(1 << i for i, offer in enumerate(offers) if offer.type == "CPU")
@@ -159,7 +159,7 @@ class Feasible:
             self._by_op[key] = mask
         return mask
 
-    def _refused(self, node: Node, kind: Kind) -> str:
+    def _refused(self, node: Node, kind: DeviceKind) -> str:
         """What keeps the kernels that a kind of device has of an op from this node; empty if it has none."""
         tried = [k for k in self.kernels.candidates(node.op, kind.type) if k.maker is None]
         serving = [kernel for kernel in tried if kernel.serves(node)]
@@ -274,7 +274,7 @@ def _types_of(node: Node) -> Iterator[object]:
             yield name, value
 
 
-def _asked(kind: Kind) -> Holds | None:
+def _asked(kind: DeviceKind) -> Holds | None:
     """What a kernel asks of a kind of device; nothing where it holds every type."""
     return None if kind.holds_all else kind.holds
 

@@ -26,7 +26,7 @@ NETWORK_BYTES_A_MICROSECOND: Final = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DeviceKind:
     """What decides which kernels a device has: its type, and what its memory holds; see `Offer`."""
 
     type: str
@@ -73,9 +73,9 @@ class Offer:
         return self.name.type or ""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DeviceKind:
         """What decides which kernels there are for it."""
-        return Kind(self.name.type or "", self.lacks, self.listed_only)
+        return DeviceKind(self.name.type or "", self.lacks, self.listed_only)
 
     @property
     def task(self) -> tuple[str | None, int | None, int | None]:
