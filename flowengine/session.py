@@ -29,18 +29,17 @@ from flowengine.kernels.common.generators import places_of, random_sequences, se
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
-from flowengine.passes import explain
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import cut, prepare
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.explaining import explained
 from flowengine.runtime.fetches import Assemble
 from flowengine.runtime.functions import FunctionTable
 from flowengine.runtime.hardware import kernels_on
 from flowengine.runtime.measuring import Measure, Measuring
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.placing import Placer, SessionPlacer
-from flowengine.runtime.plan import kernel_summary
 from flowengine.runtime.requests import Requests, request_key
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.tiers import TieredPlan
@@ -408,21 +407,8 @@ class Session:
         key = request_key(fetches, dict.fromkeys(feeds), targets) if form else None
         kept = self._plans.get(key) if self._version == self.graph.version else None
         tiers = (kept or self._prepare(fetches, list(feeds), targets)).plan
-        if isinstance(tiers, Measuring):
-            tiers = tiers.plan
-        if isinstance(tiers, PartitionedPlan):
-            return tiers.explain(dot=dot, source=source, form=form)
-        if form:
-            return tiers.form()
-        plan = tiers.interpreted
-        if source:
-            tiers.compile()
-            return "\n\n".join(tiers.sources()) or "nothing to compile"
-        if dot:
-            return explain.to_dot(plan.graph)
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(kernel_summary(plan).items()))
-        difference = explain.difference(self.graph, plan.graph)
-        return f"{explain.listing(plan.graph)}\nitems: {kinds or 'none'}\n\n{difference}"
+        plan = tiers.plan if isinstance(tiers, Measuring) else tiers
+        return explained(plan, self.graph, dot=dot, source=source, form=form)
 
     def _explain_placement(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> str:
         request = Requests(self.graph).read(fetches, feeds, targets)
