@@ -138,6 +138,17 @@ class Kernel:
         return functools.partial(function, **keywords) if keywords else function
 
 
+def _check_may_wait(op: str) -> None:
+    """Refuse a kernel that waits for an op whose traits say that it only computes."""
+    from flowengine.ops.load import registry
+
+    definition = registry().get(op)
+    traits = () if definition is None else definition.traits.values()
+    told = next((trait for trait in traits if trait.IS_OF_VALUES), None)
+    if told is not None:
+        raise InvalidArgumentError(f"op '{op}' cannot be {told}: its kernel waits")
+
+
 class KernelRegistry:
     """Kernels of ops, in the order of preference in which they are tried; see the module."""
 
@@ -151,6 +162,9 @@ class KernelRegistry:
         self._known: dict[tuple[str, str], tuple[int, Sequence[Kernel]]] = {}
 
     def register(self, kernel: Kernel, *, first: bool = False) -> Kernel:
+        """Add a kernel; InvalidArgumentError if it waits although its op is nothing but a function."""
+        if kernel.is_async:
+            _check_may_wait(kernel.op)
         entries = self._kernels.setdefault((kernel.op, kernel.device), [])
         entries.insert(0, kernel) if first else entries.append(kernel)
         KernelRegistry._registered += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError, OpError
+from flowengine.ir.traits import Fed
 
 OK: Final = 0
 STEP_ERROR: Final = 1
@@ -15,9 +16,6 @@ BAD_FEED: Final = 5
 TIMEOUT: Final = 6
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 CLOSED_PIPE: Final = 141  # 128 + SIGPIPE
-
-#: Ops that do nothing but wait to be fed; one that runs has not been.
-PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 
 
 class CommandError(Exception):
@@ -47,8 +45,18 @@ def describe(error: BaseException) -> tuple[str, int]:
     return printable(f"{type(error).__name__}: {error} (this is a bug; --debug shows where)"), STEP_ERROR
 
 
+def _was_not_fed(error: OpError) -> bool:
+    """Whether a placeholder failed: one that runs has not been fed."""
+    if error.op_type is None or not isinstance(error, InvalidArgumentError):
+        return False
+    from flowengine.ops.load import registry
+
+    definition = registry().get(error.op_type)
+    return definition is not None and Fed in definition.traits and not definition.inputs
+
+
 def _op_error_text(error: OpError) -> str:
-    if error.op_type in PLACEHOLDERS and isinstance(error, InvalidArgumentError):
+    if _was_not_fed(error):
         return (
             f"nothing was fed to '{error.node_name}': add --feed {error.node_name}=SOURCE ({error.message})"
         )
@@ -60,6 +68,6 @@ def _op_error_code(error: OpError) -> int:
         return MISSING_OP
     if isinstance(error, DeadlineExceededError):
         return TIMEOUT
-    if error.op_type in PLACEHOLDERS and isinstance(error, InvalidArgumentError):
+    if _was_not_fed(error):
         return BAD_FEED
     return STEP_ERROR

@@ -6,12 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flowengine.cli.failure import PLACEHOLDERS
+from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.traits import (
+    Bookkeeping,
+    Constant,
+    Fed,
+    GivesVariable,
+    HandsOn,
+    Impure,
+    Names,
+    OfOneStep,
+    Orders,
+    Uses,
+    ValueOf,
+)
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -19,28 +32,10 @@ if TYPE_CHECKING:
 #: Before this version of producers, a Placeholder's shape [] meant that nothing is known of it.
 _SCALAR_PLACEHOLDER_PRODUCER: Final = 24
 
-#: Ops that nobody asks the value of, though nothing consumes it.
-_NO_OUTPUTS: Final = frozenset({"Const", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "NoOp"})
-_EFFECTS: Final = (
-    "Apply",
-    "Assign",
-    "Barrier",
-    "Lookup",
-    "Print",
-    "Queue",
-    "ResourceApply",
-    "ResourceScatter",
-    "Restore",
-    "Save",
-    "Scatter",
-    "SparseApply",
-    "Stack",
-    "TensorArray",
-    "VarHandleOp",
-    "VarIsInitialized",
-    "Variable",
-)
-_VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+#: What is known or given beforehand, or is there for what it does: nobody asks for its value.
+_NO_OUTPUTS: Final = (Constant, Fed, Orders, Bookkeeping, Impure, OfOneStep, Uses, Names)
+#: Types that refer to a thing, which is not what a user wants.
+_REFERRING: Final = frozenset({dtypes.resource, dtypes.variant})
 
 #: A constant with no more floats than this is an operand rather than a parameter.
 _SMALL_CONSTANT: Final = 8
@@ -58,17 +53,18 @@ class TensorFacts:
 
 def placeholders(graph: Graph) -> list[TensorFacts]:
     """The tensors that the graph wants to be fed, in the order of their construction."""
-    return [_facts(graph, OutputPort(node.name, 0)) for node in graph if node.op in PLACEHOLDERS]
+    return [_facts(graph, OutputPort(node.name, 0)) for node in graph if node.is_placeholder]
 
 
 def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
     """What is known of a tensor's shape; nothing where the node is opaque or its shapes contradict."""
     node = graph[port.node]
-    if node.op in PLACEHOLDERS:
+    fed = node.trait(Fed)
+    if fed is not None and not node.inputs:
         shape = node.attrs.get("shape")
         if not isinstance(shape, TensorShape):
             return TensorShape(None)
-        unsaid = shape.rank == 0 and graph.producer < _SCALAR_PLACEHOLDER_PRODUCER
+        unsaid = shape.rank == 0 and not fed.is_exact and graph.producer < _SCALAR_PLACEHOLDER_PRODUCER
         return TensorShape(None) if unsaid else shape
     if node.op_def is None:
         return TensorShape(None)
@@ -93,19 +89,25 @@ def likely_outputs(graph: Graph) -> list[TensorFacts]:
     found = [
         node
         for node in graph
-        if node.name not in consumed
-        and node.output_types
-        and node.op not in _NO_OUTPUTS
-        and not node.op.startswith(_EFFECTS)
-        and not node.name.startswith("save/")
+        if node.name not in consumed and _gives_a_result(node) and not node.name.startswith("save/")
     ]
     found.reverse()
     found.sort(key=lambda node: _is_by_product(graph, node))
     return [_facts(graph, OutputPort(node.name, 0)) for node in found]
 
 
+def _gives_a_result(node: Node) -> bool:
+    """Whether its value may be what the graph is for."""
+    if not node.output_types or any(map(node.has, _NO_OUTPUTS)):
+        return False
+    if any(dtype.is_ref for dtype in node.input_types()):
+        return False
+    return not any(dtype.is_ref or dtype in _REFERRING for dtype in node.output_types)
+
+
 def _is_by_product(graph: Graph, node: Node) -> bool:
-    reads = node.op in ("Identity", "ReadVariableOp") and graph[node.inputs[0].node].op in _VARIABLES
+    hands_on = node.has(HandsOn) or node.has(ValueOf)
+    reads = hands_on and graph[node.inputs[0].node].has(GivesVariable)
     return reads or "gradients" in node.name.split("/")
 
 
@@ -129,12 +131,12 @@ def variables(graph: Graph) -> list[VariableFacts]:
     """Every variable, in the order of construction."""
     found = []
     for node in graph:
-        if node.op in _VARIABLES:
+        variable = node.trait(GivesVariable)
+        if variable is not None:
             shape = node.attrs.get("shape")
             shape = shape if isinstance(shape, TensorShape) else TensorShape(None)
-            found.append(
-                VariableFacts(node.name, str(node.attrs.get("dtype", "?")), str(shape), shape.num_elements())
-            )
+            dtype = str(node.attrs.get(variable.dtype, "?"))
+            found.append(VariableFacts(node.name, dtype, str(shape), shape.num_elements()))
     return found
 
 
@@ -151,8 +153,9 @@ def constant_parameters(graph: Graph) -> tuple[int, int]:
 
 def _float_constants(graph: Graph) -> Iterator[TensorAttr]:
     for node in graph:
-        value = node.attrs.get("value")
-        if node.op == "Const" and isinstance(value, TensorAttr) and value.dtype.is_floating:
+        constant = node.trait(Constant)
+        value = None if constant is None else node.attrs.get(constant.value)
+        if isinstance(value, TensorAttr) and value.dtype.is_floating:
             yield value
 
 

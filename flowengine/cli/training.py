@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.cli.failure import STEP_ERROR, UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.core.errors import OpError
+from flowengine.ir.traits import GivesVariable
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -162,9 +163,8 @@ def _node(name: str) -> str:
 
 def _counter(graph: Graph, named: Sequence[str]) -> str | None:
     """The variable that counts steps: the one that the collection names, or one that is called so."""
-    from flowengine.train.saveables import VARIABLE_OPS
 
     for name in (*named, "global_step"):
-        if name in graph and graph[name].op in VARIABLE_OPS:
+        if name in graph and graph[name].has(GivesVariable):
             return name
     return None

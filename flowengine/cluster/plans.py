@@ -9,6 +9,7 @@ from typing import Any
 from flowengine.cluster.messages import RegisterGraph
 from flowengine.cluster.worker import graph_tensor
 from flowengine.ir.graph import Graph
+from flowengine.ir.traits import Orders
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import Partition, Partitioned
 from flowengine.passes.simplify.prune import prune
@@ -32,7 +33,7 @@ def without_gathering(graph: Graph, context: PassContext) -> tuple[Graph, PassCo
             continue
         seen.add(name)
         node = graph[name]
-        if node.op == "NoOp" and node.control_inputs:
+        if node.control_inputs and node.has(Orders):
             left.extend(reversed(node.control_inputs))
         else:
             names[name] = None

@@ -15,7 +15,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.names import MERGE_OPS
 from flowengine.ir.opdef import OpDef
-from flowengine.ir.traits import Trait
+from flowengine.ir.traits import Fed, Trait
 
 T = TypeVar("T", bound=Trait)
 
@@ -64,6 +64,11 @@ class Node:
     @property
     def is_stateful(self) -> bool:
         return self.op_def is None or self.op_def.is_stateful
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it stands for a value from outside and does nothing else; one that has a default runs."""
+        return not self.inputs and self.has(Fed)
 
     def trait(self, kind: type[T]) -> T | None:
         """What the node's op says of it: the trait of a class, if it has one. An opaque node has none."""

@@ -106,19 +106,13 @@ class OpDef:
         object.__setattr__(self, "conditional", conditional)
 
     @classmethod
-    def parse(
-        cls,
-        signature: str,
-        *attrs: str,
-        shape: ShapeFunction | None = None,
-        traits: Iterable[Trait] = (),
-    ) -> OpDef:
-        """Make an OpDef from its signature, one line, and its attributes, several in a text.
+    def parse(cls, signature: str, *said: str | Trait, shape: ShapeFunction | None = None) -> OpDef:
+        """Make an OpDef from its signature, one line, its attributes, several in a text, and its traits.
 
         Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
         name, inputs, outputs = split_signature(signature)
-        attr_defs, flags = _read_all(attrs)
+        attr_defs, flags = _read_all([text for text in said if isinstance(text, str)])
         types = {a.name: a.type for a in attr_defs}
         return cls(
             name,
@@ -126,7 +120,7 @@ class OpDef:
             read_arguments(outputs, types) if outputs else (),
             attr_defs,
             shape=shape,
-            declared=tuple(traits),
+            declared=tuple([trait for trait in said if isinstance(trait, Trait)]),
             **flags,
         )
 

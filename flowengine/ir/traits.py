@@ -79,13 +79,13 @@ class Constant(Trait):
 
 @dataclass(frozen=True)
 class Orders(Trait):
-    """It takes nothing, gives nothing and does nothing: it is there to be waited for."""
+    """It takes, gives and does nothing: it is there to be waited for, and dead when that is."""
 
     IS_OF_VALUES = True
 
 
 @dataclass(frozen=True)
-class Variable(Trait):
+class GivesVariable(Trait):
     """The output is the variable of its name: the same object in every step, until that is removed."""
 
     ATTRS = ("dtype",)
@@ -194,6 +194,21 @@ class Droppable(Trait):
     IS_OF_VALUES = True
 
 
+@dataclass(frozen=True)
+class EveryCore(Trait):
+    """Its kernel computes on every core by itself, as a `Product` does: two do not run beside each other."""
+
+
+@dataclass(frozen=True)
+class NetworkLayer(Trait):
+    """It is a layer of networks, or lies between two: they follow one another, and large ones may run as one.
+
+    is_large   whether it usually takes so long that others are gathered around it
+    """
+
+    is_large: bool = False
+
+
 # What it does beside
 
 
@@ -279,7 +294,7 @@ class SharedAs(Trait):
 
 
 @dataclass(frozen=True)
-class Holds(Trait):
+class HandleOf(Trait):
     """The output is the handle of an object whose elements are of one type: that of an attribute, or that
     of the object that an input names.
 
@@ -296,7 +311,7 @@ class Holds(Trait):
 
 @dataclass(frozen=True)
 class Method(Trait):
-    """It is a call of a method of the object that its first input names, if that `Holds` the type wanted.
+    """It is a call of a method of the object that its first input names, if that `HandleOf` the type wanted.
 
     family   of the object
     dtype    the attribute that says which type is wanted

@@ -5,22 +5,28 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.ir.opdef import OpDef
+from flowengine.ir.traits import EveryCore, NetworkLayer
 
 #: Many synchronous nodes compiled into one; its attribute `program` has no written form.
 REGION = OpDef.parse("_Region(inputs: Tin) -> outputs: Tout", "stateful; Tin, Tout: list(type) >= 0")
 
 #: A chain of elementwise nodes over large tensors; its attribute `program` has no written form.
 FUSED_ELEMENTWISE = OpDef.parse(
-    "_FusedElementwise(inputs: Tin) -> output: T", "Tin: list(type) >= 1; T: type"
+    "_FusedElementwise(inputs: Tin) -> output: T", "Tin: list(type) >= 1; T: type", NetworkLayer()
 )
 
 #: A product or normalisation with the elementwise nodes behind it.
 FUSED_CONTRACTION = OpDef.parse(
-    "_FusedContraction(inputs: Tin) -> output: T", "Tin: list(type) >= 1; T: type"
+    "_FusedContraction(inputs: Tin) -> output: T",
+    "Tin: list(type) >= 1; T: type",
+    EveryCore(),
+    NetworkLayer(is_large=True),
 )
 
 #: Large nodes that run one after another; its attribute `program` has no written form.
-FUSED_SEQUENCE = OpDef.parse("_FusedSequence(inputs: Tin) -> outputs: Tout", "Tin, Tout: list(type) >= 0")
+FUSED_SEQUENCE = OpDef.parse(
+    "_FusedSequence(inputs: Tin) -> outputs: Tout", "Tin, Tout: list(type) >= 0", EveryCore()
+)
 
 _POOLING: Final = "T: type; ksize, strides: list(int) >= 4; padding, data_format: string"
 
@@ -30,7 +36,9 @@ MAX_POOL_WITH_PLACES = OpDef.parse("_MaxPoolWithPlaces(input: T) -> output: T, p
 
 #: `MaxPoolGrad`, which is told where the maxima are.
 MAX_POOL_GRAD_AT_PLACES = OpDef.parse(
-    "_MaxPoolGradAtPlaces(orig_input, orig_output, grad: T, places: uint8) -> output: T", _POOLING
+    "_MaxPoolGradAtPlaces(orig_input, orig_output, grad: T, places: uint8) -> output: T",
+    _POOLING,
+    NetworkLayer(),
 )
 
 #: `FusedBatchNormV3` by the statistics of the batch, and the Relu of what it gives instead of that.

@@ -1,6 +1,6 @@
 """The definitions of this package's ops as they are written, and the function that writes them down.
 
-    define("Square(x: T) -> y: T", "T: signedtype", shape=unchanged)
+    define("Square(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 
     @define("Roll(input: T, shift: Tshift, axis: Taxis) -> output: T", "T: type; Tshift, Taxis: indextype")
     def roll(c: ShapeContext) -> Shapes:
@@ -12,13 +12,11 @@ text may be. It is read when the op is first asked for: `load.registry()` is who
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.opdef import OpDef, ShapeFunction
 from flowengine.ir.traits import Trait
-from flowengine.ops.provisional_traits import PROVISIONAL
 
 OwnShapeFunction = TypeVar("OwnShapeFunction", bound=ShapeFunction)
 
@@ -26,41 +24,35 @@ OwnShapeFunction = TypeVar("OwnShapeFunction", bound=ShapeFunction)
 class WrittenOp:
     """One op's definition as text; as a decorator it takes the op's shape function."""
 
-    __slots__ = ("attrs", "name", "shape", "signature", "traits")
+    __slots__ = ("name", "said", "shape", "signature")
 
-    def __init__(
-        self, signature: str, attrs: tuple[str, ...], shape: ShapeFunction | None, traits: Iterable[Trait]
-    ) -> None:
+    def __init__(self, signature: str, said: tuple[str | Trait, ...], shape: ShapeFunction | None) -> None:
         self.name = signature.partition("(")[0]
         self.signature = signature
-        self.attrs = attrs
+        self.said = said
         self.shape = shape
-        self.traits = traits
 
     def __call__(self, shape: OwnShapeFunction) -> OwnShapeFunction:
         self.shape = shape
         return shape
 
     def read(self) -> OpDef:
-        """The definition; InvalidArgumentError for text that cannot be read."""
-        traits = (*self.traits, *PROVISIONAL.get(self.name, ()))
-        return OpDef.parse(self.signature, *self.attrs, shape=self.shape, traits=traits)
+        """The definition; InvalidArgumentError for text that cannot be read, or traits that contradict it."""
+        return OpDef.parse(self.signature, *self.said, shape=self.shape)
 
 
 #: {op: its definition}, of the modules that are loaded
 WRITTEN: Final[dict[str, WrittenOp]] = {}
 
 
-def define(
-    signature: str, *attrs: str, shape: ShapeFunction | None = None, traits: Iterable[Trait] = ()
-) -> WrittenOp:
+def define(signature: str, *said: str | Trait, shape: ShapeFunction | None = None) -> WrittenOp:
     """Add an op. InvalidArgumentError if the name is taken.
 
     signature   `Name(inputs) -> outputs`
-    attrs       attributes, one or several in each text
-    traits      what the op is, as far as the signature does not show it: see `ir.traits`
+    said        attributes, one or several in each text; then what the op is, as far as the signature does not
+                show it: see `ir.traits`
     """
-    written = WrittenOp(signature, attrs, shape, traits)
+    written = WrittenOp(signature, said, shape)
     if written.name in WRITTEN:
         raise InvalidArgumentError(f"op '{written.name}' is already defined by this package")
     WRITTEN[written.name] = written

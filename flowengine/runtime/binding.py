@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import resource
 from flowengine.core.errors import NotFoundError, OpError
 from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Node
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.names import (
+    CONTROL_FLOW_OPS,
+    CONTROL_TRIGGER,
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    REGION,
+    SEND_OPS,
+    SWITCH_OPS,
+    TRANSFER_OPS,
+)
+from flowengine.ir.traits import Constant, EveryCore, HandsOn, Orders, Product
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen import compile_region
-from flowengine.passes.blocks.units import FORWARDING, Unit
+from flowengine.passes.blocks.units import Unit
 from flowengine.runtime.items import Item, Kind, StaticFrame
 from flowengine.runtime.learned import ItemTimes
 from flowengine.runtime.signatures import Signatures, takes_variables
-
-#: Ops whose kernels spend their time in BLAS.
-_PRODUCTS: Final = frozenset(
-    {
-        "MatMul",
-        "BatchMatMul",
-        "BatchMatMulV2",
-        "Conv2D",
-        "Conv2DBackpropInput",
-        "Conv2DBackpropFilter",
-        "Conv3D",
-        "_FusedContraction",
-        "_FusedSequence",
-    }
-)
-_SEND_OPS: Final = frozenset({"_Send", "_HostSend"})
-_RECEIVE_OPS: Final = frozenset({"_Recv", "_HostRecv"})
 
 
 class Functions(Protocol):
@@ -63,6 +57,34 @@ class Binder:
         """
         node = item.node
         op = node.op
+        if op in CONTROL_FLOW_OPS:
+            self._classify_control(item, frame_of)
+        elif node.has(Orders) or op == CONTROL_TRIGGER:
+            item.kind = Kind.TRIGGER
+            item.runs_dead = op == CONTROL_TRIGGER
+        elif node.has(Constant):
+            item.kind = Kind.CONSTANT
+        elif node.has(HandsOn):
+            item.kind = Kind.FORWARD
+        elif op == REGION:
+            item.kind = Kind.REGION
+            item.region = compile_region(node.attrs["program"], self._registry)
+            item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
+            item.keeps_thread = not all(map(self._is_movable, node.attrs["program"].units))
+            item.is_pure = not item.mutates and not item.keeps_thread
+        elif self._functions is not None and self._functions.calls(node):
+            item.kind = Kind.CALL
+            item.call = self._functions.bind(node, self._registry)
+        else:
+            self._bind(item)
+            if op in TRANSFER_OPS:
+                item.kind = Kind.SEND if op in SEND_OPS else Kind.RECEIVE
+                item.runs_dead = True
+
+    def _classify_control(self, item: Item, frame_of: Callable[[FramePath], StaticFrame]) -> None:
+        """Give a node of control flow its kind."""
+        node = item.node
+        op = node.op
         if op in SWITCH_OPS:
             item.kind = Kind.SWITCH
         elif op in MERGE_OPS:
@@ -74,31 +96,8 @@ class Binder:
             item.target_frame = target = frame_of(output_frame(node, item.frame.path))
             target.enters += 1
             target.parallel_iterations = max(1, int(node.attrs["parallel_iterations"]))
-        elif op in EXIT_OPS:
-            item.kind = Kind.EXIT
-        elif op in NEXT_ITERATION_OPS:
-            item.kind = Kind.NEXT_ITERATION
-        elif op in ("NoOp", "ControlTrigger"):
-            item.kind = Kind.TRIGGER
-            item.runs_dead = op == "ControlTrigger"
-        elif op == "Const":
-            item.kind = Kind.CONSTANT
-        elif op in FORWARDING:
-            item.kind = Kind.FORWARD
-        elif op == "_Region":
-            item.kind = Kind.REGION
-            item.region = compile_region(node.attrs["program"], self._registry)
-            item.mutates = any(t.is_ref or t is resource for t in node.attrs["Tin"])
-            item.keeps_thread = not all(map(self._is_movable, node.attrs["program"].units))
-            item.is_pure = not item.mutates and not item.keeps_thread
-        elif self._functions is not None and self._functions.calls(node):
-            item.kind = Kind.CALL
-            item.call = self._functions.bind(node, self._registry)
         else:
-            self._bind(item)
-            if op in _SEND_OPS or op in _RECEIVE_OPS:
-                item.kind = Kind.SEND if op in _SEND_OPS else Kind.RECEIVE
-                item.runs_dead = True
+            item.kind = Kind.EXIT if op in EXIT_OPS else Kind.NEXT_ITERATION
 
     def _is_movable(self, unit: Unit) -> bool:
         """Whether a member of a region touches nothing but its inputs, so that a thread may run it."""
@@ -123,7 +122,7 @@ class Binder:
         item.nowait = kernel.bind_nowait(node)
         item.takes_context = kernel.takes_context
         # A provider's kernels use every core by themselves, like BLAS: one at a time.
-        item.is_product = node.op in _PRODUCTS or kernel.maker is not None
+        item.is_product = kernel.maker is not None or node.has(Product) or node.has(EveryCore)
         if kernel.is_async:
             item.kind = Kind.ASYNC
         self._shape_call(item, kernel)
@@ -140,9 +139,11 @@ class Binder:
 
 
 def constant_value(node: Node) -> Any:
-    """The value of a Const, of rank 0 or more, read-only."""
+    """The value of a constant, of rank 0 or more, read-only."""
+    constant = node.trait(Constant)
+    assert constant is not None
     try:
-        value = to_array(node.attrs["value"].value())
+        value = to_array(node.attrs[constant.value].value())
     except OpError as error:
         raise located(error, node) from None
     if value.flags.writeable:

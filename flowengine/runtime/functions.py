@@ -20,16 +20,12 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue, FuncAttr
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Node
+from flowengine.ir.names import CASE_OPS, FOR_OP, FUNCTION_CALL_OPS, IF_OPS, WHILE_OPS
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.tiers import TieredPlan
-
-CALL_OPS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-IF_OPS: Final = frozenset({"If", "StatelessIf"})
-CASE_OPS: Final = frozenset({"Case", "StatelessCase"})
-WHILE_OPS: Final = frozenset({"While", "StatelessWhile"})
 
 #: Takes the results of a call.
 Done = Callable[[Sequence[Any]], None]
@@ -58,9 +54,7 @@ class FunctionTable:
 
     def calls(self, node: Node) -> bool:
         """Whether the node is a call that this table can make."""
-        if node.op in self._library:
-            return True
-        return node.op in CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS or node.op == "For"
+        return node.op in FUNCTION_CALL_OPS or node.op in self._library
 
     def plans_of(self, function: FuncAttr) -> TieredPlan:
         """The plans of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
@@ -94,7 +88,7 @@ class FunctionTable:
             return _Branch(table, attrs["branches"], _case_index)
         if node.op in WHILE_OPS:
             return _Loop(table, attrs["cond"], attrs["body"])
-        if node.op == "For":
+        if node.op == FOR_OP:
             return _Count(table, attrs["body"])
         return _Invoke(table, attrs["f"])
 

@@ -8,13 +8,12 @@ that went well, what they give is written into the templates that steps start fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
+from flowengine.ir.traits import GivesVariable
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.items import Item, Kind, StaticFrame
-
-_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 class Handles:
@@ -77,7 +76,7 @@ class Handles:
 
 def _is_lookup(item: Item) -> bool:
     return (
-        item.node.op in _OPS
+        item.node.has(GivesVariable)
         and item.kind == Kind.GENERAL
         and item.merge_edges is None
         and item.passing is None

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from flowengine.devices.device import Device
 from flowengine.ir.graph import Node
+from flowengine.ir.names import TRANSFER_OPS
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
-
-#: They move values by themselves, in host memory.
-_TRANSFERS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 
 
 def kernels_on(kernels: KernelRegistry, device: Device) -> KernelRegistry:
@@ -47,12 +45,12 @@ class DeviceKernels(KernelRegistry):
         return super().candidates(op, self._device.type)
 
     def _look_up(self, op: str, device: str) -> Sequence[Kernel]:
-        if op in _TRANSFERS:
-            return self._source.candidates(op)
+        if op in TRANSFER_OPS:
+            return self._source.candidates(op)  # they move values by themselves, in host memory
         return [self._adapt(kernel) for kernel in self._source.candidates(op, device)]
 
     def serving(self, node: Node, device: str = "", holds: Holds | None = None) -> Kernel | None:
-        asked = None if node.op in _TRANSFERS else self._device.holds
+        asked = None if node.op in TRANSFER_OPS else self._device.holds
         return super().serving(node, self._device.type, asked)
 
     def find(self, node: Node, device: str = "") -> Kernel:

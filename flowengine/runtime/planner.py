@@ -13,9 +13,9 @@ from flowengine.core.arrays import DEAD
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import ENTER_OPS, MERGE_OPS, SWITCH_OPS
+from flowengine.ir.names import ENTER_OPS, FETCH, MERGE_OPS, REFERENCE_CARRIERS, SWITCH_OPS
+from flowengine.ir.traits import Constant, HandsOn
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.blocks.units import FORWARDING
 from flowengine.runtime.binding import Binder, Functions, constant_value
 from flowengine.runtime.items import Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.plan import Plan
@@ -76,8 +76,10 @@ class _Planner:
         self.references = {node.name for node in graph for dtype in node.output_types if dtype.is_ref}
         #: {a node that only hands its input on: that input}
         self.handed_on = {
-            node.name: node.inputs[0] for node in graph if node.op in FORWARDING and self._forwards(node)
+            node.name: node.inputs[0] for node in graph if node.has(HandsOn) and self._forwards(node)
         }
+        #: The nodes that give a constant.
+        self.consts = {node.name for node in graph if node.has(Constant)}
         self.fed_nodes = frozenset(port.node for port in feeds)
         #: Forwarding nodes and Consts whose consumers take what they give from elsewhere.
         self.needed = self._nodes_that_must_run()
@@ -114,7 +116,7 @@ class _Planner:
         a Const finds the value in its entries, and of an Identity takes the Identity's own input.
         """
         dropped = self._consts_without_item()
-        needed: set[str] = {node.name for node in self.graph if node.op == "Const"} - dropped
+        needed = self.consts - dropped
         for node in self.graph:
             if node.name not in dropped:
                 needed.update(node.control_inputs)
@@ -126,7 +128,7 @@ class _Planner:
 
     def _consts_without_item(self) -> set[str]:
         """Consts whose every consumer can find the value in its entries."""
-        consts = {node.name for node in self.graph if node.op == "Const"}
+        consts = self.consts
         kept = {port.node for port in self.fetches if self._is_controlled_const(port)}
         for node in self.graph:
             kept.update(name for name in node.control_inputs if name in consts)
@@ -136,15 +138,14 @@ class _Planner:
         return (consts - kept) | uncontrolled
 
     def _is_controlled_const(self, port: OutputPort) -> bool:
-        node = self.graph.nodes.get(port.node)
-        return node is not None and node.op == "Const" and bool(node.control_inputs)
+        return port.node in self.consts and bool(self.graph[port.node].control_inputs)
 
     def _forwards(self, node: Node) -> bool:
         """Whether the node's output is its input, at the same time and as dead: nothing is computed."""
         return (
-            node.op in FORWARDING
+            node.has(HandsOn)
             and not node.control_inputs
-            and (node.op == "RefIdentity" or not self._is_reference(node.inputs[0]))
+            and (node.output_types[0].is_ref or not self._is_reference(node.inputs[0]))
         )
 
     def _resolve(self, port: OutputPort) -> OutputPort:
@@ -161,7 +162,7 @@ class _Planner:
             raise InvalidArgumentError(
                 f"'{node.name}' can never run: it is part of a cycle that no Enter leads into"
             )
-        if node.op == "Const":
+        if node.name in self.consts:
             self.baked[node.name] = constant_value(node)
             if node.name not in self.needed:
                 return
@@ -242,7 +243,7 @@ class _Planner:
     def _only_passes(self, item: Item, port: OutputPort) -> bool:
         """Whether a NextIteration or Exit waits for one value only: then it moves on as it arrives."""
         return not item.node.control_inputs and (
-            item.node.op in ("RefNextIteration", "RefExit") or not self._is_reference(port)
+            item.node.op in REFERENCE_CARRIERS or not self._is_reference(port)
         )
 
     def _inherit_control(self, item: Item, constant: Node) -> None:
@@ -274,7 +275,7 @@ class _Planner:
         elif port.node in self.baked and port.node not in self.items:
             self.baked_merges.setdefault(port.node, []).append((item, slot, False))
         else:
-            if item.node.op == "Merge" and self._is_reference(port):
+            if item.node.op not in REFERENCE_CARRIERS and self._is_reference(port):
                 key = f"{port} (input {slot} of {item.name})"
                 self._follow(key, port, item.frame)
                 self.merges[key] = [[(item, slot, from_enter)]]
@@ -382,7 +383,7 @@ def _nobody(root: StaticFrame) -> Item:
     return Item(_NOBODY, 1 << 40, root)
 
 
-_NOBODY: Final = Node("", "_Fetch")
+_NOBODY: Final = Node("", FETCH)
 
 
 __all__ = ["make_plan"]

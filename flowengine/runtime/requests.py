@@ -17,6 +17,7 @@ from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import Graph, OutputPort
 from flowengine.ir.names import ENTER_OPS
+from flowengine.ir.traits import Fed
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.runtime.fetches import FetchPlan, port_of
@@ -24,7 +25,6 @@ from flowengine.runtime.values import FeedSpec, FetchSpec
 
 #: Before this producer version a Placeholder of unknown shape was written with an empty one.
 _SHAPED_PLACEHOLDERS: Final = 24
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,7 @@ class Requests:
             fuse_contractions=settings.fuse_contractions,
             fold_batch_norms=settings.fold_batch_norms,
             kernels=kernels,
-            declared=tuple(
-                node
-                for port in feeds
-                if (node := self.graph[port.node]).op in ("Placeholder", "PlaceholderV2")
-            ),
+            declared=tuple(node for port in feeds if (node := self.graph[port.node]).is_placeholder),
         )
 
     def _check_frame(self, port: OutputPort, what: str) -> None:
@@ -114,10 +110,11 @@ class Requests:
         if dtype is None:
             raise InvalidArgumentError(f"'{port}' cannot be fed: the op {node.op} is not known here")
         shape = UNKNOWN_SHAPE
-        if node.op in _PLACEHOLDERS:
+        fed = node.trait(Fed)
+        if fed is not None:
             declared = node.attrs.get("shape", UNKNOWN_SHAPE)
             if isinstance(declared, TensorShape) and (
-                declared.rank or self.graph.producer >= _SHAPED_PLACEHOLDERS or node.op == "PlaceholderV2"
+                declared.rank or self.graph.producer >= _SHAPED_PLACEHOLDERS or fed.is_exact
             ):
                 shape = declared
         return FeedSpec(str(port), dtype, shape)

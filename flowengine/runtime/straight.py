@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from flowengine.ir.attrs import AttrValue
+from flowengine.ir.traits import GivesVariable
 from flowengine.passes.blocks.tokens import ADDS, PASSES, TokenSets, joined
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.items import Item, Kind, StaticFrame
@@ -36,7 +37,6 @@ _CODES: Final = {
     Kind.CONSTANT: CONSTANT,
     Kind.SEND: SEND,
 }
-_LOOKUPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 #: A plan of more items than this takes longer than a slice; what is saved matters less then.
 _ITEMS_MAX: Final = 256
@@ -208,7 +208,7 @@ class Cut:
 def _is_straight(item: Item, plan: Plan, root: StaticFrame) -> bool:
     if item.frame is not plan.root or item.times.was_heavy or item.control_merges is not None:
         return False
-    if any(item.merge_edges or ()) or any(item.passing or ()) or item.node.op in _LOOKUPS:
+    if any(item.merge_edges or ()) or any(item.passing or ()) or item.node.has(GivesVariable):
         return False
     if item.kind == Kind.RECEIVE:
         return not root.pending[item.local]

@@ -13,27 +13,12 @@ from weakref import WeakKeyDictionary
 
 import trio
 
-from flowengine.core import dtypes
 from flowengine.ir.graph import Graph, Node
+from flowengine.ir.traits import Writes
 from flowengine.session import Session
 
 T = TypeVar("T")
 
-#: Ops on a variable's handle or reference that leave the variable as it is.
-_ONLY_LOOK: Final = frozenset(
-    {
-        "IsVariableInitialized",
-        "RefEnter",
-        "RefExit",
-        "RefIdentity",
-        "RefMerge",
-        "RefNextIteration",
-        "RefSelect",
-        "RefSwitch",
-        "ResourceGather",
-        "ResourceGatherNd",
-    }
-)
 #: Attributes that name functions, whose bodies are not looked into.
 _FUNCTIONS: Final = ("body", "branches", "f", "then_branch")
 
@@ -80,11 +65,6 @@ def changes_variables(graph: Graph) -> bool:
 def _changes_variable(node: Node) -> bool:
     if node.op_def is None:
         return True
-    if node.op in _ONLY_LOOK:
-        return False
     if any(name in node.attrs for name in _FUNCTIONS):
         return node.is_stateful
-    if node.op.startswith(("Assign", "Resource", "Scatter")):
-        return True
-    # References to strings are handles of queues and readers.
-    return any(kind.is_ref and kind.base is not dtypes.string for kind in node.input_types())
+    return node.has(Writes)

@@ -11,22 +11,18 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, Node
+from flowengine.ir.traits import GivesVariable, HandsOn, ValueOf
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.names import resource_name
 from flowengine.resources.variable import Variable
 from flowengine.train.pipelines import local_variables_of
-
-VARIABLE_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
-
-#: Nodes that hand on what they read.
-_PASS_ON: Final = frozenset({"Identity", "ReadVariableOp", "RefIdentity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class Saveable:
 
 def of_variable(node: Node, name: str | bytes | None = None, spec: str = "") -> Saveable:
     """The variable that a node stands for; InvalidArgumentError for a node that is no variable."""
-    if node.op not in VARIABLE_OPS:
+    if not node.has(GivesVariable):
         raise InvalidArgumentError(f"'{node.name}' is a {node.op}: only variables can be saved")
     shared = node.attrs.get("shared_name", b"")
     container = node.attrs.get("container", b"")
@@ -77,7 +73,8 @@ def of_variable(node: Node, name: str | bytes | None = None, spec: str = "") -> 
     assert isinstance(container, bytes)
     assert isinstance(dtype, DType)
     assert isinstance(shape, TensorShape)
-    own_name = "" if node.op == "VarHandleOp" else node.name
+    # A handle without a shared name is of the variable without a name.
+    own_name = node.name if node.output_types[0].is_ref else ""
     where, kept_as = resource_name(container, shared, own_name)
     key = os.fsencode(node.name if name is None else name)
     return Saveable(key, spec, where, kept_as, dtype.base, shape, node.name)
@@ -91,7 +88,7 @@ def of_graph(graph: Graph) -> list[Saveable]:
     found: dict[tuple[str, str], Saveable] = {}
     local = {graph[each.initializer].inputs[0].node for each in local_variables_of(graph)}
     for node in graph:
-        if node.op in VARIABLE_OPS and node.name not in local:
+        if node.has(GivesVariable) and node.name not in local:
             saveable = of_variable(node)
             found.setdefault((saveable.container, saveable.shared_name), saveable)
     return list(found.values())
@@ -134,7 +131,7 @@ def _node_of(graph: Graph, given: Any) -> Node:
     if ":" in name:
         name = parse_tensor_name(name)[0]
     if name not in graph:
-        variables = [node.name for node in graph if node.op in VARIABLE_OPS]
+        variables = [node.name for node in graph if node.has(GivesVariable)]
         raise NotFoundError(f"the graph has no variable '{name}'{alike(name, variables)}")
     found = variable_behind(graph, graph[name])
     return graph[name] if found is None else found
@@ -148,6 +145,6 @@ def alike(name: str, names: Iterable[str]) -> str:
 
 def variable_behind(graph: Graph, node: Node) -> Node | None:
     """The variable that a node is or hands on; None where it is something else."""
-    while node.op in _PASS_ON and node.inputs and not node.control_inputs:
+    while (node.has(HandsOn) or node.has(ValueOf)) and node.inputs and not node.control_inputs:
         node = graph[node.inputs[0].node]
-    return node if node.op in VARIABLE_OPS else None
+    return node if node.has(GivesVariable) else None

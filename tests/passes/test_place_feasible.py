@@ -233,3 +233,13 @@ def test_state_stays_at_home_unless_what_it_belongs_to_has_moved() -> None:
     assert tail(placement, "v") == tail(placement, "w") == tail(placement, "train") == "CPU:2"
     placement = placed(g, cpu_offers(3), pinned=homes, demands={"train": DeviceName.parse("/cpu:0")})
     assert tail(placement, "v") == "CPU:0"
+
+
+@pytest.mark.parametrize("op", ["Identity", "StopGradient", "PreventGradient"])
+def test_what_only_hands_on_goes_where_it_is_wanted(op: str) -> None:
+    g = Graph()
+    with g.device("/device:GPU:0"):
+        value = g.ops.Neg(g.placeholder("float32", [2], name="x"), name="n")
+        getattr(g.ops, op)(value, name="y")
+    placement = placed(g, offers("CPU:0", "GPU:0"), gpu_kernels())
+    assert tail(placement, "y") == "GPU:0"

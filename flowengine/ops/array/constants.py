@@ -5,11 +5,12 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Constant, Elementwise, Fed, Impure
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import attr_shape, ranked, shape_from_input, unchanged
 
 
-@define("Const() -> output: dtype", "value: tensor; dtype: type")
+@define("Const() -> output: dtype", "value: tensor; dtype: type", Constant("value"))
 def constant(c: ShapeContext) -> Shapes:
     return [c.attrs["value"].shape]
 
@@ -17,12 +18,13 @@ def constant(c: ShapeContext) -> Shapes:
 define(
     "ImmutableConst() -> tensor: dtype",
     "dtype: type; shape: shape; memory_region_name: string",
+    Impure(),
     shape=attr_shape,
 )
-define("PlaceholderV2() -> output: dtype", "dtype: type; shape: shape", shape=attr_shape)
+define("PlaceholderV2() -> output: dtype", "dtype: type; shape: shape", Fed(is_exact=True), shape=attr_shape)
 
 
-@define("PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape")
+@define("PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape", Fed())
 def placeholder_with_default(c: ShapeContext) -> Shapes:
     """The attribute, whatever the default's shape: what is fed may be another."""
     shape: TensorShape = c.attrs["shape"]
@@ -31,7 +33,7 @@ def placeholder_with_default(c: ShapeContext) -> Shapes:
     return [shape]
 
 
-@define("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown")
+@define("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown", Fed())
 def placeholder(c: ShapeContext) -> Shapes:
     shape: TensorShape = c.attrs["shape"]
     # Programs of that age wrote a scalar's shape where they meant that any shape may be fed.
@@ -39,11 +41,12 @@ def placeholder(c: ShapeContext) -> Shapes:
     return [UNKNOWN_SHAPE if legacy else shape]
 
 
-define("ZerosLike(x: T) -> y: T", "T: type", shape=unchanged)
+define("ZerosLike(x: T) -> y: T", "T: type", Elementwise(), shape=unchanged)
 define(
     "OnesLike(x: T) -> y: T",
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, int64, complex64, "
     "complex128, bool}",
+    Elementwise(),
     shape=unchanged,
 )
 

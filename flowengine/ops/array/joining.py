@@ -8,6 +8,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NetworkLayer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
@@ -58,7 +59,11 @@ def _concatenated(c: ShapeContext, axis_index: int, values: Sequence[int]) -> Te
     return replace_dim(others, where, total)
 
 
-@define("ConcatV2(values: N * T, axis: Tidx) -> output: T", "N: int >= 2; T: type; Tidx: indextype = int32")
+@define(
+    "ConcatV2(values: N * T, axis: Tidx) -> output: T",
+    "N: int >= 2; T: type; Tidx: indextype = int32",
+    NetworkLayer(),
+)
 def concat_last(c: ShapeContext) -> Shapes:
     return [_concatenated(c, c.num_inputs - 1, range(c.num_inputs - 1))]
 

@@ -7,6 +7,7 @@ import math
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NetworkLayer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     axis_of,
@@ -31,7 +32,9 @@ define("Rank(input: T) -> output: int32", "T: type", shape=scalars)
 define("Size(input: T) -> output: out_type", "T: type; out_type: indextype = int32", shape=scalars)
 
 
-@define("Reshape(tensor: T, shape: Tshape) -> output: T", "T: type; Tshape: indextype = int32")
+@define(
+    "Reshape(tensor: T, shape: Tshape) -> output: T", "T: type; Tshape: indextype = int32", NetworkLayer()
+)
 def reshape(c: ShapeContext) -> Shapes:
     """(...), target -> target, with the one dimension given as -1 found from the number of elements."""
     source = c.input(0)
@@ -75,7 +78,7 @@ def expand_dims(c: ShapeContext) -> Shapes:
     return [TensorShape((*shape.dims[:where], 1, *shape.dims[where:]))]
 
 
-@define("Squeeze(input: T) -> output: T", "T: type; squeeze_dims: list(int) >= 0 = []")
+@define("Squeeze(input: T) -> output: T", "T: type; squeeze_dims: list(int) >= 0 = []", NetworkLayer())
 def squeeze(c: ShapeContext) -> Shapes:
     shape = c.input(0)
     if shape.dims is None:

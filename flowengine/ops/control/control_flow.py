@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import HandsOn, Reads
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import of_rank, ranked, unchanged
 
 
 @define("Switch(data: T, pred: bool) -> output_false, output_true: T", "T: type")
 @define(
-    "RefSwitch(data: Ref(T), pred: bool) -> output_false, output_true: Ref(T)", "takes_uninitialized; T: type"
+    "RefSwitch(data: Ref(T), pred: bool) -> output_false, output_true: Ref(T)",
+    "takes_uninitialized; T: type",
+    Reads("data"),
 )
 def switch(c: ShapeContext) -> Shapes:
     ranked(c, 1, 0)
@@ -18,7 +21,11 @@ def switch(c: ShapeContext) -> Shapes:
 
 
 @define("Merge(inputs: N * T) -> output: T, value_index: int32", "T: type; N: int >= 1")
-@define("RefMerge(inputs: N * Ref(T)) -> output: Ref(T), value_index: int32", "T: type; N: int >= 1")
+@define(
+    "RefMerge(inputs: N * Ref(T)) -> output: Ref(T), value_index: int32",
+    "T: type; N: int >= 1",
+    Reads("inputs"),
+)
 def merge_any(c: ShapeContext) -> Shapes:
     """Any input may come through: what all are instances of, and which it was.
 
@@ -38,16 +45,19 @@ define(
 define(
     "RefEnter(data: Ref(T)) -> output: Ref(T)",
     "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10",
+    Reads("data"),
     shape=unchanged,
 )
 define("Exit(data: T) -> output: T", "T: type", shape=unchanged)
-define("RefExit(data: Ref(T)) -> output: Ref(T)", "T: type", shape=unchanged)
+define("RefExit(data: Ref(T)) -> output: Ref(T)", "T: type", Reads("data"), shape=unchanged)
 define("NextIteration(data: T) -> output: T", "T: type", shape=unchanged)
-define("RefNextIteration(data: Ref(T)) -> output: Ref(T)", "T: type", shape=unchanged)
-define("LoopCond(input: bool) -> output: bool", shape=of_rank(0))
+define("RefNextIteration(data: Ref(T)) -> output: Ref(T)", "T: type", Reads("data"), shape=unchanged)
+define("LoopCond(input: bool) -> output: bool", HandsOn("input", "output"), shape=of_rank(0))
 
 
-@define("RefSelect(index: int32, inputs: N * Ref(T)) -> output: Ref(T)", "T: type; N: int >= 1")
+@define(
+    "RefSelect(index: int32, inputs: N * Ref(T)) -> output: Ref(T)", "T: type; N: int >= 1", Reads("inputs")
+)
 def select_reference(c: ShapeContext) -> Shapes:
     ranked(c, 0, 0)
     shape = c.input(1)

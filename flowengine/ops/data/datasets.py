@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowengine.ir.traits import Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -22,6 +23,7 @@ define(
     "CacheDatasetV2(input_dataset: variant, filename: string, cache: resource) -> handle: variant",
     "stateful",
     ELEMENTS,
+    Uses("cache"),
     shape=scalars,
 )
 define(
@@ -146,6 +148,7 @@ define(
     "-> handle: variant",
     "stateful",
     ELEMENTS,
+    Uses("seed_generator"),
     shape=scalars,
 )
 define("SkipDataset(input_dataset: variant, count: int64) -> handle: variant", ELEMENTS, shape=scalars)

@@ -6,20 +6,29 @@ from typing import Final
 
 from flowengine.core.shapes import Dimension
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Uses
 from flowengine.ops.data.optional import components
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge_dims, ranked_at_least, scalars, vector
+
+#: The handle is of an iterator.
+USES_ITERATOR: Final = Uses("iterator")
 
 #: The tensors of an element.
 ELEMENTS: Final = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"
 
 define(
-    "IteratorGetNext(iterator: resource) -> components: output_types", "stateful", ELEMENTS, shape=components
+    "IteratorGetNext(iterator: resource) -> components: output_types",
+    "stateful",
+    ELEMENTS,
+    USES_ITERATOR,
+    shape=components,
 )
 define(
     "IteratorGetNextSync(iterator: resource) -> components: output_types",
     "stateful",
     ELEMENTS,
+    USES_ITERATOR,
     shape=components,
 )
 define(
@@ -41,6 +50,7 @@ define(
     "incarnation_id: int64) -> components: output_types",
     "stateful",
     ELEMENTS,
+    Uses("multi_device_iterator"),
     shape=components,
 )
 define("AnonymousIterator() -> handle: resource", "stateful", ELEMENTS, shape=scalars)
@@ -74,10 +84,17 @@ define(
     shape=scalars,
 )
 define(
-    "IteratorGetNextAsOptional(iterator: resource) -> optional: variant", "stateful", ELEMENTS, shape=scalars
+    "IteratorGetNextAsOptional(iterator: resource) -> optional: variant",
+    "stateful",
+    ELEMENTS,
+    USES_ITERATOR,
+    shape=scalars,
 )
 define(
-    "IteratorToStringHandle(resource_handle: resource) -> string_handle: string", "stateful", shape=scalars
+    "IteratorToStringHandle(resource_handle: resource) -> string_handle: string",
+    "stateful",
+    Uses("resource_handle"),
+    shape=scalars,
 )
 define(
     "IteratorV2() -> handle: resource", "stateful; shared_name, container: string", ELEMENTS, shape=scalars
@@ -97,6 +114,7 @@ define(
     "MultiDeviceIteratorInit(dataset: variant, multi_device_iterator: resource, max_buffer_size: int64) "
     "-> incarnation_id: int64",
     "stateful",
+    Uses("multi_device_iterator"),
     shape=scalars,
 )
 define(
@@ -109,6 +127,7 @@ define(
 define(
     "MultiDeviceIteratorToStringHandle(multi_device_iterator: resource) -> string_handle: string",
     "stateful",
+    Uses("multi_device_iterator"),
     shape=scalars,
 )
 
@@ -127,13 +146,18 @@ def map_defun(c: ShapeContext) -> Shapes:
     return [vector(rows).concatenate(shape) for shape in c.attrs["output_shapes"]]
 
 
-define("DeleteIterator(handle: resource, deleter: variant)", "stateful")
-define("DeleteMemoryCache(handle: resource, deleter: variant)", "stateful")
+define("DeleteIterator(handle: resource, deleter: variant)", "stateful", Uses("handle"))
+define("DeleteMemoryCache(handle: resource, deleter: variant)", "stateful", Uses("handle"))
 define(
     "DeleteMultiDeviceIterator(multi_device_iterator: resource, iterators: N * resource, deleter: variant)",
     "stateful; N: int >= 0",
+    Uses("multi_device_iterator", "iterators"),
 )
-define("DeleteRandomSeedGenerator(handle: resource, deleter: variant)", "stateful")
-define("DeserializeIterator(resource_handle: resource, serialized: variant)", "stateful")
-define("MakeIterator(dataset: variant, iterator: resource)", "stateful")
-define("SerializeIterator(resource_handle: resource) -> serialized: variant", "stateful")
+define("DeleteRandomSeedGenerator(handle: resource, deleter: variant)", "stateful", Uses("handle"))
+define(
+    "DeserializeIterator(resource_handle: resource, serialized: variant)", "stateful", Uses("resource_handle")
+)
+define("MakeIterator(dataset: variant, iterator: resource)", "stateful", USES_ITERATOR)
+define(
+    "SerializeIterator(resource_handle: resource) -> serialized: variant", "stateful", Uses("resource_handle")
+)

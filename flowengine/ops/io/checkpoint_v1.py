@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Bookkeeping
 from flowengine.ops.io.checkpoint import sliced_shape
 from flowengine.ops.registry import define
 
@@ -12,6 +13,7 @@ from flowengine.ops.registry import define
 @define(
     "RestoreSlice(file_pattern, tensor_name, shape_and_slice: string) -> tensor: dt",
     "stateful; dt: type; preferred_shard: int = -1",
+    Bookkeeping(),
 )
 def restore_slice(c: ShapeContext) -> Shapes:
     spec = c.input_value(2)
@@ -21,8 +23,11 @@ def restore_slice(c: ShapeContext) -> Shapes:
 define(
     "Restore(file_pattern, tensor_name: string) -> tensor: dt",
     "stateful; dt: type; preferred_shard: int = -1",
+    Bookkeeping(),
 )
-define("Save(filename, tensor_names: string, data: T)", "stateful; T: list(type) >= 1")
+define("Save(filename, tensor_names: string, data: T)", "stateful; T: list(type) >= 1", Bookkeeping())
 define(
-    "SaveSlices(filename, tensor_names, shapes_and_slices: string, data: T)", "stateful; T: list(type) >= 1"
+    "SaveSlices(filename, tensor_names, shapes_and_slices: string, data: T)",
+    "stateful; T: list(type) >= 1",
+    Bookkeeping(),
 )

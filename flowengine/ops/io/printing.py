@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from flowengine.ir.traits import Bookkeeping, Impure
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, unchanged
 
 define(
     "Print(input: T, data: U) -> output: T",
     "stateful; T: type; U: list(type) >= 0; message: string = ''; first_n: int = -1; summarize: int = 3",
+    Impure(),
     shape=unchanged,
 )
 define("Timestamp() -> ts: double", "stateful", shape=scalars)
-define("PrintV2(input: string)", "stateful; output_stream: string = 'stderr'; end: string = '\\n'")
+define(
+    "PrintV2(input: string)", "stateful; output_stream: string = 'stderr'; end: string = '\\n'", Bookkeeping()
+)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from flowengine.ir.traits import Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, two_strings, vectors
+
+#: The handle is of a reader.
+USES_READER: Final = Uses("reader_handle")
 
 define(
     "FixedLengthRecordReader() -> reader_handle: Ref(string)",
@@ -66,18 +72,27 @@ define("ReaderNumRecordsProduced(reader_handle: Ref(string)) -> records_produced
 define(
     "ReaderNumRecordsProducedV2(reader_handle: resource) -> records_produced: int64",
     "stateful",
+    USES_READER,
     shape=scalars,
 )
 define("ReaderNumWorkUnitsCompleted(reader_handle: Ref(string)) -> units_completed: int64", shape=scalars)
 define(
     "ReaderNumWorkUnitsCompletedV2(reader_handle: resource) -> units_completed: int64",
     "stateful",
+    USES_READER,
     shape=scalars,
 )
 define("ReaderRead(reader_handle, queue_handle: Ref(string)) -> key, value: string", shape=scalars)
-define("ReaderReadV2(reader_handle, queue_handle: resource) -> key, value: string", "stateful", shape=scalars)
+define(
+    "ReaderReadV2(reader_handle, queue_handle: resource) -> key, value: string",
+    "stateful",
+    Uses("reader_handle", "queue_handle"),
+    shape=scalars,
+)
 define("ReaderSerializeState(reader_handle: Ref(string)) -> state: string", shape=scalars)
-define("ReaderSerializeStateV2(reader_handle: resource) -> state: string", "stateful", shape=scalars)
+define(
+    "ReaderSerializeStateV2(reader_handle: resource) -> state: string", "stateful", USES_READER, shape=scalars
+)
 define(
     "ReaderReadUpTo(reader_handle, queue_handle: Ref(string), num_records: int64) -> keys, values: string",
     shape=vectors,
@@ -85,9 +100,10 @@ define(
 define(
     "ReaderReadUpToV2(reader_handle, queue_handle: resource, num_records: int64) -> keys, values: string",
     "stateful",
+    Uses("reader_handle", "queue_handle"),
     shape=vectors,
 )
 define("ReaderReset(reader_handle: Ref(string))")
-define("ReaderResetV2(reader_handle: resource)", "stateful")
+define("ReaderResetV2(reader_handle: resource)", "stateful", USES_READER)
 define("ReaderRestoreState(reader_handle: Ref(string), state: string)")
-define("ReaderRestoreStateV2(reader_handle: resource, state: string)", "stateful")
+define("ReaderRestoreStateV2(reader_handle: resource, state: string)", "stateful", USES_READER)

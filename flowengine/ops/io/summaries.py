@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from flowengine.ir.traits import Bookkeeping
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
 define(
     "AudioSummary(tag: string, tensor: float) -> summary: string",
     "sample_rate: float; max_outputs: int >= 1 = 3",
+    Bookkeeping(),
     shape=scalars,
 )
 define(
     "AudioSummaryV2(tag: string, tensor, sample_rate: float) -> summary: string",
     "max_outputs: int >= 1 = 3",
+    Bookkeeping(),
     shape=scalars,
 )
 define(
-    "HistogramSummary(tag: string, values: T) -> summary: string", "T: realnumbertype = float", shape=scalars
+    "HistogramSummary(tag: string, values: T) -> summary: string",
+    "T: realnumbertype = float",
+    Bookkeeping(),
+    shape=scalars,
 )
 define(
     "ImageSummary(tag: string, tensor: T) -> summary: string",
     "max_images: int >= 1 = 3; T: {uint8, float, half, double} = float",
     "bad_color: tensor = uint8[255, 0, 0, 255]",
+    Bookkeeping(),
     shape=scalars,
 )
-define("MergeSummary(inputs: N * string) -> summary: string", "N: int >= 1", shape=scalars)
-define("ScalarSummary(tags: string, values: T) -> summary: string", "T: realnumbertype", shape=scalars)
+define("MergeSummary(inputs: N * string) -> summary: string", "N: int >= 1", Bookkeeping(), shape=scalars)
+define(
+    "ScalarSummary(tags: string, values: T) -> summary: string",
+    "T: realnumbertype",
+    Bookkeeping(),
+    shape=scalars,
+)
 define(
     "TensorSummary(tensor: T) -> summary: string",
     "T: type; description: string = ''; labels: list(string) = []; display_name: string = ''",
+    Bookkeeping(),
     shape=scalars,
 )
 define(
     "TensorSummaryV2(tag: string, tensor: T, serialized_summary_metadata: string) -> summary: string",
     "T: type",
+    Bookkeeping(),
     shape=scalars,
 )

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from flowengine.ir.traits import Bookkeeping, Uses
 from flowengine.ops.registry import define
 
-define("CloseSummaryWriter(writer: resource)", "stateful")
+#: What is written is for people to see.
+WRITES_EVENTS: Final = (Uses("writer"), Bookkeeping())
+
+define("CloseSummaryWriter(writer: resource)", "stateful", Uses("writer"))
 define(
     "CreateSummaryDbWriter(writer: resource, db_uri, experiment_name, run_name, user_name: string)",
     "stateful",
+    Uses("writer"),
 )
 define(
     "CreateSummaryFileWriter(writer: resource, logdir: string, max_queue, flush_millis: int32, "
     "filename_suffix: string)",
     "stateful",
+    Uses("writer"),
 )
-define("FlushSummaryWriter(writer: resource)", "stateful")
-define("ImportEvent(writer: resource, event: string)", "stateful")
+define("FlushSummaryWriter(writer: resource)", "stateful", Uses("writer"))
+define("ImportEvent(writer: resource, event: string)", "stateful", Uses("writer"))
 define("SummaryWriter() -> writer: resource", "stateful; shared_name, container: string = ''")
 define(
     "WriteAudioSummary(writer: resource, step: int64, tag: string, tensor, sample_rate: float)",
     "stateful; max_outputs: int >= 1 = 3",
+    *WRITES_EVENTS,
 )
-define("WriteGraphSummary(writer: resource, step: int64, tensor: string)", "stateful")
+define("WriteGraphSummary(writer: resource, step: int64, tensor: string)", "stateful", *WRITES_EVENTS)
 define(
     "WriteHistogramSummary(writer: resource, step: int64, tag: string, values: T)",
     "stateful; T: realnumbertype = float",
+    *WRITES_EVENTS,
 )
 define(
     "WriteImageSummary(writer: resource, step: int64, tag: string, tensor: T, bad_color: uint8)",
     "stateful; max_images: int >= 1 = 3; T: {uint8, float, half} = float",
+    *WRITES_EVENTS,
 )
-define("WriteRawProtoSummary(writer: resource, step: int64, tensor: string)", "stateful")
+define("WriteRawProtoSummary(writer: resource, step: int64, tensor: string)", "stateful", *WRITES_EVENTS)
 define(
-    "WriteScalarSummary(writer: resource, step: int64, tag: string, value: T)", "stateful; T: realnumbertype"
+    "WriteScalarSummary(writer: resource, step: int64, tag: string, value: T)",
+    "stateful; T: realnumbertype",
+    *WRITES_EVENTS,
 )
 define(
     "WriteSummary(writer: resource, step: int64, tensor: T, tag, summary_metadata: string)",
     "stateful; T: type",
+    *WRITES_EVENTS,
 )

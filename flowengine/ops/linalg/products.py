@@ -7,14 +7,22 @@ from collections.abc import Sequence
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, Dimension, TensorShape, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Droppable, NetworkLayer, Product
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge, merge_dims, prefix, ranked, ranked_at_least
 
 
-@define("MatMul(a, b: T) -> product: T", "transpose_a, transpose_b: bool = false; T: signedtype")
+@define(
+    "MatMul(a, b: T) -> product: T",
+    "transpose_a, transpose_b: bool = false; T: signedtype",
+    Product("a", "b"),
+    Droppable(),
+    NetworkLayer(),
+)
 @define(
     "SparseMatMul(a: Ta, b: Tb) -> product: float",
     "transpose_a, transpose_b, a_is_sparse, b_is_sparse: bool = false; Ta, Tb: {float, bfloat16} = float",
+    Product("a", "b"),
 )
 def mat_mul(c: ShapeContext) -> Shapes:
     """(M, K), (K, N) -> (M, N), each transposed if its attribute says so."""
@@ -32,7 +40,13 @@ def _check_inner(a: Dimension, b: Dimension, c: ShapeContext) -> None:
         )
 
 
-@define("BatchMatMul(x, y: T) -> output: T", "T: signedtype; adj_x, adj_y: bool = false")
+@define(
+    "BatchMatMul(x, y: T) -> output: T",
+    "T: signedtype; adj_x, adj_y: bool = false",
+    Product("x", "y"),
+    Droppable(),
+    NetworkLayer(),
+)
 def batch_mat_mul(c: ShapeContext) -> Shapes:
     """(..., M, K), (..., K, N) -> (..., M, N), with equal leading dimensions."""
     a, b = ranked_at_least(c, 0, 2), ranked_at_least(c, 1, 2)
@@ -48,7 +62,13 @@ def _batched(c: ShapeContext, a: TensorShape, b: TensorShape, batch: TensorShape
     return batch.concatenate(TensorShape([rows, columns]))
 
 
-@define("BatchMatMulV2(x, y: T) -> output: T", "T: signedtype; adj_x, adj_y: bool = false")
+@define(
+    "BatchMatMulV2(x, y: T) -> output: T",
+    "T: signedtype; adj_x, adj_y: bool = false",
+    Product("x", "y"),
+    Droppable(),
+    NetworkLayer(),
+)
 def batch_mat_mul_broadcast(c: ShapeContext) -> Shapes:
     """(..., M, K), (..., K, N) -> (..., M, N), leading dimensions broadcast."""
     a, b = ranked_at_least(c, 0, 2), ranked_at_least(c, 1, 2)

@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Broadcasts, Droppable, Elementwise, Multiplies, NetworkLayer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, merge, merge_dims, merged, replace_dim
+
+#: Element by element, of two tensors.
+PAIRS: Final = Broadcasts("x", "y")
 
 define(
     "Add(x, y: T) -> z: T",
     "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
+    PAIRS,
+    NetworkLayer(),
     shape=broadcast,
 )
 define(
     "AddV2(x, y: T) -> z: T",
     "commutative; aggregate",
     "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+    PAIRS,
+    NetworkLayer(),
     shape=broadcast,
 )
-define("Sub(x, y: T) -> z: T", "T: arithmetictype", shape=broadcast)
-define("Mul(x, y: T) -> z: T", "commutative; T: arithmetictype", shape=broadcast)
-define("MulNoNan(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", shape=broadcast)
+define("Sub(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
+define(
+    "Mul(x, y: T) -> z: T",
+    "commutative; T: arithmetictype",
+    PAIRS,
+    Multiplies("x", "y"),
+    Droppable(),
+    shape=broadcast,
+)
+define("MulNoNan(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
 define(
     "Pow(x, y: T) -> z: T",
     "T: {bfloat16, float, half, double, int32, int64, complex64, complex128}",
+    PAIRS,
     shape=broadcast,
 )
-define("Maximum(x, y: T) -> z: T", "T: {bfloat16, half, float, double, int32, int64}", shape=broadcast)
-define("Minimum(x, y: T) -> z: T", "T: {bfloat16, half, float, double, int32, int64}", shape=broadcast)
-define("SquaredDifference(x, y: T) -> z: T", "commutative; T: signedtype", shape=broadcast)
-define("Atan2(y, x: T) -> z: T", "T: floattype", shape=broadcast)
+define("Maximum(x, y: T) -> z: T", "T: {bfloat16, half, float, double, int32, int64}", PAIRS, shape=broadcast)
+define("Minimum(x, y: T) -> z: T", "T: {bfloat16, half, float, double, int32, int64}", PAIRS, shape=broadcast)
+define("SquaredDifference(x, y: T) -> z: T", "commutative; T: signedtype", PAIRS, shape=broadcast)
+define("Atan2(y, x: T) -> z: T", "T: floattype", PAIRS, shape=broadcast)
 define("NextAfter(x1, x2: T) -> output: T", "T: {double, float} = float", shape=broadcast)
-define("Xdivy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", shape=broadcast)
-define("Xlogy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", shape=broadcast)
+define("Xdivy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
+define("Xlogy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
 define(
     "AddN(inputs: N * T) -> sum: T",
     "commutative; aggregate; N: int >= 1",
     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
     "uint16, complex128, half, uint32, uint64, variant}",
+    Elementwise(),
     shape=merged,
 )
 
@@ -82,8 +101,8 @@ def select_broadcast(c: ShapeContext) -> Shapes:
     return [broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)))]
 
 
-define("BitwiseAnd(x, y: T) -> z: T", "commutative; T: integertype", shape=broadcast)
-define("BitwiseOr(x, y: T) -> z: T", "commutative; T: integertype", shape=broadcast)
-define("BitwiseXor(x, y: T) -> z: T", "commutative; T: integertype", shape=broadcast)
+define("BitwiseAnd(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, shape=broadcast)
+define("BitwiseOr(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, shape=broadcast)
+define("BitwiseXor(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, shape=broadcast)
 define("LeftShift(x, y: T) -> z: T", "T: integertype", shape=broadcast)
 define("RightShift(x, y: T) -> z: T", "T: integertype", shape=broadcast)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Checks
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import unchanged
 
-define("CheckNumerics(tensor: T) -> output: T", "stateful; T: floattype; message: string", shape=unchanged)
+define(
+    "CheckNumerics(tensor: T) -> output: T",
+    "stateful; T: floattype; message: string",
+    Checks(),
+    shape=unchanged,
+)
 
 
 @define(

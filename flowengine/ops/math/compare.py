@@ -5,15 +5,16 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Broadcasts
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, divide_dim, merged, ranked, ranked_at_least, replace_dim
 
-define("Greater(x, y: T) -> z: bool", "T: realnumbertype", shape=broadcast)
-define("GreaterEqual(x, y: T) -> z: bool", "T: realnumbertype", shape=broadcast)
-define("Less(x, y: T) -> z: bool", "T: realnumbertype", shape=broadcast)
-define("LessEqual(x, y: T) -> z: bool", "T: realnumbertype", shape=broadcast)
-define("LogicalAnd(x, y: bool) -> z: bool", "commutative", shape=broadcast)
-define("LogicalOr(x, y: bool) -> z: bool", "commutative", shape=broadcast)
+define("Greater(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
+define("GreaterEqual(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
+define("Less(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
+define("LessEqual(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
+define("LogicalAnd(x, y: bool) -> z: bool", "commutative", Broadcasts("x", "y"), shape=broadcast)
+define("LogicalOr(x, y: bool) -> z: bool", "commutative", Broadcasts("x", "y"), shape=broadcast)
 
 
 @define("Equal(x, y: T) -> z: bool", "commutative; T: equatabletype; incompatible_shape_error: bool = true")

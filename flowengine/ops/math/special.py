@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Elementwise
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, unchanged
 
@@ -14,10 +15,10 @@ define("Igammac(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
 define("IgammaGradA(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
 define("BesselI0e(x: T) -> y: T", "T: floattype", shape=unchanged)
 define("BesselI1e(x: T) -> y: T", "T: floattype", shape=unchanged)
-define("Digamma(x: T) -> y: T", "T: floattype", shape=unchanged)
-define("Erf(x: T) -> y: T", "T: floattype", shape=unchanged)
-define("Erfc(x: T) -> y: T", "T: floattype", shape=unchanged)
-define("Lgamma(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("Digamma(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Erf(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Erfc(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Lgamma(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
 
 
 @define("Betainc(a, b, x: T) -> z: T", "T: {float, double}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Broadcasts, Elementwise, NetworkLayer, When
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     VECTOR,
@@ -20,30 +21,47 @@ from flowengine.ops.shape_functions import (
 define(
     "Relu(features: T) -> activations: T",
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
+    Elementwise(),
+    NetworkLayer(),
     shape=unchanged,
 )
-define("Relu6(features: T) -> activations: T", "T: realnumbertype", shape=unchanged)
-define("Elu(features: T) -> activations: T", "T: floattype", shape=unchanged)
-define("Selu(features: T) -> activations: T", "T: floattype", shape=unchanged)
 define(
-    "LeakyRelu(features: T) -> activations: T", "alpha: float = 0.2; T: floattype = float", shape=unchanged
+    "Relu6(features: T) -> activations: T",
+    "T: realnumbertype",
+    Elementwise(),
+    NetworkLayer(),
+    shape=unchanged,
 )
-define("Softplus(features: T) -> activations: T", "T: floattype", shape=unchanged)
-define("Softsign(features: T) -> activations: T", "T: floattype", shape=unchanged)
-define("ReluGrad(gradients, features: T) -> backprops: T", "T: realnumbertype", shape=merged)
-define("Relu6Grad(gradients, features: T) -> backprops: T", "T: realnumbertype", shape=merged)
-define("EluGrad(gradients, outputs: T) -> backprops: T", "T: floattype", shape=merged)
-define("SeluGrad(gradients, outputs: T) -> backprops: T", "T: floattype", shape=merged)
+define("Elu(features: T) -> activations: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Selu(features: T) -> activations: T", "T: floattype", Elementwise(), shape=unchanged)
+define(
+    "LeakyRelu(features: T) -> activations: T",
+    "alpha: float = 0.2; T: floattype = float",
+    Elementwise(),
+    shape=unchanged,
+)
+define("Softplus(features: T) -> activations: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Softsign(features: T) -> activations: T", "T: floattype", Elementwise(), shape=unchanged)
+define("ReluGrad(gradients, features: T) -> backprops: T", "T: realnumbertype", Elementwise(), shape=merged)
+define("Relu6Grad(gradients, features: T) -> backprops: T", "T: realnumbertype", Elementwise(), shape=merged)
+define("EluGrad(gradients, outputs: T) -> backprops: T", "T: floattype", Elementwise(), shape=merged)
+define("SeluGrad(gradients, outputs: T) -> backprops: T", "T: floattype", Elementwise(), shape=merged)
 define(
     "LeakyReluGrad(gradients, features: T) -> backprops: T",
     "alpha: float = 0.2; T: floattype = float",
+    Elementwise(),
     shape=merged,
 )
-define("SoftplusGrad(gradients, features: T) -> backprops: T", "T: floattype", shape=merged)
-define("SoftsignGrad(gradients, features: T) -> backprops: T", "T: floattype", shape=merged)
+define("SoftplusGrad(gradients, features: T) -> backprops: T", "T: floattype", Elementwise(), shape=merged)
+define("SoftsignGrad(gradients, features: T) -> backprops: T", "T: floattype", Elementwise(), shape=merged)
 
 
-@define("BiasAdd(value, bias: T) -> output: T", "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+@define(
+    "BiasAdd(value, bias: T) -> output: T",
+    "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
+    When("data_format", b"NHWC", Broadcasts("value", "bias", is_mutual=False)),
+    NetworkLayer(),
+)
 def bias_add(c: ShapeContext) -> Shapes:
     """(..., C), (C) -> (..., C); with NCHW the channels are axis 1"""
     shape, bias = ranked_at_least(c, 0, 2), ranked(c, 1, 1)
@@ -54,7 +72,9 @@ def bias_add(c: ShapeContext) -> Shapes:
     return [replace_dim(shape, axis, channels)]
 
 
-@define("BiasAddV1(value, bias: T) -> output: T", "T: numbertype")
+@define(
+    "BiasAddV1(value, bias: T) -> output: T", "T: numbertype", Broadcasts("value", "bias", is_mutual=False)
+)
 def bias_add_v1(c: ShapeContext) -> Shapes:
     shape, bias = ranked_at_least(c, 0, 2), ranked(c, 1, 1)
     if shape.dims is None:

@@ -8,6 +8,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Convolves, Droppable, NetworkLayer, Product
 from flowengine.ops.nn.data_format import join_layout, sizes_of_rank, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
@@ -39,7 +40,14 @@ VOLUMES: Final = (
 )
 
 
-@define("Conv2D(input, filter: T) -> output: T", "T: floattype", PLANES)
+@define(
+    "Conv2D(input, filter: T) -> output: T",
+    "T: floattype",
+    PLANES,
+    Product("input", "filter"),
+    Convolves("input", "filter"),
+    NetworkLayer(is_large=True),
+)
 def conv_2d(c: ShapeContext) -> Shapes:
     """(N, H, W, C), (h, w, C, F) -> (N, H', W', F)"""
     data_format: bytes = c.attrs["data_format"]
@@ -84,12 +92,18 @@ def windows(
 
 
 @define(
-    "Conv2DBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T", "T: floattype", PLANES
+    "Conv2DBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
+    "T: floattype",
+    PLANES,
+    Product("filter", "out_backprop"),
+    Droppable(),
+    NetworkLayer(is_large=True),
 )
 @define(
     "DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
+    Droppable(),
 )
 def backprop_input_2d(c: ShapeContext) -> Shapes:
     return [sizes_of_rank(c, 0, 4)]
@@ -99,17 +113,26 @@ def backprop_input_2d(c: ShapeContext) -> Shapes:
     "Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     PLANES,
+    Product("input", "out_backprop"),
+    Droppable(),
 )
 @define(
     "DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
+    Droppable(),
 )
 def backprop_filter_2d(c: ShapeContext) -> Shapes:
     return [sizes_of_rank(c, 1, 4)]
 
 
-@define("DepthwiseConv2dNative(input, filter: T) -> output: T", "T: floattype", DEPTHWISE)
+@define(
+    "DepthwiseConv2dNative(input, filter: T) -> output: T",
+    "T: floattype",
+    DEPTHWISE,
+    Convolves("input", "filter", channel_axes=2),
+    NetworkLayer(is_large=True),
+)
 def depthwise_conv(c: ShapeContext) -> Shapes:
     """(N, H, W, C), (h, w, C, M) -> (N, H', W', C * M)"""
     data_format: bytes = c.attrs["data_format"]
@@ -120,7 +143,13 @@ def depthwise_conv(c: ShapeContext) -> Shapes:
     return [join_layout(batch, sizes, multiply_dims(depth, window[3]), data_format)]
 
 
-@define("Conv3D(input, filter: T) -> output: T", "T: floattype", VOLUMES)
+@define(
+    "Conv3D(input, filter: T) -> output: T",
+    "T: floattype",
+    VOLUMES,
+    Product("input", "filter"),
+    NetworkLayer(),
+)
 def conv_3d(c: ShapeContext) -> Shapes:
     """(N, D, H, W, C), (d, h, w, C, F) -> (N, D', H', W', F)"""
     data_format: bytes = c.attrs["data_format"]
@@ -134,6 +163,8 @@ define(
     "Conv3DBackpropInput(input, filter, out_backprop: T) -> output: T",
     "T: {half, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}",
     "dilations: list(int) = [1, 1, 1, 1, 1]",
+    Product("filter", "out_backprop"),
+    Droppable(),
     shape=of_rank(5),
 )
 
@@ -142,6 +173,8 @@ define(
     "Conv3DBackpropFilter(input, filter, out_backprop: T) -> output: T",
     "T: {half, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}",
     "dilations: list(int) = [1, 1, 1, 1, 1]",
+    Product("input", "out_backprop"),
+    Droppable(),
 )
 def backprop_filter_3d_v1(c: ShapeContext) -> Shapes:
     return [ranked(c, 1, 5)]
@@ -152,6 +185,8 @@ def backprop_filter_3d_v1(c: ShapeContext) -> Shapes:
     "T: floattype",
     VOLUMES,
     "Tshape: indextype = int32",
+    Product("filter", "out_backprop"),
+    Droppable(),
 )
 def backprop_input_3d(c: ShapeContext) -> Shapes:
     return [sizes_of_rank(c, 0, 5)]
@@ -161,6 +196,8 @@ def backprop_input_3d(c: ShapeContext) -> Shapes:
     "Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     VOLUMES,
+    Product("input", "out_backprop"),
+    Droppable(),
 )
 def backprop_filter_3d(c: ShapeContext) -> Shapes:
     return [sizes_of_rank(c, 1, 5)]

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Droppable, NetworkLayer, Normalises, When
 from flowengine.ops.nn.data_format import join_layout, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge, merge_dims, of_rank, ranked, replace_dim, vector
@@ -19,6 +20,8 @@ BATCH_NORM: Final = (
 @define(
     "BatchNormWithGlobalNormalization(t, m, v, beta, gamma: T) -> result: T",
     "T: numbertype; variance_epsilon: float; scale_after_normalization: bool",
+    When("scale_after_normalization", True, Normalises("t", "m", "v", "beta", "gamma", "variance_epsilon")),
+    When("scale_after_normalization", False, Normalises("t", "m", "v", "beta", "", "variance_epsilon")),
 )
 def global_norm(c: ShapeContext) -> Shapes:
     """x (N, H, W, C), mean, variance, beta, gamma (C) -> x"""
@@ -45,18 +48,24 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y, batch_mean, batch_variance, reserve_space_1, reserve_space_2: T",
     "T: {float}",
     BATCH_NORM,
+    When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
+    NetworkLayer(),
 )
 @define(
     "FusedBatchNormV2(x: T, scale, offset, mean, variance: U) "
     "-> y: T, batch_mean, batch_variance, reserve_space_1, reserve_space_2: U",
     "T: {half, bfloat16, float}; U: {float}",
     BATCH_NORM,
+    When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
+    NetworkLayer(),
 )
 @define(
     "FusedBatchNormV3(x: T, scale, offset, mean, variance: U) "
     "-> y: T, batch_mean, batch_variance, reserve_space_1, reserve_space_2, reserve_space_3: U",
     "T: {half, bfloat16, float}; U: {float}",
     BATCH_NORM,
+    When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
+    NetworkLayer(),
 )
 def fused_norm(c: ShapeContext) -> Shapes:
     """x (N, H, W, C), scale, offset, mean, variance (C) -> x, four of (C), and a reserve of any size"""
@@ -106,6 +115,7 @@ def fused_norm_grad(c: ShapeContext) -> Shapes:
 define(
     "LRN(input: T) -> output: T",
     "depth_radius: int = 5; bias, alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float",
+    NetworkLayer(),
     shape=of_rank(4),
 )
 
@@ -113,6 +123,7 @@ define(
 @define(
     "LRNGrad(input_grads, input_image, output_image: T) -> output: T",
     "depth_radius: int = 5; bias, alpha: float = 1.0; beta: float = 0.5; T: {half, bfloat16, float} = float",
+    Droppable(),
 )
 def lrn_grad(c: ShapeContext) -> Shapes:
     for index in range(3):

@@ -9,6 +9,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Droppable, NetworkLayer
 from flowengine.ops.nn.data_format import join_layout, sizes_of_rank, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, like_input, of_rank, ranked, windowed
@@ -28,8 +29,9 @@ PLANES: Final = (
     "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float",
     "ksize, strides: list(int) >= 4; padding: {'SAME', 'VALID'}",
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
+    NetworkLayer(),
 )
-@define("AvgPool(value: T) -> output: T", PLANES, "T: floattype")
+@define("AvgPool(value: T) -> output: T", PLANES, "T: floattype", NetworkLayer())
 def pool_2d(c: ShapeContext) -> Shapes:
     """(N, H, W, C) -> (N, H', W', C)"""
     return [pooled(c, 4, c.attrs["ksize"], c.attrs["strides"])]
@@ -97,6 +99,7 @@ define(
     "MaxPoolGrad(orig_input, orig_output, grad: T) -> output: T",
     PLANES,
     "T: realnumbertype = float",
+    Droppable(),
     shape=of_rank(4),
 )
 define(
@@ -143,7 +146,7 @@ define(
 )
 
 
-@define("AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", PLANES, "T: floattype")
+@define("AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", PLANES, "T: floattype", Droppable())
 def avg_pool_grad(c: ShapeContext) -> Shapes:
     return [sizes_of_rank(c, 0, 4)]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Droppable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import MATRIX, at_least, dims_of, merge_dims, ranked, vector
 
 define("Softmax(logits: T) -> softmax: T", "T: floattype", shape=at_least(1))
-define("LogSoftmax(logits: T) -> logsoftmax: T", "T: floattype", shape=at_least(1))
+define("LogSoftmax(logits: T) -> logsoftmax: T", "T: floattype", Droppable(), shape=at_least(1))
 
 
 @define("SoftmaxCrossEntropyWithLogits(features, labels: T) -> loss, backprop: T", "T: floattype")

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, ranked, scalars, two_strings
 
@@ -20,7 +21,10 @@ define("SparseConditionalAccumulator() -> handle: Ref(string)", "stateful", ACCU
 define("ResourceConditionalAccumulator() -> handle: resource", "stateful", ACCUMULATOR, shape=scalars)
 define("AccumulatorNumAccumulated(handle: Ref(string)) -> num_accumulated: int32", shape=scalars)
 define(
-    "ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32", "stateful", shape=scalars
+    "ResourceAccumulatorNumAccumulated(handle: resource) -> num_accumulated: int32",
+    "stateful",
+    Uses("handle"),
+    shape=scalars,
 )
 
 
@@ -30,6 +34,7 @@ define(
 @define(
     "ResourceAccumulatorTakeGradient(handle: resource, num_required: int32) -> average: dtype",
     "stateful; dtype: numbertype",
+    Uses("handle"),
 )
 def take_gradient(c: ShapeContext) -> Shapes:
     """The shape that the accumulator demands, where the handle leads to it."""
@@ -58,8 +63,11 @@ define("AccumulatorSetGlobalStep(handle: Ref(string), new_global_step: int64)")
 define(
     "ResourceAccumulatorApplyGradient(handle: resource, local_step: int64, gradient: dtype)",
     "stateful; dtype: numbertype",
+    Uses("handle"),
 )
-define("ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "stateful")
+define(
+    "ResourceAccumulatorSetGlobalStep(handle: resource, new_global_step: int64)", "stateful", Uses("handle")
+)
 define(
     "SparseAccumulatorApplyGradient(handle: Ref(string), local_step, gradient_indices: int64, "
     "gradient_values: dtype, gradient_shape: int64)",

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, scalar_value, scalars, two_strings, vector
 
@@ -44,9 +45,9 @@ define(
     shape=scalars,
 )
 define("QueueIsClosed(handle: Ref(string)) -> is_closed: bool", shape=scalars)
-define("QueueIsClosedV2(handle: resource) -> is_closed: bool", "stateful", shape=scalars)
+define("QueueIsClosedV2(handle: resource) -> is_closed: bool", "stateful", Uses("handle"), shape=scalars)
 define("QueueSize(handle: Ref(string)) -> size: int32", shape=scalars)
-define("QueueSizeV2(handle: resource) -> size: int32", "stateful", shape=scalars)
+define("QueueSizeV2(handle: resource) -> size: int32", "stateful", Uses("handle"), shape=scalars)
 
 
 @define(
@@ -56,6 +57,7 @@ define("QueueSizeV2(handle: resource) -> size: int32", "stateful", shape=scalars
 @define(
     "QueueDequeueV2(handle: resource) -> components: component_types",
     "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
+    Uses("handle"),
 )
 def dequeue(c: ShapeContext) -> Shapes:
     """One element: the shapes that the queue demands, where the handle leads to it."""
@@ -82,6 +84,7 @@ def _components(c: ShapeContext, batch: TensorShape) -> Shapes:
 @define(
     "QueueDequeueManyV2(handle: resource, n: int32) -> components: component_types",
     "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
+    Uses("handle"),
 )
 def dequeue_many(c: ShapeContext) -> Shapes:
     """A batch of n elements."""
@@ -96,6 +99,7 @@ def dequeue_many(c: ShapeContext) -> Shapes:
 @define(
     "QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types",
     "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
+    Uses("handle"),
 )
 def dequeue_up_to(c: ShapeContext) -> Shapes:
     """A batch of at most n elements."""
@@ -103,7 +107,7 @@ def dequeue_up_to(c: ShapeContext) -> Shapes:
 
 
 define("QueueClose(handle: Ref(string))", "cancel_pending_enqueues: bool = false")
-define("QueueCloseV2(handle: resource)", "stateful; cancel_pending_enqueues: bool = false")
+define("QueueCloseV2(handle: resource)", "stateful; cancel_pending_enqueues: bool = false", Uses("handle"))
 define(
     "QueueEnqueue(handle: Ref(string), components: Tcomponents)",
     "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
@@ -115,8 +119,10 @@ define(
 define(
     "QueueEnqueueManyV2(handle: resource, components: Tcomponents)",
     "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+    Uses("handle"),
 )
 define(
     "QueueEnqueueV2(handle: resource, components: Tcomponents)",
     "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+    Uses("handle"),
 )

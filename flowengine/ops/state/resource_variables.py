@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Bookkeeping, GivesVariable, Reads, ValueOf
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked, scalars, vector
 
@@ -16,6 +17,7 @@ def resource_count_up_to(c: ShapeContext) -> Shapes:
 define(
     "VarHandleOp() -> resource: resource",
     "stateful; container, shared_name: string = ''; dtype: type; shape: shape",
+    GivesVariable("dtype"),
     shape=scalars,
 )
 define(
@@ -23,10 +25,21 @@ define(
     "stateful; containers, shared_names: list(string); N: int >= 0; dtypes: list(type); shapes: list(shape)",
     shape=scalars,
 )
-define("VarIsInitializedOp(resource: resource) -> is_initialized: bool", "stateful", shape=scalars)
+define(
+    "VarIsInitializedOp(resource: resource) -> is_initialized: bool",
+    "stateful",
+    Reads("resource"),
+    Bookkeeping(),
+    shape=scalars,
+)
 
 
-@define("ReadVariableOp(resource: resource) -> value: dtype", "stateful; dtype: type")
+@define(
+    "ReadVariableOp(resource: resource) -> value: dtype",
+    "stateful; dtype: type",
+    ValueOf("resource"),
+    Reads("resource"),
+)
 def read_variable(c: ShapeContext) -> Shapes:
     return [c.handle_shape(0)]
 
@@ -34,18 +47,23 @@ def read_variable(c: ShapeContext) -> Shapes:
 @define(
     "_ReadVariablesOp(resources: N * resource) -> values: dtypes",
     "stateful; N: int >= 0; dtypes: list(type) >= 1",
+    Reads("resources"),
 )
 def read_variables(c: ShapeContext) -> Shapes:
     return [c.handle_shape(i) for i in range(c.num_inputs)]
 
 
-@define("VariableShape(input: resource) -> output: out_type", "stateful; out_type: indextype = int32")
+@define(
+    "VariableShape(input: resource) -> output: out_type",
+    "stateful; out_type: indextype = int32",
+    Reads("input"),
+)
 def variable_shape(c: ShapeContext) -> Shapes:
     return [vector(c.handle_shape(0).rank)]
 
 
 define("AssignAddVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
 define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
-define("AssignVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
+define("AssignVariableOp(resource: resource, value: dtype)", "stateful; dtype: type", Bookkeeping())
 define("DestroyResourceOp(resource: resource)", "stateful; ignore_lookup_error: bool = true")
-define("DisableCopyOnRead(resource: resource)", "stateful")
+define("DisableCopyOnRead(resource: resource)", "stateful", Reads("resource"))

@@ -7,6 +7,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Reads
 from flowengine.ops.array.scatter_values import check_scatter_nd
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked_at_least, suffix
@@ -76,6 +77,7 @@ define(
 @define(
     "ResourceGather(resource: resource, indices: Tindices) -> output: dtype",
     "stateful; batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: indextype",
+    Reads("resource"),
 )
 def resource_gather(c: ShapeContext) -> Shapes:
     """(rows, rest...), indices -> (indices..., rest...), the first batch_dims shared"""
@@ -95,6 +97,7 @@ def resource_gather(c: ShapeContext) -> Shapes:
 @define(
     "ResourceGatherNd(resource: resource, indices: Tindices) -> output: dtype",
     "stateful; dtype: type; Tindices: indextype",
+    Reads("resource"),
 )
 def resource_gather_nd(c: ShapeContext) -> Shapes:
     params, indices = c.handle_shape(0), ranked_at_least(c, 1, 1)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from flowengine.ir.traits import HandleOf, Method, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import like_input, scalars, two_strings
 
+#: The handle is of an object that ends with the step.
+IN_STEP: Final = (Uses("handle"), OfOneStep())
+
 define(
-    "Stack() -> handle: Ref(string)", "stateful; elem_type: type; stack_name: string = ''", shape=two_strings
+    "Stack() -> handle: Ref(string)",
+    "stateful; elem_type: type; stack_name: string = ''",
+    OfOneStep(),
+    shape=two_strings,
 )
 define(
     "StackV2(max_size: int32) -> handle: resource",
     "stateful; elem_type: type; stack_name: string = ''",
+    OfOneStep(),
+    HandleOf("stack", dtype="elem_type"),
     shape=scalars,
 )
 define(
@@ -21,9 +32,16 @@ define(
 define(
     "StackPushV2(handle: resource, elem: T) -> output: T",
     "stateful; T: type; swap_memory: bool = false",
+    *IN_STEP,
+    Method("stack", "T", "{0}.push({1})"),
     shape=like_input(1),
 )
 define("StackClose(handle: Ref(string))")
-define("StackCloseV2(handle: resource)", "stateful")
+define("StackCloseV2(handle: resource)", "stateful", *IN_STEP)
 define("StackPop(handle: Ref(string)) -> elem: elem_type", "elem_type: type")
-define("StackPopV2(handle: resource) -> elem: elem_type", "stateful; elem_type: type")
+define(
+    "StackPopV2(handle: resource) -> elem: elem_type",
+    "stateful; elem_type: type",
+    *IN_STEP,
+    Method("stack", "elem_type", "{0}.pop()"),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.traits import Uses
 from flowengine.ops.registry import define
 
 define(
@@ -11,4 +12,5 @@ define(
 define(
     "InitializeTableFromTextFileV2(table_handle: resource, filename: string)",
     "stateful; key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'",
+    Uses("table_handle"),
 )

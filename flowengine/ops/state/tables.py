@@ -6,8 +6,12 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, scalars, two_strings
+
+#: The handle is of a table.
+USES_TABLE: Final = Uses("table_handle")
 
 #: Of a node that makes a table.
 TABLE: Final = (
@@ -16,7 +20,9 @@ TABLE: Final = (
 #: Ops that make tables of a scalar for a scalar.
 _SCALAR_TABLES: Final = frozenset({"HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2"})
 
-define("FakeQueue(resource: resource) -> handle: Ref(string)", "stateful", shape=two_strings)
+define(
+    "FakeQueue(resource: resource) -> handle: Ref(string)", "stateful", Uses("resource"), shape=two_strings
+)
 define("HashTable() -> table_handle: Ref(string)", "stateful", TABLE, shape=two_strings)
 define(
     "MutableDenseHashTable(empty_key: key_dtype) -> table_handle: Ref(string)",
@@ -50,7 +56,7 @@ define(
     shape=scalars,
 )
 define("LookupTableSize(table_handle: Ref(string)) -> size: int64", shape=scalars)
-define("LookupTableSizeV2(table_handle: resource) -> size: int64", "stateful", shape=scalars)
+define("LookupTableSizeV2(table_handle: resource) -> size: int64", "stateful", USES_TABLE, shape=scalars)
 
 
 @define(
@@ -59,6 +65,7 @@ define("LookupTableSizeV2(table_handle: resource) -> size: int64", "stateful", s
 @define(
     "LookupTableExportV2(table_handle: resource) -> keys: Tkeys, values: Tvalues",
     "stateful; Tkeys, Tvalues: type",
+    USES_TABLE,
 )
 def export(c: ShapeContext) -> Shapes:
     """Keys, and a value for each, of a table of scalars or of vectors."""
@@ -75,6 +82,7 @@ def export(c: ShapeContext) -> Shapes:
 @define(
     "LookupTableFindV2(table_handle: resource, keys: Tin, default_value: Tout) -> values: Tout",
     "stateful; Tin, Tout: type",
+    USES_TABLE,
 )
 def find(c: ShapeContext) -> Shapes:
     """keys -> a value for each, where the handle leads to a table of scalars"""
@@ -85,9 +93,21 @@ def find(c: ShapeContext) -> Shapes:
 
 
 define("InitializeTable(table_handle: Ref(string), keys: Tkey, values: Tval)", "Tkey, Tval: type")
-define("InitializeTableV2(table_handle: resource, keys: Tkey, values: Tval)", "stateful; Tkey, Tval: type")
+define(
+    "InitializeTableV2(table_handle: resource, keys: Tkey, values: Tval)",
+    "stateful; Tkey, Tval: type",
+    USES_TABLE,
+)
 define("LookupTableImport(table_handle: Ref(string), keys: Tin, values: Tout)", "Tin, Tout: type")
-define("LookupTableImportV2(table_handle: resource, keys: Tin, values: Tout)", "stateful; Tin, Tout: type")
+define(
+    "LookupTableImportV2(table_handle: resource, keys: Tin, values: Tout)",
+    "stateful; Tin, Tout: type",
+    USES_TABLE,
+)
 define("LookupTableInsert(table_handle: Ref(string), keys: Tin, values: Tout)", "Tin, Tout: type")
-define("LookupTableInsertV2(table_handle: resource, keys: Tin, values: Tout)", "stateful; Tin, Tout: type")
-define("LookupTableRemoveV2(table_handle: resource, keys: Tin)", "stateful; Tin: type")
+define(
+    "LookupTableInsertV2(table_handle: resource, keys: Tin, values: Tout)",
+    "stateful; Tin, Tout: type",
+    USES_TABLE,
+)
+define("LookupTableRemoveV2(table_handle: resource, keys: Tin)", "stateful; Tin: type", USES_TABLE)

@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import HandleOf, Method, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, check_scalars, ranked, scalars, two_strings, vector
+
+#: The handle is of an object that ends with the step.
+IN_STEP: Final = (Uses("handle"), OfOneStep())
 
 define(
     "TensorArrayV3(size: int32) -> handle: resource, flow: float",
     "stateful; dtype: type; element_shape: shape = unknown; dynamic_size: bool = false",
     "clear_after_read: bool = true; identical_element_shapes: bool = false; tensor_array_name: string = ''",
+    OfOneStep(),
+    HandleOf("array", dtype="dtype"),
     shape=scalars,
 )
 define(
     "TensorArrayGradV3(handle: resource, flow_in: float) -> grad_handle: resource, flow_out: float",
     "stateful; source: string",
+    *IN_STEP,
+    HandleOf("array", like="handle"),
     shape=scalars,
 )
 define(
     "TensorArrayGradWithShape(handle: resource, flow_in: float, shape_to_prepend: int32) "
     "-> grad_handle: resource, flow_out: float",
     "stateful; source: string",
+    *IN_STEP,
     shape=scalars,
 )
 define(
     "TensorArray(size: int32) -> handle: Ref(string)",
     "stateful; dtype: type; dynamic_size: bool = false; clear_after_read: bool = true",
     "tensor_array_name: string = ''; element_shape: shape = unknown",
+    OfOneStep(),
     shape=two_strings,
 )
 define(
     "TensorArrayV2(size: int32) -> handle: string",
     "stateful; dtype: type; element_shape: shape = unknown; dynamic_size: bool = false",
     "clear_after_read: bool = true; tensor_array_name: string = ''",
+    OfOneStep(),
     shape=two_strings,
 )
 define(
     "TensorArrayGrad(handle: string, flow_in: float) -> grad_handle: Ref(string)",
     "stateful; source: string",
+    OfOneStep(),
     shape=two_strings,
 )
 define(
     "TensorArrayGradV2(handle: string, flow_in: float) -> grad_handle: string",
     "stateful; source: string",
+    OfOneStep(),
     shape=two_strings,
 )
 
@@ -58,6 +73,8 @@ define(
 @define(
     "TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> flow_out: float",
     "stateful; T: type",
+    *IN_STEP,
+    Method("array", "T", "{0}.write(int({1}), {2}) or {3}", "index"),
 )
 @define(
     "TensorArrayScatter(handle: Ref(string), indices: int32, value: T, flow_in: float) -> flow_out: float",
@@ -70,6 +87,7 @@ define(
 @define(
     "TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> flow_out: float",
     "stateful; T: type",
+    *IN_STEP,
 )
 @define(
     "TensorArraySplit(handle: Ref(string), value: T, lengths: int64, flow_in: float) -> flow_out: float",
@@ -82,6 +100,7 @@ define(
 @define(
     "TensorArraySplitV3(handle: resource, value: T, lengths: int64, flow_in: float) -> flow_out: float",
     "stateful; T: type",
+    *IN_STEP,
 )
 @define("TensorArrayUnpack(handle: Ref(string), value: T, flow_in: float) -> flow_out: float", "T: type")
 def flow(c: ShapeContext) -> Shapes:
@@ -95,6 +114,8 @@ def flow(c: ShapeContext) -> Shapes:
 @define(
     "TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> value: dtype",
     "stateful; dtype: type",
+    *IN_STEP,
+    Method("array", "dtype", "{0}.get(int({1}))", "index"),
 )
 def read(c: ShapeContext) -> Shapes:
     check_scalars(c, 1, 2)
@@ -121,6 +142,7 @@ def _element(c: ShapeContext) -> TensorShape:
 @define(
     "TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float) -> value: dtype",
     "stateful; dtype: type; element_shape: shape = unknown",
+    *IN_STEP,
 )
 def gather(c: ShapeContext) -> Shapes:
     """One row for every index."""
@@ -152,6 +174,7 @@ def pack(c: ShapeContext) -> Shapes:
 @define(
     "TensorArrayConcatV3(handle: resource, flow_in: float) -> value: dtype, lengths: int64",
     "stateful; dtype: type; element_shape_except0: shape = unknown",
+    *IN_STEP,
 )
 def concat(c: ShapeContext) -> Shapes:
     """Elements joined along their first axis, and how long each was."""
@@ -160,7 +183,9 @@ def concat(c: ShapeContext) -> Shapes:
 
 define("TensorArraySize(handle: Ref(string), flow_in: float) -> size: int32", shape=scalars)
 define("TensorArraySizeV2(handle: string, flow_in: float) -> size: int32", shape=scalars)
-define("TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "stateful", shape=scalars)
+define(
+    "TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "stateful", *IN_STEP, shape=scalars
+)
 define("TensorArrayClose(handle: Ref(string))")
 define("TensorArrayCloseV2(handle: string)")
-define("TensorArrayCloseV3(handle: resource)", "stateful")
+define("TensorArrayCloseV3(handle: resource)", "stateful", *IN_STEP)

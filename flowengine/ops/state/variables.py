@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Bookkeeping, GivesVariable, OfOneStep, Reads
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import attr_shape, merge, merged, of_rank, scalars, unchanged
 
 define(
     "VariableV2() -> ref: Ref(dtype)",
     "stateful; shape: shape; dtype: type; container, shared_name: string = ''",
+    GivesVariable("dtype"),
     shape=attr_shape,
 )
 define(
     "TemporaryVariable() -> ref: Ref(dtype)",
     "stateful; shape: shape; dtype: type; var_name: string = ''",
+    OfOneStep(),
     shape=attr_shape,
 )
 
@@ -22,6 +25,7 @@ define(
 @define(
     "Variable() -> ref: Ref(dtype)",
     "stateful; shape: shape; dtype: type; container, shared_name: string = ''",
+    GivesVariable("dtype"),
 )
 def variable(c: ShapeContext) -> Shapes:
     """The attribute, except that of old a scalar's shape stands for an unknown one."""
@@ -32,6 +36,8 @@ def variable(c: ShapeContext) -> Shapes:
 define(
     "IsVariableInitialized(ref: Ref(dtype)) -> is_initialized: bool",
     "takes_uninitialized; dtype: type",
+    Reads("ref"),
+    Bookkeeping(),
     shape=scalars,
 )
 define("DestroyTemporaryVariable(ref: Ref(T)) -> value: T", "T: type; var_name: string", shape=unchanged)
@@ -40,6 +46,7 @@ define("DestroyTemporaryVariable(ref: Ref(T)) -> value: T", "T: type; var_name: 
 @define(
     "Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)",
     "takes_uninitialized; T: type; validate_shape, use_locking: bool = true",
+    Bookkeeping(),
 )
 def assign(c: ShapeContext) -> Shapes:
     """The value's shape; where it is validated, the variable's too."""

@@ -28,6 +28,8 @@ import numpy as np
 
 from flowengine.core.arrays import to_array
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
+from flowengine.ir.traits import Constant, HandsOn
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.codegen_calls import CallWriting
 from flowengine.passes.blocks.codegen_loops import LoopWriting, truth
@@ -180,7 +182,7 @@ class _Writer(CallWriting, LoopWriting):
         for unit in units:
             if unit.loop is not None:
                 self._find_predicates((*unit.loop.top, *unit.loop.body))
-            elif unit.node is not None and unit.node.op == "Switch":
+            elif unit.node is not None and unit.node.op in SWITCH_OPS:
                 self._predicates.setdefault(self.program.origin(unit.node.inputs[1]), unit.node)
 
     def _line(self, text: str, node: Node | None = None, inputs: Sequence[str] = ()) -> None:
@@ -200,7 +202,9 @@ class _Writer(CallWriting, LoopWriting):
         known = self._constant_names.get(key)
         if known is not None:
             return known
-        value = to_array(node.attrs["value"].value())
+        constant = node.trait(Constant)
+        assert constant is not None
+        value = to_array(node.attrs[constant.value].value())
         if value.flags.writeable:
             value = value.view()
             value.flags.writeable = False
@@ -243,7 +247,7 @@ class _Writer(CallWriting, LoopWriting):
         for index, unit in enumerate(units):
             for port in self.program.uses(unit):
                 last[port] = index
-            if unit.node is not None and unit.node.op == "Merge":
+            if unit.node is not None and unit.node.op in MERGE_OPS:
                 for port in unit.inputs:
                     last[self.program.origin(port)] = index
         keep = set(kept)
@@ -347,11 +351,11 @@ class _Writer(CallWriting, LoopWriting):
         self, unit: Unit, node: Node, ending: Sequence[OutputPort], mine: Set[OutputPort]
     ) -> tuple[list[str], list[str]]:
         """The line of a node; returns the names let go of and those newly given."""
-        if node.op == "Merge":
+        if node.op in MERGE_OPS:
             text, plain = self._merge_expression(unit), [self._value(port) for port in unit.inputs]
             if len(tuple(self.program.defines(unit))) > 1:
                 text += f", {self._index_expression(unit)}"
-        elif node.op in ("Switch", "Identity", "StopGradient", "PreventGradient", "LoopCond"):
+        elif node.op in SWITCH_OPS or node.has(HandsOn):
             text, plain = self._argument(node.inputs[0], False), [self._value(node.inputs[0])]
         else:
             text, plain = self._call(node, [port for port in ending if port in mine])

@@ -21,6 +21,8 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType, resource, variant
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
+from flowengine.ir.traits import HandsOn
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen_stacks import StackWriting
 from flowengine.passes.blocks.program import Program
@@ -32,7 +34,7 @@ INLINE_TYPES: Final = frozenset(
 )
 
 #: NumPy wants the buffer of these by keyword, which costs more than it saves.
-_NO_POSITIONAL_OUT: Final = frozenset({"Maximum", "Minimum"})
+_NO_POSITIONAL_OUT: Final = frozenset({np.maximum, np.minimum})
 #: Types whose values may be kept, or may not be arrays of numbers.
 _OBJECTS: Final = frozenset({resource, variant, dtypes.string}) | frozenset(
     d.ref for d in (*dtypes.ALL, resource, variant)
@@ -75,7 +77,7 @@ class CallWriting(StackWriting):
 
     def _keeps(self, node: Node) -> bool:
         """Whether a node may give on what it is given, or keep it beyond its call."""
-        if node.op in ("Merge", "Switch", "Identity", "StopGradient", "PreventGradient", "LoopCond"):
+        if node.op in MERGE_OPS or node.op in SWITCH_OPS or node.has(HandsOn):
             return True
         kernel = self._kernel(node)
         if not kernel.fresh or kernel.takes_context or not node.output_types:
@@ -114,7 +116,7 @@ class CallWriting(StackWriting):
         if scalar and kernel.inline is not None and _is_inline(node):
             function = self._function(kernel, node) if "{f}" in kernel.inline else ""
             return kernel.inline.format(*parts, f=function), plain
-        if dying and isinstance(kernel.function, np.ufunc) and node.op not in _NO_POSITIONAL_OUT:
+        if dying and isinstance(kernel.function, np.ufunc) and kernel.function not in _NO_POSITIONAL_OUT:
             buffer = self._buffer(node, dying)
             if buffer is not None:
                 arguments = [*arguments, self._value(buffer)]

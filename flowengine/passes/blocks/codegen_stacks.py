@@ -12,22 +12,16 @@ whether the index is a scalar. All of it is known beforehand if the node that ma
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from flowengine.core.dtypes import DType
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.names import ENTER_OPS
+from flowengine.ir.names import ENTER_OPS, SWITCH_OPS
+from flowengine.ir.traits import HandleOf, HandsOn, Method
 from flowengine.passes.blocks.program import Program
 
 #: Nodes on the way of a handle further than this are not followed.
 _HOPS_MAX: Final = 100
-#: {op: the attribute that says of which type the elements are}
-_TYPE_WANTED: Final = {
-    "StackPopV2": "elem_type",
-    "StackPushV2": "T",
-    "TensorArrayReadV3": "dtype",
-    "TensorArrayWriteV3": "T",
-}
 
 
 class StackWriting:
@@ -39,42 +33,30 @@ class StackWriting:
 
     def _method_call(self, node: Node) -> str | None:
         """The expression of a node as a call of its handle's method, if that is the same."""
-        handle, *rest = node.inputs or (None,)
-        if handle is None or not self._is_certain(node, handle):
+        method = node.trait(Method)
+        if method is None or not self._is_certain(node, method):
             return None
-        name = self._value(handle)
-        if node.op == "StackPopV2":
-            return f"{name}.pop()"
-        if node.op == "StackPushV2":
-            return f"{name}.push({self._argument(rest[0], False)})"
-        index = f"int({self._argument(rest[0], False, True)})"
-        if node.op == "TensorArrayReadV3":
-            return f"{name}.get({index})"
-        value, flow = (self._argument(port, False) for port in rest[1:])
-        return f"{name}.write({index}, {value}) or {flow}"
+        handle, *rest = node.inputs
+        parts = [self._value(handle)]
+        parts += [self._argument(port, False, place in method.places) for place, port in enumerate(rest, 1)]
+        return method.call.format(*parts)
 
-    def _is_certain(self, node: Node, handle: OutputPort) -> bool:
+    def _is_certain(self, node: Node, method: Method) -> bool:
         """Whether what the kernel would look at is known."""
-        wanted = _TYPE_WANTED.get(node.op)
-        if wanted is None:
+        if any(node.inputs[place] not in self.program.scalars for place in method.places):
             return False
-        if node.op in ("StackPushV2", "StackPopV2"):
-            held = self._type_held(handle, "StackV2", "elem_type")
-        else:
-            held = self._type_of_array(handle) if node.inputs[1] in self.program.scalars else None
-        return held is not None and held is node.attrs[wanted].base
+        held = self._type_held(node.inputs[0], method.family)
+        return held is not None and held is node.attrs[method.dtype].base
 
-    def _type_of_array(self, port: OutputPort) -> DType | None:
-        """The type of a TensorArray, or of that whose gradient it is."""
+    def _type_held(self, port: OutputPort, family: str) -> DType | None:
+        """The type that a handle's object holds, if it is known which node made it."""
         maker = self._maker(port)
-        if maker is not None and maker.op == "TensorArrayGradV3":
-            port = maker.inputs[0]
-        return self._type_held(port, "TensorArrayV3", "dtype")
-
-    def _type_held(self, port: OutputPort, op: str, attr: str) -> DType | None:
-        """The type that a handle's object holds, if a node of this op made it."""
-        maker = self._maker(port)
-        held: Any = maker.attrs[attr].base if maker is not None and maker.op == op else None
+        holds = None if maker is None else maker.trait(HandleOf)
+        if maker is None or holds is None or holds.family != family:
+            return None
+        if holds.like:
+            return self._type_held(maker.inputs[holds.places[0]], family)
+        held = maker.attrs[holds.dtype].base
         return held if isinstance(held, DType) else None
 
     def _maker(self, port: OutputPort) -> Node | None:
@@ -86,7 +68,7 @@ class StackWriting:
             node = program.nodes.get(port.node)
             if node is None:
                 return None
-            if node.op in ENTER_OPS or node.op in ("Identity", "Switch"):
+            if node.op in ENTER_OPS or node.op in SWITCH_OPS or node.has(HandsOn):
                 port = node.inputs[0]
             else:
                 return node if port.slot == 0 else None

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import OutputPort
-from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
+from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
 from flowengine.passes.blocks.units import Aliases, Unit
 
 #: What must be taken for a value to be live: (predicate, side) of Switches, names of what else may be dead.
@@ -50,7 +50,7 @@ def check_loops(units: Iterable[Unit], aliases: Aliases, given: Callable[[Output
             tokens = frozenset({ENTERED})  # what a loop of the state machine carries
         elif node is not None and node.op in MERGE_OPS:
             tokens = _merged([look(port) for port in unit.inputs], unit.name)
-        elif node is not None and node.op == "ControlTrigger":
+        elif node is not None and node.op == CONTROL_TRIGGER:
             tokens = LIVE
         else:
             tokens = LIVE.union(*(look(port) for port in unit.inputs))

@@ -18,7 +18,19 @@ from typing import Final
 
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.names import (
+    CONTROL_TRIGGER,
+    ENTER_OPS,
+    EXIT_OPS,
+    LOOP_COND,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    REFERENCE_CARRIERS,
+    REGION,
+    SWITCH_OPS,
+    TRANSFER_OPS,
+)
+from flowengine.ir.traits import Constant, HandsOn, Orders
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
 from flowengine.passes.blocks.loops import lower_loop
@@ -26,7 +38,6 @@ from flowengine.passes.blocks.region_nodes import Fused, Region, Surroundings
 from flowengine.passes.blocks.tokens import ADDS, PASSES, SPLITS, TokenSets, joined, role_of
 from flowengine.passes.blocks.units import (
     ALWAYS,
-    FORWARDING,
     Aliases,
     Conditions,
     Malformed,
@@ -46,9 +57,8 @@ REGION_MICROSECONDS: Final = 1000.0
 #: Fewer kernel calls than this are not worth a region.
 _CALLS_MIN: Final = 2
 
-_CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | frozenset({"RefSwitch", "RefMerge", "LoopCond"})
-_TRANSFERS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
-_OUTSIDE: Final = frozenset({"Placeholder", "PlaceholderV2", "ControlTrigger", "_Region"}) | _TRANSFERS
+_CONTROL: Final = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | REFERENCE_CARRIERS | {LOOP_COND}
+_OUTSIDE: Final = TRANSFER_OPS | {CONTROL_TRIGGER, REGION}
 
 
 def fuse(
@@ -139,15 +149,17 @@ class _Fusing:
         """Whether a node can be part of a region: it never waits and is not worth a thread."""
         op_def = node.op_def
         if op_def is None or node.name in self.heavy or node.op in _CONTROL or node.op in _OUTSIDE:
-            return node.op == "LoopCond" and op_def is not None
+            return node.op == LOOP_COND and op_def is not None
+        if node.is_placeholder:
+            return False
         if any(OutputPort(node.name, slot) in self.feeds for slot in range(len(node.output_types))):
             return False
         if node.op in MERGE_OPS:
             back = any(self._is_back_edge(port) for port in node.inputs)
             return not back
-        if node.op == "Const" and not node.control_inputs:
+        if node.has(Constant) and not node.control_inputs:
             return False  # a value that is simply there, for whoever wants it
-        if node.op in SWITCH_OPS or node.op in FORWARDING or node.op in ("Const", "NoOp"):
+        if node.op in SWITCH_OPS or _is_silent(node):
             return True
         if op_def.is_stateful and not node.inputs:
             return False  # what makes a variable or a queue: the region takes the object
@@ -201,9 +213,9 @@ class _Fusing:
         for node in nodes:
             if node.name in inside:
                 continue
-            if node.op != "LoopCond" and self.is_member(node):
+            if node.op != LOOP_COND and self.is_member(node):
                 members.append(unit_of_node(node, self.order[node.name]))
-            elif node.op != "Const" or node.control_inputs:
+            elif not node.has(Constant) or node.control_inputs:
                 outsiders.append(unit_of_node(node, self.order[node.name]))
         try:
             return self._grown([*members, *inner], outsiders)
@@ -276,12 +288,12 @@ class _Fusing:
         if known is not None:
             return known
         node = self.graph.nodes.get(name)
-        return 0 if node is None or node.op == "Const" else sets.source(name)
+        return 0 if node is None or node.has(Constant) else sets.source(name)
 
     def _tokens_from_outside(self, port: OutputPort) -> Tokens:
         """What may kill a value from another frame: what enters one is taken to live and die together."""
         node = self.graph.nodes.get(port.node)
-        if node is None or port in self.feeds or node.op == "Const":
+        if node is None or port in self.feeds or node.has(Constant):
             return LIVE
         return frozenset({ENTERED if node.op in ENTER_OPS else node.name})
 
@@ -344,6 +356,11 @@ class _Fusing:
         return [Region(piece) for piece in pieces if _is_worth_it(piece)]
 
 
+def _is_silent(node: Node) -> bool:
+    """Whether a node computes nothing: its value is there already, or it has none."""
+    return node.has(HandsOn) or node.has(Constant) or node.has(Orders)
+
+
 def _is_control(unit: Unit) -> bool:
     return unit.node is not None and (unit.node.op in SWITCH_OPS or unit.node.op in MERGE_OPS)
 
@@ -364,7 +381,7 @@ def _is_worth_it(units: Iterable[Unit]) -> bool:
         if unit.loop is not None:
             return True
         assert unit.node is not None
-        calls += unit.node.op not in FORWARDING and unit.node.op not in ("Const", "NoOp")
+        calls += not _is_silent(unit.node)
     return calls >= _CALLS_MIN
 
 

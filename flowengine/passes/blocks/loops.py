@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.names import (
+    CONTROL_TRIGGER,
+    ENTER_OPS,
+    EXIT_OPS,
+    LOOP_COND,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    REFERENCE_CARRIERS,
+    SWITCH_OPS,
+)
+from flowengine.ir.traits import HandsOn, Orders
 from flowengine.passes.blocks.deadness import LIVE, check_loops
 from flowengine.passes.blocks.units import (
     ALWAYS,
@@ -78,7 +88,7 @@ class _Lowering:
     def run(self) -> Unit:
         variables = self._variables()
         self._check_every_round(variables)
-        conds = [node for node in self.nodes if node.op == "LoopCond"]
+        conds = [node for node in self.nodes if node.op == LOOP_COND]
         if len(conds) != 1 or not variables:
             raise Malformed
         cond = conds[0]
@@ -121,13 +131,13 @@ class _Lowering:
         for merge in self.nodes:
             if merge.op not in MERGE_OPS or not any(p.node in self.enters for p in merge.inputs):
                 continue
-            if merge.op != "Merge" or len(merge.inputs) != 2 or merge.control_inputs:
+            if merge.op in REFERENCE_CARRIERS or len(merge.inputs) != 2 or merge.control_inputs:
                 raise Malformed
             enter = self.enters.get(merge.inputs[0].node)
             back = self.by_name.get(merge.inputs[1].node)
             if enter is None or back is None or back.op not in NEXT_ITERATION_OPS:
                 raise Malformed
-            if enter.op != "Enter" or enter.attrs["is_constant"] or back.op != "NextIteration":
+            if enter.attrs["is_constant"] or not REFERENCE_CARRIERS.isdisjoint((enter.op, back.op)):
                 raise Malformed
             if self.used(OutputPort(merge.name, 1)):
                 raise Malformed
@@ -166,7 +176,7 @@ class _Lowering:
             if node.op not in SWITCH_OPS or self.aliases.origin(node.inputs[1]) != verdict:
                 continue
             index = merges.get(node.inputs[0])
-            if node.op != "Switch" or index is None or node.control_inputs:
+            if node.op in REFERENCE_CARRIERS or index is None or node.control_inputs:
                 raise Malformed
             found[node.name] = (node, index)
         if not found:
@@ -179,11 +189,11 @@ class _Lowering:
         exits: dict[OutputPort, int] = {}
         for node in self.nodes:
             index = leaving.get(node.inputs[0]) if len(node.inputs) == 1 else None
-            if node.op == "Identity" and index is not None:
+            if index is not None and node.has(HandsOn) and node.op != LOOP_COND:
                 leaving[OutputPort(node.name, 0)] = index
                 self.leaving[node.name] = node
             elif node.op in EXIT_OPS:
-                if node.op != "Exit" or node.control_inputs or index is None:
+                if node.op in REFERENCE_CARRIERS or node.control_inputs or index is None:
                     raise Malformed
                 exits[OutputPort(node.name, 0)] = index
             elif any(port in leaving for port in node.inputs):
@@ -210,7 +220,7 @@ class _Lowering:
                 if node.op in ENTER_OPS:
                     raise Malformed  # into a loop that was not lowered
                 continue
-            if not self.is_member(node) and node.op != "ControlTrigger":
+            if not self.is_member(node) and node.op != CONTROL_TRIGGER:
                 raise Malformed
             result.append(unit_of_node(node, self.order[node.name]))
         return topological(result)
@@ -230,15 +240,15 @@ class _Lowering:
             inside = any(
                 (port.node in switches and port.slot == 1) or port.node in going_on for port in unit.inputs
             ) or any(name in going_on for name in unit.controls)
-            if inside and unit.node is not None and unit.node.op == "LoopCond":
+            if inside and unit.node is not None and unit.node.op == LOOP_COND:
                 raise Malformed
-            if unit.node is not None and unit.node.op == "ControlTrigger":
+            if unit.node is not None and unit.node.op == CONTROL_TRIGGER:
                 late.add(unit.name)
             elif inside:
                 going_on |= unit.names
             elif not late.isdisjoint(unit.controls):
                 # It runs in the last round too, after the condition is known: nobody but an Exit may care.
-                if unit.node is None or unit.node.op != "NoOp":
+                if unit.node is None or not unit.node.has(Orders):
                     raise Malformed
                 late |= unit.names
             (body if inside else top).append(unit)
@@ -249,7 +259,7 @@ class _Lowering:
     ) -> None:
         """No conditional may reach out of an iteration, and what is carried is always computed."""
         of_port = assign_conditions([*top, *body], self.aliases, lambda port: ALWAYS)
-        cond_port = OutputPort(next(n.name for n in self.nodes if n.op == "LoopCond"), 0)
+        cond_port = OutputPort(next(n.name for n in self.nodes if n.op == LOOP_COND), 0)
         for port in [cond_port, *(variable.following for variable in loop.variables)]:
             if of_port.get(port, ALWAYS):
                 raise Malformed
@@ -299,7 +309,7 @@ class _Lowering:
         for name, (node, _) in switches.items():
             self.aliases.add(OutputPort(name, 1), node.inputs[0])
         for node in loop.constants:
-            if node.op == "RefEnter" or not self.aliases.is_reference(node.inputs[0]):
+            if node.op in REFERENCE_CARRIERS or not self.aliases.is_reference(node.inputs[0]):
                 self.aliases.add(OutputPort(node.name, 0), node.inputs[0])
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
+from flowengine.ir.traits import Constant, Orders
 from flowengine.passes.blocks.units import Aliases, Loop, Unit
 
 #: Dimensions; None for one that only running tells.
@@ -92,7 +94,7 @@ class Program:
         for unit in units:
             if unit.loop is not None:
                 self._alias_switches((*unit.loop.top, *unit.loop.body))
-            elif unit.node is not None and unit.node.op == "Switch":
+            elif unit.node is not None and unit.node.op in SWITCH_OPS:
                 assert unit.predicate is not None
                 self._predicates[unit.predicate] = unit.node.inputs[1]
                 source = unit.node.inputs[0]
@@ -123,7 +125,7 @@ class Program:
     def constant(self, port: OutputPort) -> Node | None:
         """The Const that a port is of, if no feed takes its place."""
         node = self.nodes.get(port.node)
-        return node if node is not None and node.op == "Const" and port not in self.feeds else None
+        return node if node is not None and node.has(Constant) and port not in self.feeds else None
 
     def reads(self, port: OutputPort) -> bool:
         """Whether what comes from a port is a reference."""
@@ -134,9 +136,14 @@ class Program:
         node = unit.node
         if node is None:
             return False
-        if node.op in ("Const", "NoOp", "ControlTrigger") or self.aliases.forwards(node):
+        if (
+            node.has(Constant)
+            or node.has(Orders)
+            or node.op == CONTROL_TRIGGER
+            or self.aliases.forwards(node)
+        ):
             return True
-        return node.op == "Switch" and not self.reads(node.inputs[0])
+        return node.op in SWITCH_OPS and not self.reads(node.inputs[0])
 
     def defines(self, unit: Unit) -> tuple[OutputPort, ...]:
         """The ports that a unit's code gives a value to."""
@@ -149,9 +156,9 @@ class Program:
         if self.is_silent(unit):
             return
         node = unit.node
-        if node is not None and node.op in ("Switch", "Merge"):
+        if node is not None and (node.op in SWITCH_OPS or node.op in MERGE_OPS):
             yield OutputPort(unit.name, 0)
-            if node.op == "Merge" and (index := OutputPort(unit.name, 1)) in self._indices:
+            if node.op in MERGE_OPS and (index := OutputPort(unit.name, 1)) in self._indices:
                 yield index
             return
         yield from unit.outputs
@@ -175,7 +182,7 @@ class Program:
             return
         node = unit.node
         assert node is not None
-        if node.op == "Switch":
+        if node.op in SWITCH_OPS:
             yield node.inputs[1]
             if not self.is_silent(unit):
                 yield node.inputs[0]
@@ -201,7 +208,7 @@ class Program:
 
 def _is_index(port: OutputPort, nodes: Mapping[str, Node]) -> bool:
     """Whether a port tells which input of a Merge was the live one."""
-    return port.slot == 1 and port.node in nodes and nodes[port.node].op == "Merge"
+    return port.slot == 1 and port.node in nodes and nodes[port.node].op in MERGE_OPS
 
 
 def _merge_indices(unit: Unit, nodes: Mapping[str, Node]) -> Iterator[OutputPort]:

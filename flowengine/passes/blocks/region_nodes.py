@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traits import Constant
 from flowengine.ops.internal import REGION
 from flowengine.passes.blocks.program import Extents, Program
 from flowengine.passes.blocks.units import Aliases, Unit
@@ -92,7 +93,7 @@ class Surroundings:
         units = region.units
         own = {member for unit in units for member in unit.names}
         # A Const costs nothing: it is copied into each region, and kept where others need it.
-        consts = {u.name for u in units if u.node is not None and u.node.op == "Const"}
+        consts = {u.name for u in units if u.node is not None and u.node.has(Constant)}
         region.copied = frozenset(consts)
         produced = own - consts
         program = Program(
@@ -123,7 +124,7 @@ class Surroundings:
         for unit in units:
             for port in unit.inputs:
                 source = self.graph.nodes.get(port.node)
-                if source is not None and source.op == "Const" and not source.control_inputs:
+                if source is not None and source.has(Constant) and not source.control_inputs:
                     continue
                 if port.node not in own and port.node not in taken and port not in self.feeds:
                     inputs = inputs if port in inputs else (*inputs, port)
@@ -132,7 +133,7 @@ class Surroundings:
         types = {"Tin": self._types(inputs), "Tout": self._types(outputs)}
         return Node(
             name,
-            "_Region",
+            REGION.name,
             inputs=inputs,
             control_inputs=tuple(controls),
             attrs={**types, "program": program},

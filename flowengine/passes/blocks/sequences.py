@@ -24,11 +24,10 @@ from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.rewire import with_groups
-from flowengine.ir.traits import HandsOn
+from flowengine.ir.traits import HandsOn, NetworkLayer
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.common.pieces import tells
 from flowengine.kernels.numpy.claims.chains import outside
-from flowengine.kernels.numpy.claims.contractions import CONVOLUTIONS, PRODUCTS
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_SEQUENCE
@@ -38,16 +37,6 @@ from flowengine.passes.simplify.purity import Purity
 
 #: What a sequence may take. It can be suspended, but holds on to all that its layers give until it is over.
 _MICROSECONDS_MAX: Final = 100_000.0
-#: What lies between the layers of a network; without it its sequences would end there.
-_BETWEEN: Final = frozenset(
-    {
-        *("BiasAdd", "Relu", "Relu6", "Add", "AddV2", "ConcatV2", "MaxPool", "AvgPool", "LRN"),
-        *("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "Reshape", "Squeeze"),
-        *("_FusedContraction", "_FusedElementwise"),
-    }
-)
-#: Without one of them, or something heavy, there is nothing to gather.
-_LAYERS: Final = CONVOLUTIONS | {"_FusedContraction", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
 
 @dataclass(slots=True)
@@ -67,10 +56,16 @@ def fuse_sequences(
     heavy   nodes that a worker thread should run: every sequence has one, or several that can be joined
     costs   {node: microseconds} of those that were measured
     """
-    if context.kernels is None or not (heavy or any(node.op in _LAYERS for node in graph)):
+    if context.kernels is None or not (heavy or any(map(_is_large, graph))):
         return graph
     found = _Gathering(graph, context, context.kernels, heavy, costs).run()
     return _rewritten(graph, found, context.kernels) if found else graph
+
+
+def _is_large(node: Node) -> bool:
+    """Whether it is a layer without which, or something heavy, there is nothing to gather."""
+    layer = node.trait(NetworkLayer)
+    return layer is not None and layer.is_large
 
 
 class _Gathering:
@@ -152,7 +147,7 @@ class _Gathering:
         if kernel is None or kernel.is_async or kernel.takes_context:
             return False
         # What no library spreads over the cores runs beside those that are spread.
-        return node.op in _BETWEEN or node.op in PRODUCTS or kernel.maker is not None
+        return node.has(NetworkLayer) or kernel.maker is not None
 
     def _kernel(self, node: Node) -> Kernel | None:
         try:

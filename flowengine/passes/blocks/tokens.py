@@ -28,15 +28,23 @@ from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.names import (
+    CONTROL_TRIGGER,
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    RECEIVE_OPS,
+    SWITCH_OPS,
+)
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.registry import KernelRegistry
 
 #: What a vertex does with the sources that it waits for: see above.
 PASSES, ADDS, SPLITS, RESTARTS = range(4)
 
-_RESTARTING: Final = MERGE_OPS | EXIT_OPS | frozenset({"ControlTrigger"})
-_ADDING: Final = ENTER_OPS | NEXT_ITERATION_OPS | frozenset({"_Recv", "_HostRecv"})
+_RESTARTING: Final = MERGE_OPS | EXIT_OPS | {CONTROL_TRIGGER}
+_ADDING: Final = ENTER_OPS | NEXT_ITERATION_OPS | RECEIVE_OPS
 
 Vertex = TypeVar("Vertex", bound=Hashable)
 

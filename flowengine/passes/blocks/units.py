@@ -14,13 +14,12 @@ from typing import TypeAlias
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
+from flowengine.ir.traits import HandsOn
 
 #: {(the predicate's port, which output of the Switch)}
 Conditions: TypeAlias = frozenset[tuple[OutputPort, int]]
 ALWAYS: Conditions = frozenset()
-
-#: Nodes whose output is their input: a region writes no code for them.
-FORWARDING = frozenset({"Identity", "StopGradient", "PreventGradient", "LoopCond", "RefIdentity"})
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +103,7 @@ class Aliases:
 
     def forwards(self, node: Node) -> bool:
         """Whether the node's output is its input as it is: no reference is followed."""
-        return node.op in FORWARDING and (node.op == "RefIdentity" or not self.is_reference(node.inputs[0]))
+        return node.has(HandsOn) and (node.output_types[0].is_ref or not self.is_reference(node.inputs[0]))
 
     def source(self, port: OutputPort) -> OutputPort | None:
         """Where the value was one node before, if that only handed it on."""
@@ -143,9 +142,9 @@ def assign_conditions(
 
     for unit in units:
         node = unit.node
-        if node is not None and node.op == "Merge":
+        if node is not None and node.op in MERGE_OPS:
             conditions, unit.chooser = _merged([look(port) for port in unit.inputs])
-        elif node is not None and node.op == "ControlTrigger":
+        elif node is not None and node.op == CONTROL_TRIGGER:
             conditions = ALWAYS  # it runs whether or not what it waits for did
         else:
             conditions = ALWAYS.union(*(look(port) for port in unit.inputs))
@@ -155,7 +154,7 @@ def assign_conditions(
             raise Malformed
         for name in unit.names:
             of_name[name] = conditions
-        if node is not None and node.op == "Switch":
+        if node is not None and node.op in SWITCH_OPS:
             unit.predicate = aliases.origin(unit.inputs[1])
         for port in unit.outputs:
             extra = () if unit.predicate is None else {(unit.predicate, port.slot)}

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from flowengine.core.dtypes import float32, uint16
+from flowengine.ir import make
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.cut.partition import Partition, Partitioned, Transfer
@@ -72,7 +73,7 @@ def _rewritten(part: Partition, sends: dict[str, Transfer], receives: dict[str, 
 
 
 def _narrowed(send: Node) -> Iterable[Node]:
-    narrow = _make("_Narrow", f"{send.name}/_narrow", send.inputs)
+    narrow = make.node(op_registry(), "_Narrow", f"{send.name}/_narrow", inputs=send.inputs)
     inputs = (OutputPort(narrow.name, 0),)
     return narrow, replace(send, inputs=inputs, attrs={**send.attrs, "T": uint16})
 
@@ -82,12 +83,7 @@ def _widened(receive: Node) -> Iterable[Node]:
     name = f"{receive.name}/_narrow"
     attrs = {**receive.attrs, "tensor_type": uint16}
     narrow = replace(receive, name=name, attrs=attrs, output_types=(uint16,))
-    return narrow, _make("_Widen", receive.name, (OutputPort(name, 0),))
-
-
-def _make(op: str, name: str, inputs: tuple[OutputPort, ...]) -> Node:
-    op_def = op_registry()[op]
-    return Node(name, op, inputs, op_def=op_def, output_types=op_def.output_types({}))
+    return narrow, make.node(op_registry(), "_Widen", receive.name, inputs=(OutputPort(name, 0),))
 
 
 __all__ = ["ATTRIBUTE", "compress_transfers"]

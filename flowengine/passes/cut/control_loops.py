@@ -14,16 +14,17 @@ the Recvs above all, hangs from its Merge by a control edge. It has the parallel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from flowengine.core.dtypes import float32
+from flowengine.ir import make
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import ENTER_OPS, NEXT_ITERATION_OPS
+from flowengine.ir.names import ENTER_OPS, LOOP_COND, NEXT_ITERATION_OPS
 
 if TYPE_CHECKING:
     from flowengine.passes.cut.partition import Cutting
@@ -44,7 +45,7 @@ class ControlLoops:
         self._advancing: set[FramePath] = set()
         for node in cutting.graph:
             path = cutting.frames.get(node.name, ())
-            if node.op == "LoopCond":
+            if node.op == LOOP_COND:
                 self._conditions[path] = node
             elif node.op in ENTER_OPS:
                 self._enters.setdefault(output_frame(node, path), node)
@@ -83,33 +84,26 @@ class ControlLoops:
         place = (cutting.order[enter.name], 0)
         merge = self.anchor(path, device)
 
-        def put(
-            what: str, op: str, frame: FramePath, inputs: Sequence[OutputPort], **attrs: Any
-        ) -> OutputPort:
-            name = cutting.new_name(f"{enter.name}/_control_{what}", device)
-            node = cutting.make(op, name, inputs=tuple(inputs), **attrs)
-            return OutputPort(cutting.put(node, device, place, frame).name, 0)
+        def name(what: str) -> str:
+            return cutting.new_name(f"{enter.name}/_control_{what}", device)
 
-        outside = path[:-1]
-        start = (
-            OutputPort(self.anchor(outside, device), 0)
-            if outside
-            else put("token", "Const", (), (), dtype=float32, value=_TOKEN)
-        )
-        first = back = put(
-            "enter",
-            "Enter",
-            outside,
-            [start],
-            T=float32,
-            frame_name=enter.attrs["frame_name"],
-            parallel_iterations=enter.attrs["parallel_iterations"],
-        )
+        def put(node: Node, frame: FramePath, slot: int = 0) -> OutputPort:
+            return OutputPort(cutting.put(node, device, place, frame).name, slot)
+
+        ops, outside = cutting.ops, path[:-1]
+        if outside:
+            start = OutputPort(self.anchor(outside, device), 0)
+        else:
+            start = put(make.const(ops, name("token"), _TOKEN), ())
+        bounds = {key: enter.attrs[key] for key in ("frame_name", "parallel_iterations")}
+        entering = make.node(ops, "Enter", name("enter"), inputs=(start,), T=float32, **bounds)
+        first = back = put(entering, outside)
         if path in self._advancing:
             pred = cutting.port_on(OutputPort(self._conditions[path].name, 0), device)
-            switch = put("switch", "Switch", path, [OutputPort(merge, 0), pred], T=float32)
-            back = put("next", "NextIteration", path, [OutputPort(switch.node, 1)], T=float32)
-        cutting.put(cutting.make("Merge", merge, inputs=(first, back), T=float32, N=2), device, place, path)
+            data = OutputPort(merge, 0)
+            going_on = put(make.node(ops, "Switch", name("switch"), inputs=(data, pred), T=float32), path, 1)
+            back = put(make.node(ops, "NextIteration", name("next"), inputs=(going_on,), T=float32), path)
+        put(make.node(ops, "Merge", merge, inputs=(first, back), T=float32, N=2), path)
 
 
 def gather_unusual_frames(graph: Graph, frames: Mapping[str, FramePath], device_of: dict[str, str]) -> None:
@@ -119,7 +113,7 @@ def gather_unusual_frames(graph: Graph, frames: Mapping[str, FramePath], device_
     of it can tell. The device is that of a node which follows a reference, else the one of most nodes.
     """
     advancing = {frames[n.name] for n in graph if n.op in NEXT_ITERATION_OPS and n.name in frames}
-    conditions = Counter(frames[n.name] for n in graph if n.op == "LoopCond" and n.name in frames)
+    conditions = Counter(frames[n.name] for n in graph if n.op == LOOP_COND and n.name in frames)
     for path in sorted(p for p in advancing if conditions[p] != 1):
         members = [n for n in graph if frames.get(n.name, ())[: len(path)] == path]
         bound = [n for n in members if any(t.is_ref for t in n.input_types())]

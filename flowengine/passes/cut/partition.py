@@ -29,10 +29,18 @@ import numpy as np
 from flowengine.core.dtypes import DType, float32, resource
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName
+from flowengine.ir import make
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.names import (
+    CONTROL_FLOW_OPS,
+    ENTER_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    REFERENCE_CARRIERS,
+)
+from flowengine.ir.traits import Constant
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.control_loops import ControlLoops, gather_unusual_frames
@@ -40,8 +48,7 @@ from flowengine.passes.cut.control_loops import ControlLoops, gather_unusual_fra
 #: Constants up to this many bytes are made on every device that wants them.
 COPIED_BYTES_MAX: Final = 64 * 1024
 #: Enter and NextIteration are made where their value is wanted.
-_MOVED: Final = frozenset({"Enter", "NextIteration"})
-_CONTROL_FLOW_OPS: Final = SWITCH_OPS | MERGE_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS
+_MOVED: Final = (ENTER_OPS | NEXT_ITERATION_OPS) - REFERENCE_CARRIERS
 _EMPTY: Final = TensorAttr.of(np.zeros(0, np.float32), float32)
 
 
@@ -137,7 +144,8 @@ class Cutting:
         self._copies: dict[tuple[str, str], str] = {}
         self._taken = set(graph.nodes)
         self._suffixes = _suffixes(incarnations)
-        self._ops = op_registry()
+        #: The definitions of the nodes that are made.
+        self.ops = op_registry()
         self._loops = ControlLoops(self)
 
     def _device(self, node: Node, placement: Mapping[str, str]) -> str:
@@ -234,7 +242,7 @@ class Cutting:
         """What a control input stands for on a device; None for what has always run."""
         source = self.graph[name]
         if _is_moved(source):
-            return None if source.op == "Const" else self._copy(source, device)
+            return None if source.has(Constant) else self._copy(source, device)
         return name if self.device_of[name] == device else self._receive_control(source, device)
 
     def _copy(self, node: Node, device: str) -> str:
@@ -276,13 +284,8 @@ class Cutting:
             home = self.device_of[node.name]
             frame = self._delivered(node.name)
             place = (self.order[node.name], 1)
-            done = self.make(
-                "Const",
-                self.new_name(f"{node.name}/_done", device),
-                controls=(node.name,),
-                dtype=float32,
-                value=_EMPTY,
-            )
+            name = self.new_name(f"{node.name}/_done", device)
+            done = make.const(self.ops, name, _EMPTY, controls=(node.name,))
             self.order[done.name] = place[0]
             self.put(done, home, place, frame)
             recv = self.new_name(f"{node.name}/_recv_done", device)
@@ -292,7 +295,7 @@ class Cutting:
 
     def _received_output(self, node: Node, device: str) -> OutputPort | None:
         """An output of a node that another device gets anyhow: when it is there, the node has run."""
-        if node.op in _CONTROL_FLOW_OPS:
+        if node.op in CONTROL_FLOW_OPS:
             return None  # one output may be dead where the node is not
         ports = (OutputPort(node.name, slot) for slot in range(len(node.output_types)))
         return next(filter(None, (self._received.get((port, device)) for port in ports)), None)
@@ -309,9 +312,9 @@ class Cutting:
         }
         send = self.new_name(f"{port.node}/_send_{port.slot}", device)
         self._transfers.append(Transfer(edge, port, dtype, home, device, frame, send, recv))
-        self.put(self.make("_Send", send, inputs=(port,), T=dtype, **attrs), home, place, frame)
+        self.put(make.send(self.ops, send, port, dtype, **attrs), home, place, frame)
         anchor = (self._loops.anchor(frame, device),) if frame else ()
-        self.put(self.make("_Recv", recv, controls=anchor, tensor_type=dtype, **attrs), device, place, frame)
+        self.put(make.receive(self.ops, recv, dtype, controls=anchor, **attrs), device, place, frame)
 
     def _read(self, node: Node, slot: int, port: OutputPort, home: str) -> OutputPort:
         """A read of a reference at its home, for a consumer elsewhere.
@@ -325,7 +328,7 @@ class Cutting:
         place = self.order[name] = self.order.get(node.name, len(self.order))
         dtype = self.graph[port.node].output_types[port.slot].base
         self.frames[name] = self.frames.get(node.name, ())
-        read = self.make("Identity", name, inputs=(port,), controls=tuple(guards), T=dtype)
+        read = make.identity(self.ops, name, port, dtype, controls=tuple(guards))
         self.add(read, home, (place, 0))
         return OutputPort(name, 0)
 
@@ -333,23 +336,6 @@ class Cutting:
         node = self.graph.nodes.get(name)
         frame = self.frames.get(name, ())
         return frame if node is None else output_frame(node, frame)
-
-    # -- making nodes -------------------------------------------------------------------------------
-
-    def make(
-        self,
-        op: str,
-        name: str,
-        *,
-        inputs: tuple[OutputPort, ...] = (),
-        controls: tuple[str, ...] = (),
-        **attrs: Any,
-    ) -> Node:
-        """A node of an op of this package."""
-        op_def = self._ops[op]
-        complete = op_def.with_defaults(attrs)
-        types = op_def.output_types(complete)
-        return Node(name, op, inputs, controls, complete, op_def=op_def, output_types=types)
 
     def new_name(self, stem: str, device: str) -> str:
         """A name that no node has: what it is for, and the device that it is for."""
@@ -364,11 +350,15 @@ class Cutting:
 
 def _is_moved(node: Node) -> bool:
     """Whether a node is made wherever its value is wanted, rather than sent there."""
-    if node.op in _MOVED:
-        return True
-    if node.op != "Const" or node.control_inputs:
+    return node.op in _MOVED or is_copied(node)
+
+
+def is_copied(node: Node) -> bool:
+    """Whether it is a constant that is made anew on each device that wants it."""
+    constant = node.trait(Constant)
+    if constant is None or node.control_inputs:
         return False
-    value: TensorAttr = node.attrs["value"]
+    value: TensorAttr = node.attrs[constant.value]
     elements = value.shape.num_elements()
     return elements is not None and elements * (value.dtype.size or 16) <= COPIED_BYTES_MAX
 
@@ -384,4 +374,4 @@ def _suffixes(devices: Iterable[str]) -> dict[str, str]:
     return suffixes
 
 
-__all__ = ["Cutting", "Partition", "Partitioned", "Transfer", "partition"]
+__all__ = ["Cutting", "Partition", "Partitioned", "Transfer", "is_copied", "partition"]

@@ -21,7 +21,8 @@ from typing import Final
 from flowengine.ir import traverse
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import MERGE_OPS
+from flowengine.ir.names import MERGE_OPS, RECEIVE_OPS, TRANSFER_OPS
+from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import Partitioned
 
@@ -29,7 +30,6 @@ from flowengine.passes.cut.partition import Partitioned
 SLACK: Final = 1
 #: Ancestors of a consumer that are looked at.
 _LOOK_BACK: Final = 256
-_TRANSFERS: Final = frozenset({"_Send", "_Recv"})
 
 
 def schedule_receives(cut: Partitioned, context: PassContext) -> Partitioned:
@@ -42,7 +42,7 @@ def schedule_receives(cut: Partitioned, context: PassContext) -> Partitioned:
 
 
 def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
-    consumers: dict[str, list[Node]] = {node.name: [] for node in graph if node.op == "_Recv"}
+    consumers: dict[str, list[Node]] = {node.name: [] for node in graph if node.op in RECEIVE_OPS}
     if not consumers:
         return graph
     for node in graph:
@@ -52,7 +52,7 @@ def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
     frames = assign_frames(graph, frozenset(feeds))
     levels = _levels(graph)
     # They move with their Recvs, so nothing is known of when they run.
-    owners = {node.name for found in consumers.values() for node in found if node.op == "Identity"}
+    owners = {node.name for found in consumers.values() for node in found if node.has(HandsOn)}
     followers = _followers(graph, consumers)
     added: dict[str, str] = {}
     for name in consumers:
@@ -72,7 +72,7 @@ def _followers(graph: Graph, consumers: Mapping[str, list[Node]]) -> dict[str, l
     owners: dict[str, list[Node]] = {}
     for found in consumers.values():
         for node in found:
-            if node.op == "Identity":
+            if node.has(HandsOn):
                 owners[node.name] = []
     for node in graph:
         for name in node.control_inputs:
@@ -126,7 +126,7 @@ def _waited_for(
             levels[name] > (0 if best is None else levels[best])
             and levels[name] <= bound
             and name not in owners
-            and node.op not in _TRANSFERS
+            and node.op not in TRANSFER_OPS
             and name in frames
             and output_frame(node, frames[name]) == frame
         ):

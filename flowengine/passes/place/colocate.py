@@ -8,7 +8,7 @@ A node stays with another if
 - its `_class` says `loc:@other` (also if passes have removed the other: all that name it stay together);
 - it takes a reference or a resource that the other gives: a variable and what assigns it, a queue and what
   enqueues, a TensorArray and what reads it, wherever Enter, Switch or Merge lead the handle;
-- it takes the handle of a second-version TensorArray, which is a plain string.
+- it takes the handle of an object, which is a plain string, as of a second-version TensorArray.
 
 Nodes that share a resource by name only, that hand on a variant, or that a loop comes around to in each
 iteration, *prefer* to be together: they are joined when that contradicts no other demand. Time is nearly
@@ -21,10 +21,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from flowengine.core.dtypes import DType, resource, string, variant
+from flowengine.core.dtypes import DType, resource, variant
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
+from flowengine.ir.traits import Names, SharedAs
 from flowengine.passes.blocks.recurrences import recurrences
 
 #: How `_class` names the node to stay with.
@@ -185,13 +186,15 @@ class _Demands:
         # Types that the op leaves open are attributes, so these tell of all inputs.
         if not known[1] and not [v for v in node.attrs.values() if type(v) in _TELLING and _is_bound(v)]:
             return (), ()
+        named = node.trait(Names)
+        names = () if named is None else named.names
         bound: list[int] = []
         loose: list[int] = []
         slot = 0
         for arg in op_def.inputs:
             types = arg.types(node.attrs)
             for dtype in types:
-                if dtype.is_ref or dtype is resource or (dtype is string and _is_handle(node.op, arg.name)):
+                if dtype.is_ref or dtype is resource or arg.name in names:
                     bound.append(slot)
                 elif dtype is variant:
                     loose.append(slot)
@@ -205,9 +208,8 @@ _TELLING: Final = frozenset({DType, tuple})
 
 def _may_bind(op_def: OpDef) -> bool:
     """Whether the signature alone has an input that binds."""
-    return any(
-        arg.is_ref or arg.type in (resource, variant) or _is_handle(op_def.name, arg.name)
-        for arg in op_def.inputs
+    return Names in op_def.traits or any(
+        arg.is_ref or arg.type in (resource, variant) for arg in op_def.inputs
     )
 
 
@@ -217,25 +219,19 @@ def _is_bound(value: AttrValue) -> bool:
     return value is resource or value is variant
 
 
-def _is_handle(op: str, argument: str) -> bool:
-    return argument == "handle" and op.startswith("TensorArray")
-
-
 def _shared_name(node: Node) -> tuple[str, bytes, bytes] | None:
     """What a resource is called, for an op that finds it by name."""
     name = node.attrs.get("shared_name")
     if not isinstance(name, bytes) or not name:
         return None
     container = node.attrs.get("container")
-    return _family(node.op), container if isinstance(container, bytes) else b"", name
+    return _family(node), container if isinstance(container, bytes) else b"", name
 
 
-def _family(op: str) -> str:
-    """One word for the ops that may share a resource: Stage and Unstage, Queue and QueueV2."""
-    for word in ("OrderedMap", "Map"):
-        if op.startswith(word):
-            return word
-    return "Stage" if op.startswith(("Stage", "Unstage")) else op.removesuffix("V2").removesuffix("V3")
+def _family(node: Node) -> str:
+    """One word for the ops that may share a resource: those of one family, or the versions of one op."""
+    shared = node.trait(SharedAs)
+    return node.op.removesuffix("V2").removesuffix("V3") if shared is None else shared.family
 
 
 def absent_anchors(groups: Groups) -> Iterable[tuple[int, str]]:

@@ -18,6 +18,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.frames import FramePath, assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.names import LOOPING_CALL_OPS
 from flowengine.ir.proto import FunctionDefLibrary
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.shape_inference import ShapeInference, infer_shapes
@@ -42,8 +43,6 @@ _NESTED_MAX: Final = 3
 #: What a kernel's own estimate may stumble over: stand-ins have no values, and references are no arrays.
 _NO_ESTIMATE: Final = (OpError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
-#: Calls that run a body again and again.
-_LOOPS: Final = frozenset({"While", "StatelessWhile", "For"})
 #: Functions within functions are followed so deep.
 _CALLS_MAX: Final = 8
 
@@ -114,7 +113,7 @@ class Estimator:
             names += [part.name for part in parts if isinstance(part, FuncAttr)]
         if not names:
             return CALL_MICROSECONDS if node.op_def is None else TRIVIAL_MICROSECONDS
-        times = USUAL_ITERATIONS if node.op in _LOOPS else 1
+        times = USUAL_ITERATIONS if node.op in LOOPING_CALL_OPS else 1
         return times * sum(self._body(name, _CALLS_MAX) for name in names)
 
     def _body(self, name: str, depth: int) -> float:

@@ -19,7 +19,8 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.ir.graph import Graph, Node
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from flowengine.ir.names import ARGUMENT, CONTROL_FLOW_OPS, CONTROL_TRIGGER, RESULT
+from flowengine.ir.traits import Constant, HandsOn, Orders
 from flowengine.kernels.registry import Holds, KernelRegistry
 from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
 from flowengine.passes.place.offers import DeviceKind, Offer
@@ -27,16 +28,8 @@ from flowengine.passes.place.offers import DeviceKind, Offer
 logger: Final = logging.getLogger("flowengine.placement")
 
 #: What the runtime does itself, on any device, without a kernel.
-_ANYWHERE: Final = (
-    ENTER_OPS
-    | EXIT_OPS
-    | MERGE_OPS
-    | NEXT_ITERATION_OPS
-    | SWITCH_OPS
-    | frozenset({"LoopCond", "NoOp", "ControlTrigger", "Const", "Identity", "_Arg", "_Retval"})
-    # A placeholder that runs fails, wherever that is.
-    | frozenset({"Placeholder", "PlaceholderV2"})
-)
+_ANYWHERE: Final = CONTROL_FLOW_OPS | {CONTROL_TRIGGER, ARGUMENT, RESULT}
+_WITHOUT_KERNEL: Final = frozenset({HandsOn, Constant, Orders})
 #: So many nodes of a group are named in an error.
 _NAMED_MAX: Final = 6
 
@@ -141,7 +134,11 @@ class Feasible:
                 logger.info("'%s' had its state on %s, where it can no longer be", name, place)
 
     def _with_kernel(self, node: Node) -> int:
-        if node.op in _ANYWHERE or node.op_def is None:
+        op_def = node.op_def
+        # A placeholder that runs fails, wherever that is.
+        if op_def is None or node.op in _ANYWHERE or node.is_placeholder:
+            return self._everywhere
+        if not _WITHOUT_KERNEL.isdisjoint(op_def.traits):
             return self._everywhere
         key = (node.op,) if len(self._by_kind) == 1 else (node.op, *_types_of(node))
         known = self._by_op.get(key)

@@ -17,6 +17,7 @@ from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.traits import Bookkeeping, OfOneStep
 from flowengine.ir.traverse import sources, topological_order
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
@@ -30,28 +31,6 @@ logger: Final = logging.getLogger("flowengine.placement")
 REPLACING_WORTH: Final = 0.1
 #: Of the usual work of a search, for homes: the graph as a whole is no step, so its best is not worth more.
 _HOMES_EFFORT: Final = 0.2
-#: What sets, keeps or reports state, as initialisers, savers and summaries do: not what steps are made of.
-_RARE: Final = frozenset(
-    {
-        "Assign",
-        "AssignVariableOp",
-        "Save",
-        "SaveSlices",
-        "SaveV2",
-        "ShardedFilename",
-        "Restore",
-        "RestoreSlice",
-        "RestoreV2",
-        "MergeV2Checkpoints",
-        "IsVariableInitialized",
-        "VarIsInitializedOp",
-        "HistogramSummary",
-        "ScalarSummary",
-        "MergeSummary",
-    }
-)
-#: Their state is one step's, and may be elsewhere in the next: stacks, TensorArrays, temporary variables.
-_OF_ONE_STEP: Final = ("Stack", "TensorArray", "TemporaryVariable", "DestroyTemporaryVariable")
 
 
 class Placer:
@@ -201,7 +180,7 @@ class Placer:
 
 def _keeps_state(node: Node) -> bool:
     """Whether what a node keeps is there in the next step."""
-    return node.is_stateful and node.op_def is not None and not node.op.startswith(_OF_ONE_STEP)
+    return node.is_stateful and node.op_def is not None and not node.has(OfOneStep)
 
 
 def runs_rarely(graph: Graph) -> frozenset[str]:
@@ -213,7 +192,7 @@ def runs_rarely(graph: Graph) -> frozenset[str]:
     rare: set[str] = set()
     for name in reversed(topological_order(graph.nodes)):
         behind = consumers.get(name)
-        if graph.nodes[name].op in _RARE or (behind and all(each in rare for each in behind)):
+        if graph.nodes[name].has(Bookkeeping) or (behind and all(each in rare for each in behind)):
             rare.add(name)
     return frozenset(rare)
 

@@ -11,9 +11,10 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
+from flowengine.ir.traits import Constant, GivesVariable
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.cut.partition import COPIED_BYTES_MAX
+from flowengine.passes.cut.partition import is_copied
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.estimates import Estimator, bytes_of
 from flowengine.passes.place.offers import DeviceLinks, Offer
@@ -21,9 +22,6 @@ from flowengine.passes.place.problem import Edge, Problem, link_tables
 
 #: Microseconds of a node that is disregarded: not zero, so that time goes on.
 NEXT_TO_NOTHING: Final = 0.01
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
-#: Ops that make a variable, with the attribute that says its type.
-_VARIABLES: Final = {"Variable": "dtype", "VariableV2": "dtype", "VarHandleOp": "dtype"}
 
 
 def problem_of(
@@ -87,7 +85,7 @@ def _with_shapes(graph: Graph, shapes: Mapping[str, TensorShape]) -> Graph:
         return graph
     return graph.rewritten(
         replace(node, attrs={**node.attrs, "shape": shapes[node.name]})
-        if node.name in shapes and node.op in _PLACEHOLDERS
+        if node.name in shapes and node.is_placeholder
         else node
         for node in graph
     )
@@ -104,7 +102,7 @@ def _edges(
     index = {name: position for position, name in enumerate(graph.nodes)}
     edges: list[list[Edge]] = [[] for _ in index]
     sizes: dict[str, tuple[float, ...]] = {}
-    copied = {node.name for node in graph if _is_copied(node)}
+    copied = {node.name for node in graph if is_copied(node)}
     for node in graph:
         carried: dict[str, float] = {}
         for port in dict.fromkeys(node.inputs):
@@ -129,17 +127,6 @@ def _edges(
     return edges
 
 
-def _is_copied(node: Node) -> bool:
-    """Whether partitioning makes the node anew on each device that wants it."""
-    value = node.attrs.get("value")
-    return (
-        node.op == "Const"
-        and not node.control_inputs
-        and isinstance(value, TensorAttr)
-        and bytes_of(value.shape, value.dtype) <= COPIED_BYTES_MAX
-    )
-
-
 def _is_back_edge(graph: Graph, source: str, node: Node) -> bool:
     if node.op not in MERGE_OPS:
         return False
@@ -151,11 +138,12 @@ def _resident(graph: Graph, group_of: Sequence[int], groups: int) -> list[int]:
     """For each group the bytes of its variables and constants."""
     held = [0] * groups
     for group, node in zip(group_of, graph, strict=True):
-        value = node.attrs.get("value")
-        if node.op == "Const" and isinstance(value, TensorAttr):
+        constant, variable = node.trait(Constant), node.trait(GivesVariable)
+        value = None if constant is None else node.attrs.get(constant.value)
+        if isinstance(value, TensorAttr):
             held[group] += int(bytes_of(value.shape, value.dtype))
-        elif node.op in _VARIABLES:
-            shape, dtype = node.attrs.get("shape"), node.attrs.get(_VARIABLES[node.op])
+        elif variable is not None:
+            shape, dtype = node.attrs.get("shape"), node.attrs.get(variable.dtype)
             if isinstance(shape, TensorShape) and isinstance(dtype, DType) and shape.is_fully_defined:
                 held[group] += int(bytes_of(shape, dtype))
     return held

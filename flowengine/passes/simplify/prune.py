@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from flowengine.ir.graph import Graph, Node
-from flowengine.ir.traits import Fed
 from flowengine.passes.context import PassContext
 
 
@@ -74,9 +73,8 @@ def _walked(graph: Graph, wanted: Iterable[str], before: Callable[[Node], Iterab
 
 
 def _is_placeholder(graph: Graph, name: str) -> bool:
-    """Whether a node stands for a feed and does nothing else; one that has a default runs."""
     node = graph.nodes.get(name)
-    return node is not None and not node.inputs and node.has(Fed)
+    return node is not None and node.is_placeholder
 
 
 def _without(node: Node, supplied: set[str]) -> Node:

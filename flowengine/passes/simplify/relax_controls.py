@@ -24,7 +24,6 @@ from dataclasses import replace
 from typing import Final
 
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.ir.names import CONTROL_TRIGGER
 from flowengine.ir.traits import Checks, HandsOn, Orders
 from flowengine.ir.traverse import topological_order
 from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
@@ -46,7 +45,7 @@ def relax_controls(graph: Graph, context: PassContext) -> Graph:
 
 def _gathers(node: Node) -> bool:
     """Whether it does nothing but wait, for others to wait for it."""
-    return bool(node.control_inputs) and node.has(Orders) and node.op != CONTROL_TRIGGER
+    return bool(node.control_inputs) and node.has(Orders)
 
 
 class _Relaxing:

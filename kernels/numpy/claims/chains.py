@@ -19,7 +19,7 @@ from flowengine.core.dtypes import DType, resource
 from flowengine.ir import traverse
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.opdef import OpDef
-from flowengine.ir.traits import HandsOn, Reads, ValueOf, Variable
+from flowengine.ir.traits import GivesVariable, HandsOn, Reads, ValueOf
 from flowengine.kernels.numpy.fused import Chain, ChainStep
 from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import Kernel
@@ -138,7 +138,7 @@ class ChainGroups:
             read = node.trait(ValueOf)
             if read is not None:
                 return node.inputs[read.places[0]] not in self._written
-            if node.has(Variable):
+            if node.has(GivesVariable):
                 # A handle is no value.
                 return node.output_types[port.slot].is_ref and port not in self._written
             if not node.has(HandsOn):

@@ -20,7 +20,7 @@ from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Graph, Node, OutputPort
 from flowengine.ir.rewire import with_groups
-from flowengine.ir.traits import Variable
+from flowengine.ir.traits import GivesVariable
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
@@ -116,7 +116,7 @@ def _variables(
     ports = node.inputs[: len(dense_updates()[node.op].slots)]
     for port in ports:
         source = graph.nodes.get(port.node)
-        if source is None or not source.has(Variable) or port in fed:
+        if source is None or not source.has(GivesVariable) or port in fed:
             return None
         names.add(source.name)
         shapes.add(source.attrs["shape"].as_tuple())
