@@ -38,6 +38,7 @@ ALLOWED = {
         "flowengine.session",
         "flowengine.testing.",
         "flowengine.train.",
+        "flowengine.transport.calls.caller",
         "flowengine.transport.calls.serving",
         "flowengine.transport.peer",
         "flowengine.transport.server",

@@ -3,287 +3,340 @@
     buffers = connection.receive_buffers()           where the next bytes go
     connection.bytes_received(count, now)            they are there
     for event in connection.take_events(): ...       what that meant
-    connection.request("run", arguments, tensors)    what we want to say
+    connection.calls.request("run", None, tensors)   what we want to say: calls, requests, tensors, deliveries
     connection.data_to_send(), bytes_sent(count)     what that takes
     connection.next_deadline(), handle_time(now)     what time brings
 
-The same class plays both sides. What may be received and sent when is the table in `states`; how much, the
-limits. A fault of the other side raises RemoteProtocolError once, and from then on the connection is closed:
+The same class plays both sides. What may be received and sent when is the table in `wire.states`; how much,
+the limits. A fault of the other side raises RemoteProtocolError once. From then on the connection is closed:
 it holds nothing, offers no buffers and takes no wishes. Events that were complete before stay to be taken.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
 
-from flowengine.core.arrays import Value
-from flowengine.core.rendezvous import RendezvousKey
+from flowengine.core.errors import OpError, UnavailableError
 from flowengine.transport import events as e
-from flowengine.transport.calls.calling import Calling
-from flowengine.transport.errors import RemoteProtocolError, error_from_wire
-from flowengine.transport.limits import (
-    ENTRY_BYTES,
-    INLINE_BYTES_MAX,
-    PeerLimits,
-)
-from flowengine.transport.tensors.credit import push_cost
+from flowengine.transport.calls.incoming import IncomingCalls
+from flowengine.transport.calls.outgoing import OutgoingCalls
+from flowengine.transport.errors import ConnectionLostError, plain
+from flowengine.transport.limits import CHUNK_BYTES_MAX, Limits, PeerLimits
+from flowengine.transport.statistics import Counters
+from flowengine.transport.tensors.deliveries import Deliveries
 from flowengine.transport.tensors.ledger import TensorLedger
-from flowengine.transport.tensors.routes import Route, RoutesIn, RoutesOut, may_be_numbered
+from flowengine.transport.tensors.traffic import TensorTraffic
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.forms import Known, form_of, head_of, make_form
-from flowengine.transport.wire.known_forms import AnyForm
-from flowengine.transport.wire.lent import is_worth_lending
-from flowengine.transport.wire.payload import IncomingMessage, Payload
-from flowengine.transport.wire.states import State
+from flowengine.transport.wire.framing import FrameReader
+from flowengine.transport.wire.handshake import Handshake, Refused
+from flowengine.transport.wire.heartbeat import Heartbeat
+from flowengine.transport.wire.identity import Identity, Statement
+from flowengine.transport.wire.reading import MessageReader
+from flowengine.transport.wire.states import TRUSTED, Side, State
+from flowengine.transport.wire.wire import Wire
+
+#: Longest reason of a goodbye, in characters: it fits the smallest header.
+_REASON_MAX: Final = 700
 
 
-class Connection(Calling):
-    """Both sides of the protocol; see the head of this module."""
+class Connection:
+    """One side of a connection; see the head of this module.
 
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._ledger = self.ledger = TensorLedger(self.limits)
-        self._routes_out = RoutesOut()
-        self._routes_in = RoutesIn()
-        self._handlers.update(
-            {
-                m.ANNOUNCE: self._announce_came,
-                m.PULL: self._pull_came,
-                m.CREDIT: self._credit_came,
-                m.OVERFLOW: self._overflow_came,
-                m.STEP_FAILED: self._step_failure_came,
-                m.ROUTE: self._route_came,
-            }
+    calls        ours, and their answers
+    requests     the other side's calls, and our answers
+    tensors      of steps, by their keys
+    deliveries   of these, the small ones along edges that are used again and again
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        identity: Identity,
+        *,
+        address: str,
+        now: float,
+        key: bytes | None = None,
+        limits: Limits | None = None,
+        is_channel_authenticated: bool = False,
+        expected_incarnation: int = 0,
+    ) -> None:
+        """`is_channel_authenticated`: the stream proves its peer itself, by certificate or because it never
+        leaves the process. Otherwise `key` must be given. InvalidArgumentError if neither is so."""
+        self.limits = limits = limits if limits is not None else Limits()
+        self.wire = wire = Wire(side, limits=limits, address=address, now=now)
+        self.heartbeat = Heartbeat(wire)
+        self.calls = OutgoingCalls(wire)
+        self.requests = IncomingCalls(wire)
+        self._ledger = TensorLedger(limits)
+        self.tensors = TensorTraffic(wire, self._ledger)
+        self.deliveries = Deliveries(wire, self._ledger)
+        #: Who is there, once proved.
+        self.peer: Identity | None = None
+        self._messages = MessageReader(
+            wire,
+            carriers={
+                m.REQUEST: self.requests,
+                m.REPLY: self.calls,
+                m.PUSH: self.tensors,
+                m.DELIVER: self.deliveries,
+            },
+            quick={m.REQUEST: self.requests.request_came, m.REPLY: self.calls.reply_came},
+            handlers={
+                **{number: partial(self._handshake_came, number) for number in m.HANDSHAKE},
+                m.PING: self.heartbeat.ping_came,
+                m.PONG: self.heartbeat.pong_came,
+                m.GOODBYE: self._goodbye_came,
+                m.FAILURE: self.calls.failure_came,
+                m.CANCEL: self.requests.cancel_came,
+                m.ANNOUNCE: self.tensors.announce_came,
+                m.PULL: self.tensors.pull_came,
+                m.CREDIT: self.tensors.credit_came,
+                m.OVERFLOW: self.tensors.overflow_came,
+                m.STEP_FAILED: self.tensors.step_failure_came,
+                m.ROUTE: self.deliveries.route_came,
+            },
         )
+        self._reader = FrameReader(
+            self._messages,
+            message_bytes_max=limits.message_bytes_max,
+            incoming_bytes_max=limits.incoming_bytes_max,
+            streams_max=limits.streams_max,
+            templates=wire.templates,
+        )
+        #: Where the next bytes go, in order; nothing once the connection is closed.
+        self.receive_buffers: Callable[[], list[memoryview]] = self._reader.receive_buffers
+        self._opened_at = now
+        self._handshake: Handshake | None = Handshake(
+            side,
+            Statement(identity, limits.announced(), expected_incarnation),
+            key=key,
+            is_channel_authenticated=is_channel_authenticated,
+            address=address,
+        )
+        if side is Side.DIALLER:
+            wire.send(*self._handshake.first())
 
-    def _opened(self, limits: PeerLimits) -> None:
+    def __repr__(self) -> str:
+        return f"<Connection {self.wire.side.value} {self.state.value}, {self.address}>"
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self.wire.state
+
+    @property
+    def address(self) -> str:
+        """How errors name the other side."""
+        return self.wire.address
+
+    @property
+    def peer_limits(self) -> PeerLimits | None:
+        """What the other side takes, once it has said so."""
+        return self.wire.peer_limits
+
+    @property
+    def counters(self) -> Counters:
+        """What it has done so far."""
+        return self.wire.counters
+
+    # What arrives.
+
+    def bytes_received(self, count: int, now: float) -> bool:
+        """`count` bytes lie in the buffers last offered. Raises what the other side did wrong.
+
+        False if nothing came of it, no event and nothing to be sent, and less came than there was room for.
+        """
+        wire = self.wire
+        wire.now = self.heartbeat.received_at = now
+        wire.counters.bytes_received += count
+        try:
+            return self._reader.bytes_received(count, now)
+        except OpError as error:
+            raise self._broken(error) from None
+
+    def receive_end(self) -> None:
+        """No more bytes will come. Raises ConnectionLostError unless both sides had finished."""
+        if self.state is State.CLOSED:
+            return
+        if self.state in (State.LEFT, State.LEAVING) and self._reader.is_between_frames:
+            self.close()
+            return
+        if self.state not in TRUSTED:
+            text = f"{self.address} closed the connection before it was open (while: {self.state.value})"
+        elif self._reader.is_between_frames:
+            text = f"{self.address} closed the connection without a goodbye"
+        else:
+            text = f"{self.address} closed the connection in the middle of a message"
+        self.close()
+        raise ConnectionLostError(text)
+
+    def take_events(self) -> list[e.Event]:
+        """What happened since the last call, in order."""
+        wire = self.wire
+        events, wire.events = wire.events, []
+        return events
+
+    def _handshake_came(self, number: int, *fields: Any) -> None:
+        handshake, wire = self._handshake, self.wire
+        assert handshake is not None, "a handshake message passed the table after the handshake"
+        try:
+            answer = handshake.receive(number, list(fields))
+        except Refused as refused:
+            if refused.answer is not None:
+                wire.send(*refused.answer)
+            raise refused.error from None
+        if answer is not None:
+            wire.send(*answer)
+        peer = handshake.peer
+        if peer is None:
+            return
+        self._handshake = None
+        self.peer = peer.identity
+        limits = wire.peer_limits = peer.limits
         self._ledger.opened(limits.credit_bytes, limits.pulls_max)
+        wire.outbox.incoming_bytes_max = limits.incoming_bytes_max
+        wire.outbox.streams_max = limits.streams_max
+        wire.templates.open()
+        self._reader.header_bytes_max = self.limits.header_bytes_max
+        self._reader.is_trusted = True
+        wire.address = f"{peer.identity.task} at {wire.address}"
+        wire.events.append(e.Opened(peer.identity))
+
+    # How it ends.
+
+    def _goodbye_came(self, reason: str) -> None:
+        # It has finished nothing since: what was under way is dropped, and chunks after this are a fault.
+        self._reader.drop_streams()
+        self.wire.templates.close()
+        if self.state is State.CLOSED:
+            self.close()
+        self.wire.events.append(e.SaidGoodbye(reason))
+
+    def goodbye(self, reason: str = "") -> None:
+        """Say that nothing more will be sent. LocalProtocolError where it cannot be said."""
+        self.wire.send(m.GOODBYE, (plain(reason, _REASON_MAX),))
+        self.wire.templates.close()
+        self.wire.outbox.drop_streams()
+
+    def close(self) -> None:
+        """Drop everything: the stream is gone."""
+        self._forget_all()
+        self.wire.outbox.clear()
 
     def _forget_all(self) -> None:
-        super()._forget_all()
+        self.wire.state = State.CLOSED
+        self._reader.break_off()
+        self.wire.templates.close()
+        self._messages.memory.clear()
+        self.calls.clear()
+        self.requests.clear()
         self._ledger.clear()
-        self._routes_in.clear()
+        self.deliveries.clear()
 
-    def _started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        if incoming.number == m.PUSH:
-            self._push_started(incoming, payload_bytes)
-        elif incoming.number == m.DELIVER:
-            self._delivery_started(incoming, payload_bytes)
-        else:
-            super()._started(incoming, payload_bytes)
+    def _broken(self, error: OpError) -> OpError:
+        """Close for this error, say why to a peer that is known, and drop all else."""
+        can_say_why = self.peer is not None and self.state in (State.OPEN, State.LEFT)
+        self._forget_all()
+        outbox = self.wire.outbox
+        if can_say_why:
+            outbox.clear(keep_current=True)
+            outbox.add_small(m.write_header(m.GOODBYE, plain(error.message, _REASON_MAX)), [], 0)
+        if self.peer is not None and self.address not in error.message:
+            error.message = f"{self.address}: {error.message}"
+            error.args = (error.message,)
+        return error
 
-    def _finished(self, incoming: IncomingMessage) -> None:
-        if incoming.number == m.PUSH:
-            self._push_came(incoming)
-        elif incoming.number == m.DELIVER:
-            self._delivery_came(incoming)
-        else:
-            super()._finished(incoming)
+    # What time brings.
 
-    def _abandoned(self, incoming: IncomingMessage) -> None:
-        if incoming.cost:
-            self.give_back(incoming.cost)
-        else:
-            super()._abandoned(incoming)
+    def next_deadline(self) -> float:
+        """When `handle_time` must be called at the latest."""
+        soon = self.wire.now + self.limits.heartbeat_seconds / 2
+        if self.state not in TRUSTED:
+            return min(self._opened_at + self.limits.handshake_seconds, soon)
+        return soon
 
-    def message_known(self, known: AnyForm, number: int, behind: memoryview) -> bool:
-        """See `Calling`; also of tensors along known edges."""
-        if not isinstance(known, Known):
-            return super().message_known(known, number, behind)
-        if self.state is not State.OPEN:
-            return False
-        credit, cost = self._ledger.credit_in, known.cost
-        if cost > credit.left:
-            credit.charge(cost)  # which says what is wrong
-        credit.left -= cost
-        counters = self.counters
-        counters.messages_received += 1
-        counters.tensors_received += 1
-        key = RendezvousKey(number, *known.route)
-        self._events.append(e.Pushed(key, known.value(behind), False, cost))
-        return True
-
-    def _came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        if incoming.number != m.DELIVER:
-            super()._came_whole(incoming, header, payload_bytes)
-        elif incoming.tensors and incoming.key is not None:
-            self._known.learn(header, payload_bytes, incoming.key[1:5], incoming.tensors[0].description)
-
-    def _delivery_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        route, step, is_dead = incoming.fields
-        if payload_bytes > INLINE_BYTES_MAX:
-            raise RemoteProtocolError(f"DELIVER came with {payload_bytes} bytes that follow")
-        if len(incoming.tensors) != (not is_dead):
-            raise RemoteProtocolError(
-                f"DELIVER carries {len(incoming.tensors)} tensors where dead is {is_dead}"
+    def handle_time(self, now: float) -> None:
+        """See what time brings: a heartbeat, or an end. Raises ConnectionLostError or RemoteProtocolError."""
+        self.wire.now = now
+        self._messages.memory.trim(now)
+        if self.state is State.CLOSED:
+            return
+        problem: OpError | None = None
+        if self.state in TRUSTED:
+            problem = self.heartbeat.look(self._reader.oldest_progress())
+        elif now >= self._opened_at + self.limits.handshake_seconds:
+            problem = UnavailableError(
+                f"{self.address} did not finish the handshake within {self.limits.handshake_seconds} s "
+                f"(while: {self.state.value})"
             )
-        incoming.key = self._routes_in.key(route, step)
-        incoming.cost = push_cost(payload_bytes)
-        self._ledger.credit_in.charge(incoming.cost)
+        if problem is not None:
+            raise self._broken(problem)
 
-    def _delivery_came(self, incoming: IncomingMessage) -> None:
-        assert incoming.key is not None, "a tensor came along no edge"
-        is_dead = incoming.fields[2]
-        value = None if is_dead else incoming.tensors[0].value()
-        self.counters.tensors_received += 1
-        self._events.append(e.Pushed(incoming.key, value, is_dead, incoming.cost))
-
-    def _route_came(self, route: int, source: str, incarnation: int, edge: str, target: str) -> None:
-        if route == 1:
-            self._known.clear()
-        self._routes_in.define(route, (source, incarnation, edge, target))
+    # What is to be sent.
 
     @property
-    def credit_left(self) -> int:
-        """What may still be left at the other side."""
-        return self._ledger.credit_out.left
+    def has_output(self) -> bool:
+        """Whether anything is to be sent."""
+        return bool(self.wire.outbox) or self.heartbeat.pong_due is not None
 
     @property
-    def credit_given(self) -> int:
-        """What the other side may still leave here."""
-        return self._ledger.credit_in.left
+    def queued_bytes(self) -> int:
+        """What waits here to be sent."""
+        return self.wire.outbox.queued_bytes
 
-    def may_push(self, payload: Payload) -> bool:
-        """Whether the credit covers pushing this, and leaves enough for announcements."""
-        return self._ledger.credit_out.may_push(payload.size)
+    def send_chunks_of(self, count: int) -> None:
+        """Let so many bytes of a stream go out before whatever else waits, from the next chunk on."""
+        assert 0 < count <= CHUNK_BYTES_MAX, "no receiver takes such chunks"
+        self.wire.outbox.chunk_bytes = count
 
-    def may_announce(self) -> bool:
-        """Whether the credit covers an announcement."""
-        return self._ledger.credit_out.may_announce()
+    @property
+    def lends_last(self) -> bool:
+        """Whether the last of the buffers last given may be lent instead of being copied.
 
-    def is_pulled(self, key: RendezvousKey) -> bool:
-        """Whether the other side waits for this key and we owe it."""
-        return self._ledger.is_pulled(key)
-
-    def push(self, key: RendezvousKey, payload: Payload, is_dead: bool) -> None:
-        """Send a tensor (a payload of one, of none if dead) on credit."""
-        cost = push_cost(payload.size)
-        self._ledger.credit_out.check(cost)
-        self._send_tensor(key, payload, is_dead, cost)
-        self._ledger.credit_out.charge(cost)
-        self.counters.tensors_pushed += 1
-
-    def deliver(self, route: Route, step: int, value: Value, is_dead: bool) -> bool:
-        """Send a small tensor of no loop on credit, along a route; whether that is how it could be sent.
-
-        False where nothing was sent: for a large one, one that is pulled, where the credit does not reach.
-        Raises InvalidArgumentError for a value that cannot travel.
+        It is held, with all of its tensor, until the other side has read it or `Heartbeat.take_lent`.
         """
-        ledger = self._ledger
-        if self.state is not State.OPEN or ledger.pulls_in:
+        return self.wire.outbox.lends_last
+
+    def data_to_send(self) -> list[memoryview | bytes]:
+        """The buffers to send next, in order; empty if there is nothing. They stay the same until sent."""
+        if self.heartbeat.pong_due is not None and not self.wire.outbox.is_under_way:
+            self.heartbeat.answer()
+        return self.wire.outbox.buffers()
+
+    def send_with(
+        self,
+        send: Callable[[Sequence[memoryview | bytes]], int],
+        lend: Callable[[Sequence[memoryview | bytes]], int] | None = None,
+    ) -> bool:
+        """Give what is to be sent to `send`, which says how much it took; whether more is to be sent.
+
+        Buffers of which the last may be lent go to `lend`, if there is one.
+        """
+        outbox, counters = self.wire.outbox, self.wire.counters
+        if self.heartbeat.pong_due is None:
+            only = outbox.take_only()
+            if only is not None:
+                if not only:
+                    return False
+                count = 0
+                try:
+                    count = send((only,))
+                finally:
+                    counters.bytes_sent += count
+                    if count != len(only):
+                        outbox.put_back(memoryview(only)[count:])
+                return count != len(only)
+        buffers = self.data_to_send()
+        if not buffers:
             return False
-        form = None if is_dead else form_of(value)
-        buffers: list[Any] | None = None
-        if form is None:
-            payload = Payload(() if is_dead else (value,))
-            if payload.size > INLINE_BYTES_MAX:
-                return False
-            form, buffers = make_form(payload.descriptions, payload.size, is_dead=is_dead), payload.buffers
-            self.counters.bytes_copied_to_send += payload.copied
-        size = form.size
-        credit = ledger.credit_out
-        cost = size + ENTRY_BYTES
-        if credit.left - cost < credit.reserve:
-            return False
-        number = self._routes_out.find(route)
-        if not number:
-            if not may_be_numbered(route):
-                return False
-            number = self._routes_out.add(route)
-            self._send(m.ROUTE, (number, *route))
-        frame = head_of(form, number, step)
-        if buffers is not None:
-            self._outbox.add_frame(frame, buffers, size)
-        else:
-            self._queue_small(frame, value, size)
-        credit.left -= cost
-        counters = self.counters
-        counters.messages_sent += 1
-        counters.tensors_pushed += 1
-        return True
+        return self.bytes_sent(lend(buffers) if lend is not None and outbox.lends_last else send(buffers))
 
-    def answer_pull(self, key: RendezvousKey, payload: Payload, is_dead: bool) -> None:
-        """Send a tensor that the other side has pulled."""
-        self._ledger.check_pulled(key)
-        self._send_tensor(key, payload, is_dead, 0)
-        self._ledger.pull_answered(key)
-        self.counters.tensors_pulled += 1
-
-    def announce(self, key: RendezvousKey, size: int) -> None:
-        """Tell the other side that this tensor waits here for its pull."""
-        self._ledger.credit_out.check(ENTRY_BYTES)
-        self._send(m.ANNOUNCE, (m.key_to_wire(key), size))
-        self._ledger.credit_out.charge(ENTRY_BYTES)
-        self.counters.tensors_announced += 1
-
-    def pull(self, key: RendezvousKey) -> bool:
-        """Ask for a tensor; whether it was asked for. Asking again while it is owed says nothing."""
-        if not self._ledger.may_pull(key, self.address):
-            return False
-        self._send(m.PULL, (m.key_to_wire(key),))
-        self._ledger.pull_sent(key)
-        return True
-
-    def give_back(self, cost: int) -> None:
-        """What cost this much has been taken or dropped here."""
-        credit = self._ledger.credit_in
-        if credit.owed + cost < credit.instalment:
-            credit.owed += cost
-            return
-        grant = credit.give_back(cost)
-        if grant and self.state is State.OPEN:
-            self._send(m.CREDIT, (grant,))
-
-    def overflow(self) -> None:
-        """Tell the other side to pull whatever it waits for, announced or not."""
-        self._send(m.OVERFLOW, ())
-
-    def end_step(self, step: int, error: BaseException, *, tell: bool = False) -> None:
-        """Drop what is under way for a step. The other side is told if it may wait in vain, or if `tell`."""
-        if self.state is not State.OPEN:
-            return
-        if self._ledger.end_step(step, self._outbox.abandon) or tell:
-            self._send_error(m.STEP_FAILED, step, error)
-
-    def _send_tensor(self, key: RendezvousKey, payload: Payload, is_dead: bool, cost: int) -> None:
-        step = key.step
-        fields = (m.key_to_wire(key), is_dead, not cost)
-        large = self._send(m.PUSH, fields, payload, lambda sent: self._ledger.stream_sent(step, sent))
-        if large is not None:
-            large.may_be_lent = len(payload.buffers) == 1 and is_worth_lending(payload.size)
-            self._ledger.stream_began(step, large, cost)
-
-    def _push_started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        key, is_dead, is_pulled = incoming.fields
-        if len(incoming.tensors) != (not is_dead):
-            raise RemoteProtocolError(f"PUSH carries {len(incoming.tensors)} tensors where dead is {is_dead}")
-        incoming.cost = self._ledger.push_started(m.key_from_wire(key), is_pulled, payload_bytes)
-
-    def _push_came(self, incoming: IncomingMessage) -> None:
-        key, is_dead, _ = incoming.fields
-        value = None if is_dead else incoming.tensors[0].value()
-        self.counters.tensors_received += 1
-        self._events.append(e.Pushed(m.key_from_wire(key), value, is_dead, incoming.cost))
-
-    def _announce_came(self, key: list[Any], size: int) -> None:
-        self._ledger.credit_in.charge(ENTRY_BYTES)
-        self._events.append(e.Announced(m.key_from_wire(key), size, ENTRY_BYTES))
-
-    def _pull_came(self, fields: list[Any]) -> None:
-        key = m.key_from_wire(fields)
-        self._ledger.pulled(key)
-        self._events.append(e.Pulled(key))
-
-    def _credit_came(self, count: int) -> None:
-        self._ledger.credit_out.grown(count)
-        self._events.append(e.CreditGrew())
-
-    def _overflow_came(self) -> None:
-        self._events.append(e.Overflowed())
-
-    def _step_failure_came(self, step: int, code: int, message: str, details: dict[str, Any]) -> None:
-        self._ledger.step_failed_there(step)
-        self._events.append(e.StepFailed(step, error_from_wire(code, message, details)))
+    def bytes_sent(self, count: int) -> bool:
+        """The first `count` bytes of the buffers last given are on their way; whether more is to be sent."""
+        self.wire.counters.bytes_sent += count
+        return self.wire.outbox.bytes_sent(count) or self.heartbeat.pong_due is not None
 
 
 __all__ = ["Connection"]

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import trio
 
-from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
 from flowengine.transport import events as e
-from flowengine.transport.calls.call_forms import CallForm, FixedCall
-from flowengine.transport.calls.service import NOTHING, Reply, Request, Service, TensorSink
+from flowengine.transport.calls.caller import Caller
+from flowengine.transport.calls.service import Reply, Request, Service, TensorSink
 from flowengine.transport.calls.serving import Serving
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
@@ -30,7 +28,6 @@ from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
 from flowengine.transport.statistics import PeerStatistics
 from flowengine.transport.streams.schemes import ByteStream, connect_stream, is_within_machine, lends_memory
 from flowengine.transport.wire.identity import Identity
-from flowengine.transport.wire.payload import NO_TENSORS, Payload
 from flowengine.transport.wire.states import Side, State
 
 logger = logging.getLogger("flowengine.transport")
@@ -41,43 +38,6 @@ _YIELD_TURNS: Final = 32
 
 #: What a closing side waits for its last words to be sent and for the other side to close too.
 _GRACE_SECONDS: Final = 1.0
-
-
-#: What is called with the answer to a call, or with the error.
-Answered = Callable[[Reply | None, OpError | None], None]
-
-
-class _Waiter:
-    """The task that waits for a call's answer."""
-
-    __slots__ = ("_peer", "error", "is_settled", "reply", "task")
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
-        #: Who is to be woken; None while nobody sleeps.
-        self.task: trio.lowlevel.Task | None = None
-        self.is_settled = False
-        self.reply: Reply | None = None
-        self.error: OpError | None = None
-
-    def settle(self, reply: Reply | None, error: OpError | None) -> None:
-        """The answer is here."""
-        self.is_settled = True
-        self.reply, self.error = reply, error
-        task, self.task = self.task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
-
-    async def sleep(self, call: e.OutgoingCall) -> None:
-        """Wait until another task has read the answer; cancelled, the call is given up."""
-
-        def give_up(_: object) -> trio.lowlevel.Abort:
-            self.task = None
-            self._peer.give_up(call)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self.task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(give_up)
 
 
 class Peer:
@@ -92,6 +52,7 @@ class Peer:
         tensors: TensorSink | None = None,
     ) -> None:
         self.connection = connection
+        self._wire = connection.wire
         if is_within_machine(stream):
             connection.send_chunks_of(CHUNK_BYTES_WITHIN_MACHINE)
         self._stream = stream
@@ -99,9 +60,21 @@ class Peer:
         #: Sends the last buffer without copying it, where the stream can.
         self._lend_nowait = self._lend_some = None
         if lends_memory(stream):
-            connection.lend_memory()
+            connection.heartbeat.lend_memory()
             self._lend_nowait, self._lend_some = stream.lend_nowait, stream.lend_some
-        self._serving = Serving(connection, service if service is not None else Service({}), self._answered)
+        self._caller = caller = Caller(connection.wire, connection.calls, self.flush)
+        self.call = caller.call
+        self.call_again = caller.call_again
+        self.begin_call = caller.begin_call
+        self.begin_again = caller.begin_again
+        self.has_room = caller.has_room
+        self.give_up = caller.give_up
+        self._serving = Serving(
+            connection.wire,
+            connection.requests,
+            service if service is not None else Service({}),
+            self._answered,
+        )
         self._tensors = tensors
         self._pushed: Any = tensors.pushed if tensors is not None else None
         self._now = trio.current_time
@@ -110,8 +83,6 @@ class Peer:
         #: Why the peer is gone; None while it is there.
         self.failure: OpError | None = None
         self._has_opened = False
-        self._waiting: dict[e.OutgoingCall, Answered] = {}
-        self._room = trio.lowlevel.ParkingLot()
         #: Events of what was read are being handled: what that gives to send leaves together, afterwards.
         self.is_handling = False
         self._output = trio.lowlevel.ParkingLot()
@@ -134,104 +105,7 @@ class Peer:
     @property
     def is_open(self) -> bool:
         """Whether calls and tensors can be sent."""
-        return self.connection.state is State.OPEN
-
-    async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
-        """Call a method there and wait for its answer.
-
-        Waits first, in line, while the peer has as many calls or bytes of ours as it takes. Cancelled, it
-        tells the peer, sends no more of the call, and leaves nothing behind. Raises what the handler raised,
-        under the same class; ConnectionLostError if the peer is gone, or goes before it has answered.
-        """
-        await trio.lowlevel.checkpoint_if_cancelled()
-        payload = Payload(tensors)
-        self._check_open(method)
-        connection = self.connection
-        # With nothing in flight there is room, or there never will be: then the request says so.
-        if connection.calls_waiting and not connection.has_room_for_call(payload):
-            await self._wait_for_room(method, payload)
-        return await self._answer(connection.request(method, arguments, payload))
-
-    async def call_fixed(self, form: FixedCall) -> Reply:
-        """As `call`, of what is called again and again without tensors."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        connection = self.connection
-        if self.failure is not None or connection.state is not State.OPEN:
-            self._check_open(form.method)
-        if connection.calls_waiting and not connection.has_room_for_call(NO_TENSORS):
-            await self._wait_for_room(form.method, NO_TENSORS)
-        return await self._answer(connection.request_fixed(form))
-
-    async def _answer(self, call: e.OutgoingCall) -> Reply:
-        """Send a call that was just made and wait for its answer."""
-        waiter = _Waiter(self)
-        self._waiting[call] = waiter.settle
-        self.flush()
-        # Sending may have found the link broken, and then there is nothing to wait for.
-        if not waiter.is_settled:
-            await waiter.sleep(call)
-        if waiter.error is not None:
-            raise waiter.error
-        assert waiter.reply is not None, "a call was woken without an answer"
-        return waiter.reply
-
-    def has_room(self, payload: Payload) -> bool:
-        """Whether a call with this payload can be made without waiting."""
-        connection = self.connection
-        return not connection.calls_waiting or connection.has_room_for_call(payload)
-
-    def begin_call(self, method: str, arguments: Any, payload: Payload, answered: Answered) -> e.OutgoingCall:
-        """As `call`, without a task, for a call that there is room for.
-
-        `answered` is called once with the answer or the error, unless the call is given up before; if the
-        link is found broken, before this returns. Raises where nothing was sent.
-        """
-        self._check_open(method)
-        call = self.connection.request(method, arguments, payload)
-        self._waiting[call] = answered
-        self.flush()
-        return call
-
-    def begin_step_call(
-        self, form: CallForm, handle: int, step: int, first: int, last: int, answered: Answered
-    ) -> e.OutgoingCall:
-        """As `begin_call`, of what begins a part of a step: see `forms.CallForm`."""
-        connection = self.connection
-        if self.failure is not None or connection.state is not State.OPEN:
-            self._check_open(form.method)
-        call = connection.request_step(form, handle, step, first, last)
-        self._waiting[call] = answered
-        self.flush()
-        return call
-
-    def give_up(self, call: e.OutgoingCall) -> None:
-        """Nobody waits for this call's answer any more: nobody will be called with it."""
-        if self._waiting.pop(call, None) is not None:
-            self.connection.cancel(call)
-            self.flush()
-            self._room_may_have_grown()
-
-    async def _wait_for_room(self, method: str, payload: Payload) -> None:
-        # Everybody in line is woken together and looks in the same order: first come, first served, but a
-        # small call may pass a large one that has no room yet.
-        while True:
-            await self._room.park()
-            self._check_open(method)
-            if self.connection.has_room_for_call(payload) or not self.connection.calls_waiting:
-                return
-
-    def _room_may_have_grown(self) -> None:
-        if self._room:
-            self._room.unpark_all()
-
-    def _check_open(self, method: str) -> None:
-        if self.failure is not None:
-            raise ConnectionLostError(f"'{method}' cannot be called: {self.failure.message}")
-        if not self.is_open:
-            raise ConnectionLostError(
-                f"'{method}' cannot be called: the connection to {self.connection.address} "
-                f"is in state '{self.connection.state.value}'"
-            )
+        return self._wire.state is State.OPEN
 
     def statistics(self) -> PeerStatistics:
         """What this peer has done and holds."""
@@ -249,16 +123,16 @@ class Peer:
             bytes_copied_to_receive=self._stream.bytes_copied,
             calls_made=counters.calls_made,
             calls_served=counters.calls_served,
-            calls_waiting=connection.calls_waiting,
-            calls_serving=connection.calls_serving,
+            calls_waiting=connection.calls.waiting,
+            calls_serving=connection.requests.waiting,
             tensors_pushed=counters.tensors_pushed,
             tensors_announced=counters.tensors_announced,
             tensors_pulled=counters.tensors_pulled,
             tensors_received=counters.tensors_received,
             bytes_queued=connection.queued_bytes,
-            credit_left=connection.credit_left,
-            credit_given=connection.credit_given,
-            round_trip_seconds=connection.round_trip_seconds,
+            credit_left=connection.tensors.credit_left,
+            credit_given=connection.tensors.credit_given,
+            round_trip_seconds=connection.heartbeat.round_trip_seconds,
         )
 
     async def aclose(self, reason: str = "") -> None:
@@ -285,7 +159,7 @@ class Peer:
 
     def _is_idle(self) -> bool:
         connection = self.connection
-        return not (connection.calls_waiting or connection.calls_serving or connection.has_output)
+        return not (connection.calls.waiting or connection.requests.waiting or connection.has_output)
 
     def _wake_idle(self) -> None:
         if self._idle and (self._is_idle() or self.failure is not None):
@@ -328,7 +202,7 @@ class Peer:
             raise self.failure
 
     def _close_stream(self) -> None:
-        stream, lent = self._stream, self.connection.take_lent()
+        stream, lent = self._stream, self.connection.heartbeat.take_lent()
         if lent and lends_memory(stream):
             stream.close_after(lent)
         else:
@@ -459,21 +333,10 @@ class Peer:
         self.failure = error
         logger.debug("%s ended: %s", self.connection.address, error.message)
         self._scope.cancel()
-        for call in list(self._waiting):
-            if isinstance(error, CancelledError):
-                failure: OpError = CancelledError(f"'{call.method}' has no answer: {error.message}")
-            else:
-                failure = ConnectionLostError(f"'{call.method}' has no answer: {error.message}")
-            self._settle(call, None, failure)
+        self._caller.end(error)
         self._serving.end()
-        self._room.unpark_all()
         if self._has_opened and self._tensors is not None:
             self._tensors.peer_lost(self, error)
-
-    def _settle(self, call: e.OutgoingCall, reply: Reply | None, error: OpError | None) -> None:
-        answered = self._waiting.pop(call, None)
-        if answered is not None:
-            answered(reply, error)
 
     def _answered(self) -> None:
         if not self.is_handling:
@@ -485,19 +348,12 @@ class Peer:
 
     def _handle(self, event: e.Event) -> None:
         if isinstance(event, e.Answered):
-            call, result, tensors, error = event
-            if error is not None:
-                self._settle(call, None, error)
-            elif result is None and not tensors:
-                self._settle(call, NOTHING, None)
-            else:
-                self._settle(call, Reply(result, tensors), None)
-            if self._room:
-                self._room.unpark_all()
+            self._caller.answered(event)
         elif isinstance(event, e.RequestCancelled):
             self._serving.cancelled(event.call)
         elif isinstance(event, e.Opened):
             self._has_opened = True
+            self._serving.opened(event.peer)
             if self._tensors is not None:
                 self._tensors.peer_opened(self)
             self._task_status.started(self)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, get_type_hints
 
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.transport.calls.call_forms import CallForm
+from flowengine.transport.calls.templates import CallTemplate
 from flowengine.transport.errors import error_from_wire, error_to_wire
 
 #: Requests that a session keeps the plans of, at the master and at the client alike; the one not used for the
@@ -254,7 +254,9 @@ class RegisterGraph(Message):
 
 
 #: How a `RunGraph` travels in nearly every step: without tensors, telling of one range of ended steps.
-RUN_GRAPH_FORM: Final = CallForm(RUN_GRAPH)
+RUN_GRAPH_AGAIN: Final = CallTemplate(
+    RUN_GRAPH, lambda handle, step, first, last: [handle, step, [first, last], False], numbers=4
+)
 
 
 class RunGraph(NamedTuple):

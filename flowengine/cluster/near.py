@@ -14,8 +14,8 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.arrays import Value
-from flowengine.transport.calls.call_forms import FixedCall
 from flowengine.transport.calls.service import Cancellable, Reply, Request, Service, as_reply
+from flowengine.transport.calls.templates import CallTemplate
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.wire.identity import Identity
 
@@ -152,9 +152,9 @@ class NearPeer:
         result = handler.function(request)
         return as_reply(await result if handler.is_async else result)
 
-    async def call_fixed(self, form: FixedCall) -> Reply:
+    async def call_again(self, template: CallTemplate, *numbers: int) -> Reply:
         """As `call`, of what is called again and again."""
-        return await self.call(form.method, form.arguments)
+        return await self.call(template.method, template.arguments(*numbers))
 
     async def aclose(self, reason: str = "") -> None:
         """Make no more calls."""

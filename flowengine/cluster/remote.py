@@ -38,7 +38,7 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import Graph
 from flowengine.runtime.requests import Request, Requests, request_key
-from flowengine.transport.calls.call_forms import FixedCall
+from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.peer import Peer, connect
 from flowengine.transport.wire.identity import Identity, new_incarnation
 
@@ -84,7 +84,7 @@ class _Prepared(NamedTuple):
     """A request that the master knows: its number there, and a step of it without feeds or options."""
 
     number: int
-    plain_step: FixedCall
+    plain_step: CallTemplate
 
 
 class _Link:
@@ -203,7 +203,7 @@ class RemoteSession:
             if prepared is None:
                 prepared = await self._prepare(link, asked.names)
             if not feeds and options is None and run_metadata is None:
-                reply = await link.peer.call_fixed(prepared.plain_step)
+                reply = await link.peer.call_again(prepared.plain_step)
             else:
                 message = m.Run(
                     session=link.session,
@@ -229,7 +229,7 @@ class RemoteSession:
         dropped, link.dropped = link.dropped, []
         message = m.Prepare(link.session, list(feeds), list(fetches), list(targets), dropped)
         number = int((await link.peer.call(m.PREPARE, message.to_wire())).result)
-        prepared = _Prepared(number, FixedCall(m.RUN, list(m.Run(link.session, number))))
+        prepared = _Prepared(number, fixed_call(m.RUN, list(m.Run(link.session, number))))
         evicted = link.prepared.put(names, prepared)
         if evicted is not None:
             link.dropped.append(evicted[1].number)

@@ -145,7 +145,11 @@ class Server:
         self._nursery_manager = trio.open_nursery()
         self._nursery = await self._nursery_manager.__aenter__()
         self.worker.nursery = self._nursery
-        service = Service(self._handlers(), {m.RUN: self._begin_run, m.RUN_GRAPH: self._run_graph})
+        service = Service(
+            self._handlers(),
+            {m.RUN: self._begin_run, m.RUN_GRAPH: self._run_graph},
+            (m.RUN_GRAPH_AGAIN,),
+        )
         self._links = Links(
             self._nursery,
             identity=self.identity,

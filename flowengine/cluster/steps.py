@@ -48,7 +48,7 @@ def ready_parts(master: Master, plan: MasterPlan, feeds: Sequence[Value]) -> Rea
             continue
         peer = open_peer(part.task, part.incarnation)
         payload = Payload([feeds[index] for index in part.feeds]) if part.feeds else NO_TENSORS
-        if peer is None or (peer.connection.calls_waiting and not peer.has_room(payload)):
+        if peer is None or not peer.has_room(payload):
             return None
         found.append((part, peer, payload))
     if own is not None:
@@ -168,8 +168,8 @@ class MasterStep:
                 try:
                     if len(ended) == 2 and payload is NO_TENSORS and not self._wants_metadata:
                         first, last = ended
-                        call = peer.begin_step_call(
-                            m.RUN_GRAPH_FORM, plan.handle, number, first, last, answered
+                        call = peer.begin_again(
+                            m.RUN_GRAPH_AGAIN, (plan.handle, number, first, last), answered
                         )
                     else:
                         message = m.RunGraph(plan.handle, number, ended, self._wants_metadata)

@@ -20,8 +20,8 @@ from flowengine.transport.events import Event
 from flowengine.transport.limits import Limits
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream
-from flowengine.transport.wire.framing import place
 from flowengine.transport.wire.identity import Identity
+from flowengine.transport.wire.placing import place
 from flowengine.transport.wire.states import Side, State
 
 KEY = b"a key for tests, of no worth"

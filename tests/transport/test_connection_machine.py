@@ -88,9 +88,9 @@ class ConnectionMachine(RuleBasedStateMachine):
     def call(self, index: int, size: int) -> None:
         side, mark = self.sides[index], self.mark()
         payload = Payload([tensor(size, mark)])
-        if not side.connection.has_room_for_call(payload):
+        if not side.connection.calls.has_room(payload):
             return
-        side.asked[side.connection.request("method", [mark, size], payload)] = (mark, size)
+        side.asked[side.connection.calls.request("method", [mark, size], payload)] = (mark, size)
 
     @precondition(lambda self: not self.is_over and any(side.asked for side in self.sides))
     @rule(data=st.data())
@@ -99,7 +99,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         call = data.draw(st.sampled_from(list(side.asked)))
         del side.asked[call]
         side.cancelled.add(call)
-        side.connection.cancel(call)
+        side.connection.calls.cancel(call)
 
     @precondition(lambda self: not self.is_over and any(side.to_answer for side in self.sides))
     @rule(data=st.data(), size=sizes, how=st.sampled_from(["reply", "fail"]))
@@ -108,13 +108,13 @@ class ConnectionMachine(RuleBasedStateMachine):
         number = data.draw(st.sampled_from(list(side.to_answer)))
         mark = side.to_answer.pop(number)
         if how == "reply":
-            side.connection.reply(number, mark, Payload([tensor(size, mark)]))
+            side.connection.requests.reply(number, mark, Payload([tensor(size, mark)]))
             side.answers[mark] = size
         else:
-            side.connection.fail(number, InvalidArgumentError(f"mark {mark}"))
+            side.connection.requests.fail(number, InvalidArgumentError(f"mark {mark}"))
             side.answers[mark] = f"mark {mark}"
         try:
-            side.connection.fail(number, CancelledError("again"))
+            side.connection.requests.fail(number, CancelledError("again"))
         except InvalidArgumentError:
             return
         raise AssertionError("a call was answered twice")
@@ -125,23 +125,23 @@ class ConnectionMachine(RuleBasedStateMachine):
         side, mark = self.sides[index], self.mark()
         key = RendezvousKey(step, "/a", 1, f"edge{mark}", "/b", (("loop", mark),))
         payload = Payload([tensor(size, mark)])
-        if side.connection.may_push(payload):
-            side.connection.push(key, payload, False)
+        if side.connection.tensors.may_push(payload):
+            side.connection.tensors.push(key, payload, False)
             side.pushed[key] = size
             side.charged += push_cost(size)
-        elif side.connection.may_announce():
-            side.connection.announce(key, size)
+        elif side.connection.tensors.may_announce():
+            side.connection.tensors.announce(key, size)
             side.announced[key] = size
             side.charged += ENTRY_BYTES
         else:
-            side.connection.overflow()
+            side.connection.tensors.overflow()
 
     @precondition(lambda self: not self.is_over)
     @rule(index=sides, size=sizes, step=st.integers(1, 3))
     def deliver(self, index: int, size: int, step: int) -> None:
         side, mark = self.sides[index], self.mark()
         key = RendezvousKey(step, "/a", 1, f"edge{mark}", "/b")
-        if side.connection.deliver(key[1:5], step, tensor(size, mark), False):
+        if side.connection.deliveries.deliver(key[1:5], step, tensor(size, mark), False):
             side.pushed[key] = size
             side.charged += push_cost(size)
 
@@ -151,7 +151,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         side = data.draw(st.sampled_from([side for side in self.sides if side.costs]))
         cost = side.costs.pop()
         side.taken += cost
-        side.connection.give_back(cost)
+        side.connection.tensors.give_back(cost)
 
     # Bytes.
 
@@ -172,7 +172,7 @@ class ConnectionMachine(RuleBasedStateMachine):
             assert not [mark for mark, _ in side.asked.values() if mark in other.answers]
             assert {mark for mark, _ in side.asked.values()} <= set(other.to_answer.values())
             assert all(key in other.received for key in side.pushed)
-            assert side.connection.credit_left >= LIMITS.credit_bytes - side.charged
+            assert side.connection.tensors.credit_left >= LIMITS.credit_bytes - side.charged
             assert side.connection.queued_bytes == 0
 
     def look(self) -> None:
@@ -187,7 +187,7 @@ class ConnectionMachine(RuleBasedStateMachine):
             side.to_answer[event.call] = mark
         elif isinstance(event, e.RequestCancelled):
             mark = side.to_answer.pop(event.call)
-            side.connection.fail(event.call, CancelledError("as wished"))
+            side.connection.requests.fail(event.call, CancelledError("as wished"))
         elif isinstance(event, e.Answered):
             assert event.call not in side.cancelled
             mark, _ = side.asked.pop(event.call)
@@ -208,13 +208,15 @@ class ConnectionMachine(RuleBasedStateMachine):
             assert other.announced[event.key] == event.size
             side.costs.append(event.cost)
             side.wanted.add(event.key)
-            side.connection.pull(event.key)
-            side.connection.pull(event.key)
+            side.connection.tensors.pull(event.key)
+            side.connection.tensors.pull(event.key)
         elif isinstance(event, e.Pulled):
             size = side.announced[event.key]
-            side.connection.answer_pull(event.key, Payload([tensor(size, event.key.path[0][1])]), False)
+            side.connection.tensors.answer_pull(
+                event.key, Payload([tensor(size, event.key.path[0][1])]), False
+            )
             try:
-                side.connection.answer_pull(event.key, Payload(), True)
+                side.connection.tensors.answer_pull(event.key, Payload(), True)
             except InvalidArgumentError:
                 return
             raise AssertionError("a pull was answered twice")
@@ -236,7 +238,7 @@ class ConnectionMachine(RuleBasedStateMachine):
             assert each.connection.state is State.CLOSED
             each.connection.receive_end()
             try:
-                each.connection.request("more", None, Payload())
+                each.connection.calls.request("more", None, Payload())
             except LocalProtocolError:
                 continue
             raise AssertionError("a closed connection took a call")
@@ -257,7 +259,7 @@ class ConnectionMachine(RuleBasedStateMachine):
                 raise AssertionError("a connection lost its other end and said nothing")
             assert each.connection.receive_buffers() == []
             assert each.connection.data_to_send() == []
-            assert each.connection.calls_serving == each.connection.calls_waiting == 0
+            assert each.connection.requests.waiting == each.connection.calls.waiting == 0
         self.is_over = True
 
     @invariant()
@@ -267,10 +269,10 @@ class ConnectionMachine(RuleBasedStateMachine):
         for side in self.sides:
             connection = side.connection
             assert connection.state is State.OPEN
-            assert connection.calls_waiting <= LIMITS.calls_max
-            assert connection.calls_serving <= LIMITS.calls_max
-            assert 0 <= connection.credit_left <= LIMITS.credit_bytes
-            assert 0 <= connection.credit_given <= LIMITS.credit_bytes
+            assert connection.calls.waiting <= LIMITS.calls_max
+            assert connection.requests.waiting <= LIMITS.calls_max
+            assert 0 <= connection.tensors.credit_left <= LIMITS.credit_bytes
+            assert 0 <= connection.tensors.credit_given <= LIMITS.credit_bytes
 
 
 TestConnectionMachine = ConnectionMachine.TestCase

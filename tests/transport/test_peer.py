@@ -39,9 +39,10 @@ from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.framing import data_prefix, message_prefix, place_pieces
 from flowengine.transport.wire.identity import new_key
 from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.placing import place_pieces
+from flowengine.transport.wire.prefix import data_prefix, message_prefix
 from flowengine.transport.wire.states import Side
 
 
@@ -225,7 +226,7 @@ async def test_a_large_call_that_is_cancelled_is_not_sent_on() -> None:
                 scope.cancel()
         assert (await near.call("echo", 1)).result == 1
         assert near.statistics().bytes_sent < 10_000_000
-        assert far.connection.calls_serving == 0
+        assert far.connection.requests.waiting == 0
 
 
 async def test_a_small_call_does_not_wait_for_a_large_one() -> None:
@@ -471,12 +472,12 @@ async def test_a_chunk_that_trickles_is_a_sign_of_life(autojump_clock: trio.test
     far = Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY)
     array = np.arange(200_000, dtype=np.uint8)
     service = Counted()
-    near._serving = Serving(near.connection, service, near._answered)
+    near._serving = Serving(near.connection.wire, near.connection.requests, service, near._answered)
     arrived: list[float] = []
 
     async def speak() -> None:
         await open_by_hand(far_stream, far)
-        far.request("echo", None, Payload([array]))
+        far.calls.request("echo", None, Payload([array]))
         data = output(far)
         for place in range(0, len(data), len(data) // 15):
             await trio.sleep(1)
@@ -557,7 +558,7 @@ async def test_who_has_much_at_hand_lets_others_run(piece: int) -> None:
         await open_by_hand(far_stream, far)
         while not near.is_open:
             await trio.lowlevel.checkpoint()
-        call = far.request("nothing", None, Payload([np.zeros(size, np.uint8)]))
+        call = far.calls.request("nothing", None, Payload([np.zeros(size, np.uint8)]))
         data = output(far)
         assert call.number == 1
         # The first bytes wake the reader, the rest is there at once.

@@ -11,11 +11,12 @@ what is to be cancelled if nobody waits for the answer any more.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
+from flowengine.transport.calls.templates import CallTemplate
 from flowengine.transport.events import Event, Pushed
 from flowengine.transport.limits import NAME_BYTES_MAX
 from flowengine.transport.wire.identity import Identity
@@ -66,22 +67,20 @@ class Service:
         self,
         handlers: Mapping[str, Callable[[Request], Any]],
         begun: Mapping[str, Callable[[Request, Answer], Cancellable | None]] | None = None,
+        templates: Sequence[CallTemplate] = (),
     ) -> None:
         """InvalidArgumentError for names that cannot travel.
 
-        begun   what begins to answer; where that returns None, the handler of the same name answers
+        begun       what begins to answer; where that returns None, the handler of the same name answers
+        templates   calls that are known by their first bytes from the first one on
         """
+        self.templates = templates
         self._handlers: dict[str, Handler] = {}
         for name, function in handlers.items():
             self._handlers[_checked(name)] = Handler(function, inspect.iscoroutinefunction(function))
         for name, begin in (begun or {}).items():
             plain = self._handlers.get(name, Handler(_unanswerable))
             self._handlers[_checked(name)] = plain._replace(begin=begin)
-
-    @property
-    def begun(self) -> list[str]:
-        """Methods that begin to answer."""
-        return [name for name, handler in self._handlers.items() if handler.begin is not None]
 
     def find(self, method: str) -> Handler:
         """The handler of this name; NotFoundError that lists the others."""

@@ -13,8 +13,9 @@ from typing import Any
 
 import trio
 
-from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
+from flowengine.core.errors import CancelledError, OpError
 from flowengine.transport import events as e
+from flowengine.transport.calls.incoming import IncomingCalls
 from flowengine.transport.calls.service import (
     NOTHING,
     Cancellable,
@@ -24,9 +25,10 @@ from flowengine.transport.calls.service import (
     Service,
     as_reply,
 )
-from flowengine.transport.connection import Connection
+from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.payload import NO_TENSORS, Payload
 from flowengine.transport.wire.states import State
+from flowengine.transport.wire.wire import Wire
 
 logger = logging.getLogger("flowengine.transport")
 
@@ -37,9 +39,12 @@ class Serving:
     nursery   where coroutines run, while the connection is driven
     """
 
-    def __init__(self, connection: Connection, service: Service, answered: Callable[[], None]) -> None:
+    def __init__(
+        self, wire: Wire, requests: IncomingCalls, service: Service, answered: Callable[[], None]
+    ) -> None:
         """`answered` is called when an answer waits to be sent that did not come where its call was read."""
-        self._connection = connection
+        self._wire = wire
+        self._requests = requests
         self._service = service
         self._answered = answered
         self.nursery: trio.Nursery | None = None
@@ -47,15 +52,19 @@ class Serving:
         self._running: dict[int, Cancellable] = {}
         #: Calls that were answered before it was known what to cancel.
         self._ended_early: set[int] = set()
-        for method in service.begun:
-            connection.know_calls(method)
+        #: Who calls, once it has proved who it is.
+        self._who: Identity | None = None
+        for template in service.templates:
+            requests.know(template)
+
+    def opened(self, who: Identity) -> None:
+        """The other side has proved who it is."""
+        self._who = who
 
     def requested(self, event: e.Requested) -> None:
         """A call has come."""
-        peer = self._connection.peer
-        if peer is None:
-            raise FailedPreconditionError(f"{self._connection.address} has not proved who it is yet")
-        request = Request(peer, event.method, event.arguments, event.tensors)
+        assert self._who is not None, "a call was read before the connection was open"
+        request = Request(self._who, event.method, event.arguments, event.tensors)
         try:
             handler = self._service.find(event.method)
             if handler.begin is not None:
@@ -105,8 +114,8 @@ class Serving:
             self._answer_error(call, error)
         elif result is not NOTHING:
             self._answer(call, as_reply(result))
-        elif self._connection.state is State.OPEN:
-            self._connection.reply_nothing(call)
+        elif self._wire.state is State.OPEN:
+            self._requests.reply_nothing(call)
         self._answered()
 
     async def _run(self, call: int, handler: Handler, request: Request, scope: trio.CancelScope) -> None:
@@ -126,21 +135,21 @@ class Serving:
         self._answered()
 
     def _answer(self, call: int, reply: Reply) -> None:
-        if self._connection.state is not State.OPEN:
+        if self._wire.state is not State.OPEN:
             return
         tensors = reply.tensors
         try:
-            if len(tensors) == 1 and self._connection.reply_tensor(call, reply.result, tensors[0]):
+            if len(tensors) == 1 and self._requests.reply_tensor(call, reply.result, tensors[0]):
                 return
-            self._connection.reply(call, reply.result, Payload(tensors) if tensors else NO_TENSORS)
+            self._requests.reply(call, reply.result, Payload(tensors) if tensors else NO_TENSORS)
         except OpError as error:
-            self._connection.fail(call, error)
+            self._requests.fail(call, error)
 
     def _answer_error(self, call: int, error: BaseException) -> None:
         if not isinstance(error, OpError):
-            logger.error("a handler failed on a call of %s", self._connection.address, exc_info=error)
-        if self._connection.state is State.OPEN:
-            self._connection.fail(call, error)
+            logger.error("a handler failed on a call of %s", self._wire.address, exc_info=error)
+        if self._wire.state is State.OPEN:
+            self._requests.fail(call, error)
 
 
 __all__ = ["Serving"]

@@ -14,7 +14,7 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from flowengine.transport.streams.schemes import Scheme, register_scheme
-from flowengine.transport.wire.framing import place_pieces
+from flowengine.transport.wire.placing import place_pieces
 
 #: Bytes that a pipe holds before its writer waits.
 CAPACITY_BYTES: Final = 256 * 1024

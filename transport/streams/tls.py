@@ -22,7 +22,7 @@ from flowengine.core.errors import (
 )
 from flowengine.transport.streams.schemes import Scheme, host_and_port, register_scheme
 from flowengine.transport.streams.tcp import TcpListener, open_listener, open_socket
-from flowengine.transport.wire.framing import place
+from flowengine.transport.wire.placing import place
 
 #: Decrypted at a time; a TLS record holds 16 KiB.
 _RECEIVE_BYTES: Final = 256 * 1024

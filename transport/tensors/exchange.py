@@ -189,14 +189,14 @@ class Exchange:
                 step.table.abort(error if error is not None else _has_ended(number))
             if step.announced:
                 for peer, cost in step.announced.values():
-                    peer.connection.give_back(cost)
+                    peer.connection.tensors.give_back(cost)
                 step.announced.clear()
             if step.held:
                 step.held.clear()
         for peer in self._peers.values():
-            ledger = peer.connection.ledger
+            ledger = peer.connection.tensors.ledger
             if ledger.pulls_in or ledger.streams:
-                peer.connection.end_step(number, error if error is not None else _has_ended(number))
+                peer.connection.tensors.end_step(number, error if error is not None else _has_ended(number))
                 peer.flush()
 
     def traffic(self, number: int) -> tuple[int, int] | None:
@@ -244,7 +244,7 @@ class Exchange:
         lives = step.incarnations
         if lives is not None and lives.get(task, 0) not in (0, incarnation):
             return False
-        if not peer.connection.deliver(route, step.number, value, is_dead):
+        if not peer.connection.deliveries.deliver(route, step.number, value, is_dead):
             return False
         step.sent += 1
         if not peer.is_handling:
@@ -285,20 +285,20 @@ class Exchange:
         payload = Payload(() if is_dead else (value,))
         if key in step.held:
             raise sent_twice(key)
-        if connection.is_pulled(key):
-            connection.answer_pull(key, payload, is_dead)
+        if connection.tensors.is_pulled(key):
+            connection.tensors.answer_pull(key, payload, is_dead)
             step.sent += 1
-        elif connection.may_push(payload):
-            connection.push(key, payload, is_dead)
+        elif connection.tensors.may_push(payload):
+            connection.tensors.push(key, payload, is_dead)
             step.sent += 1
         else:
             step.held[key] = (peer, payload, is_dead)
-            if connection.may_announce():
-                connection.announce(key, payload.size)
+            if connection.tensors.may_announce():
+                connection.tensors.announce(key, payload.size)
                 step.sent += 1
             elif peer not in self._overflowing_here:
                 self._overflowing_here.add(peer)
-                connection.overflow()
+                connection.tensors.overflow()
         peer.flush()
 
     def abort(self, step: Step, error: Exception) -> None:
@@ -309,7 +309,7 @@ class Exchange:
         step.held.clear()
         for task, peer in list(self._peers.items()):
             if step.has_part(task):
-                peer.connection.end_step(step.number, error, tell=True)
+                peer.connection.tensors.end_step(step.number, error, tell=True)
                 peer.flush()
 
     def _peer_for(self, step: Step, task: str) -> Peer:
@@ -346,7 +346,7 @@ class Exchange:
         peer = self._peers.get(task)
         if announced is not None:
             peer, cost = announced
-            peer.connection.give_back(cost)
+            peer.connection.tensors.give_back(cost)
         elif peer is not None:
             if key.source_incarnation not in (0, peer.identity.incarnation):
                 return AbortedError(
@@ -357,7 +357,7 @@ class Exchange:
                 return None
         if peer is not None and peer.is_open:
             try:
-                step.sent += peer.connection.pull(key)
+                step.sent += peer.connection.tensors.pull(key)
             except OpError as error:
                 return error
             peer.flush()
@@ -423,13 +423,13 @@ class Exchange:
                     key, event.value, event.is_dead
                 ):
                     if cost:
-                        connection.give_back(cost)
+                        connection.tensors.give_back(cost)
                     return
                 living.received -= 1
 
         def release() -> None:
             if cost:
-                connection.give_back(cost)
+                connection.tensors.give_back(cost)
 
         if not self._is_meant_for_us(peer, key):
             release()
@@ -438,7 +438,7 @@ class Exchange:
         step.received += 1
         announced = step.announced.pop(key, None)
         if announced is not None:
-            connection.give_back(announced[1])
+            connection.tensors.give_back(announced[1])
         try:
             step.table.deliver(key, event.value, event.is_dead, release)
         except OpError as error:
@@ -447,32 +447,32 @@ class Exchange:
     def _announced(self, peer: Peer, event: e.Announced) -> None:
         key = event.key
         if not self._is_meant_for_us(peer, key):
-            peer.connection.give_back(event.cost)
+            peer.connection.tensors.give_back(event.cost)
             return
         step = self._step(key.step)
         step.received += 1
         if step.table.error is not None:
-            peer.connection.give_back(event.cost)
+            peer.connection.tensors.give_back(event.cost)
         elif step.table.holds(key):
-            peer.connection.give_back(event.cost)
+            peer.connection.tensors.give_back(event.cost)
             self.abort(step, sent_twice(key))
         elif step.table.is_awaited(key):
-            peer.connection.give_back(event.cost)
-            step.sent += peer.connection.pull(key)
+            peer.connection.tensors.give_back(event.cost)
+            step.sent += peer.connection.tensors.pull(key)
         else:
             step.announced[key] = (peer, event.cost)
 
     def _pulled(self, peer: Peer, key: RendezvousKey) -> None:
         if key.step in self._ended:
             ended = CancelledError(f"step {key.step} has ended at {self.task}")
-            peer.connection.end_step(key.step, ended, tell=True)
+            peer.connection.tensors.end_step(key.step, ended, tell=True)
             return
         step = self._step(key.step)
         step.received += 1
         held = step.held.pop(key, None)
         # If it is not here yet, the connection remembers the pull until it is, or until the step ends.
         if held is not None:
-            peer.connection.answer_pull(key, held[1], held[2])
+            peer.connection.tensors.answer_pull(key, held[1], held[2])
             step.sent += 1
 
     def _step_failed(self, number: int, error: OpError) -> None:
@@ -494,10 +494,10 @@ class Exchange:
             for key, (target, payload, is_dead) in list(step.held.items()):
                 if target is not peer:
                     continue
-                if not peer.connection.may_push(payload):
+                if not peer.connection.tensors.may_push(payload):
                     return
                 del step.held[key]
-                peer.connection.push(key, payload, is_dead)
+                peer.connection.tensors.push(key, payload, is_dead)
                 step.sent += 1
 
     def _overflowed(self, peer: Peer) -> None:
@@ -506,7 +506,7 @@ class Exchange:
         for step in self._steps.values():
             for key in step.table.waiting_keys():
                 if self._task(key.source_device) == task and peer.is_open:
-                    step.sent += peer.connection.pull(key)
+                    step.sent += peer.connection.tensors.pull(key)
 
     def _is_meant_for_us(self, peer: Peer, key: RendezvousKey) -> bool:
         """Whether the key is of a living step, from this peer in this life, to this task."""

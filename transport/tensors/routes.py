@@ -11,7 +11,8 @@ both forget all the others.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections.abc import Callable
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.errors import RemoteProtocolError
@@ -24,29 +25,43 @@ ROUTE_TEXT_MAX: Final = 900
 #: (source device, source incarnation, edge, target device): `key[1:5]`, what is the same in every step
 Route: TypeAlias = tuple[str, int, str, str]
 
+#: What is kept for a route beside its number.
+K = TypeVar("K")
 
-class RoutesOut:
+
+class NumberedRoute(Generic[K]):
+    """A route that this side has numbered, and what it keeps for it."""
+
+    __slots__ = ("kept", "number")
+
+    def __init__(self, number: int, kept: K) -> None:
+        self.number = number
+        self.kept = kept
+
+
+class RoutesOut(Generic[K]):
     """The edges that this side sends along."""
 
-    __slots__ = ("_numbers", "_text")
+    __slots__ = ("_routes", "_text")
 
     def __init__(self) -> None:
-        self._numbers: dict[Route, int] = {}
+        self._routes: dict[Route, NumberedRoute[K]] = {}
         self._text = 0
 
-    def find(self, route: Route) -> int:
-        """The route's number; 0 if it has none yet."""
-        return self._numbers.get(route, 0)
+    def find(self, route: Route) -> NumberedRoute[K] | None:
+        """The route with its number; None if it has none yet."""
+        return self._routes.get(route)
 
-    def add(self, route: Route) -> int:
-        """A number for a route, to be told before it is used."""
+    def add(self, route: Route, keep: Callable[[int], K]) -> NumberedRoute[K]:
+        """Give a route a number, to be told before it is used. `keep(number)` makes what is kept for it."""
         text = _text_of(route)
-        if len(self._numbers) >= ROUTES_MAX or self._text + text > ROUTES_TEXT_MAX:
-            self._numbers.clear()
+        if len(self._routes) >= ROUTES_MAX or self._text + text > ROUTES_TEXT_MAX:
+            self._routes.clear()
             self._text = 0
-        number = self._numbers[route] = len(self._numbers) + 1
+        number = len(self._routes) + 1
+        numbered = self._routes[route] = NumberedRoute(number, keep(number))
         self._text += text
-        return number
+        return numbered
 
 
 class RoutesIn:
@@ -95,4 +110,12 @@ def _text_of(route: Route) -> int:
     return len(route[0]) + len(route[2]) + len(route[3])
 
 
-__all__ = ["ROUTES_MAX", "ROUTES_TEXT_MAX", "RoutesIn", "RoutesOut", "may_be_numbered"]
+__all__ = [
+    "ROUTES_MAX",
+    "ROUTES_TEXT_MAX",
+    "NumberedRoute",
+    "Route",
+    "RoutesIn",
+    "RoutesOut",
+    "may_be_numbered",
+]

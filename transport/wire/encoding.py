@@ -252,7 +252,7 @@ def read_scalar(descriptions: list[Any], inline: bytearray) -> Value | None:
     return np.frombuffer(inline, wire)[0]
 
 
-def read_small(payload: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Value:
+def read_small(payload: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Value:
     """A number, or an array in memory of its own, from exactly the bytes of this type and shape."""
     if not shape:
         return np.frombuffer(payload, dtype)[0]

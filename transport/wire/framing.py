@@ -1,17 +1,8 @@
 """Bytes to frames and back. Sans-I/O: it is told what arrived and says where the next bytes should go.
 
-A frame is a prefix of 20 bytes and what the prefix announces:
-
-    bytes   field            MESSAGE                        DATA              ABANDON
-    0-1     b"FE"
-    2       format           1                              1                 1
-    3       kind             1                              2                 3
-    4-7     header bytes     of the msgpack header          0                 0
-    8-11    stream           0, or of the coming chunks     the stream        the stream
-    12-19   payload bytes    of all tensors together        of this chunk     0
-
-A payload of up to 64 KiB follows its header at once. A larger one follows as DATA frames of the stream that
-the message names, between which other frames may come; ABANDON ends a stream that will not be finished.
+A frame is a prefix of 20 bytes and what the prefix announces: see `prefix`. A payload of up to 64 KiB follows
+its header at once. A larger one follows as DATA frames of the stream that the message names, between which
+other frames may come; ABANDON ends a stream that will not be finished.
 
 Small messages are read as many at a time as have arrived, into a buffer that is used again, and a small
 payload is copied out of it once. The chunks of a stream are placed exactly: they land in memory of their own
@@ -21,50 +12,32 @@ call a chunk.
 
 from __future__ import annotations
 
-import struct
-from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import CHUNK_BYTES_MAX, HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX
-
-PREFIX: Final = struct.Struct("<2sBBIIQ")
-PREFIX_BYTES: Final = PREFIX.size
-MAGIC: Final = b"FE"
-FORMAT: Final = 1
-
-MESSAGE: Final = 1
-DATA: Final = 2
-ABANDON: Final = 3
+from flowengine.transport.wire.placing import behind, place
+from flowengine.transport.wire.prefix import (
+    ABANDON,
+    DATA,
+    FORMAT,
+    MAGIC,
+    MESSAGE,
+    PREFIX,
+    PREFIX_BYTES,
+    after_stream,
+    what_speaks,
+)
+from flowengine.transport.wire.templates import NUMBERED, NUMBERED_BYTES, TemplateTable
 
 #: Buffers offered for one system call; the operating systems take 1024.
 VIEWS_MAX: Final = 512
-
-#: Stream numbers count up from 1 and start again after this.
-STREAM_MAX: Final = 0xFFFF_FFFF
 
 #: Where small frames are received: what a stranger gets, and what it grows to for a trusted side.
 _STAGING_BYTES: Final = 8 * 1024
 _STAGING_BYTES_MAX: Final = 128 * 1024
 
-#: All that a frame of a known form begins with, and the step: see `forms`.
-KNOWN: Final = struct.Struct(">26sQ")
-KNOWN_BYTES: Final = KNOWN.size
-
 _IN_FRAMES, _IN_CHUNK, _BROKEN = range(3)
-
-
-def message_prefix(header_bytes: int, stream: int, payload_bytes: int) -> bytes:
-    return PREFIX.pack(MAGIC, FORMAT, MESSAGE, header_bytes, stream, payload_bytes)
-
-
-def data_prefix(stream: int, payload_bytes: int) -> bytes:
-    return PREFIX.pack(MAGIC, FORMAT, DATA, 0, stream, payload_bytes)
-
-
-def abandon_prefix(stream: int) -> bytes:
-    return PREFIX.pack(MAGIC, FORMAT, ABANDON, 0, stream, 0)
 
 
 class Incoming(Protocol):
@@ -77,19 +50,6 @@ class Incoming(Protocol):
 T = TypeVar("T", bound=Incoming)
 
 
-class KnownFrame(Protocol):
-    """A frame that is told by what it begins with: its bytes, those of its payload, what lies before that."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def payload(self) -> int: ...
-
-    @property
-    def tail(self) -> bytes: ...
-
-
 class FrameOwner(Protocol[T]):
     """Who reads the headers. Each method may raise RemoteProtocolError, which breaks the reader."""
 
@@ -97,12 +57,6 @@ class FrameOwner(Protocol[T]):
         """A message has arrived, with its payload if it has one.
 
         The header's memory is used again, the payload's is the owner's.
-        """
-
-    def message_known(self, known: Any, number: int, payload: memoryview) -> bool:
-        """A frame has arrived whose form is among `FrameReader.known`; the payload's memory is used again.
-
-        False where it is to be read as any other after all.
         """
 
     def message_started(self, header: memoryview, payload_bytes: int) -> T:
@@ -145,7 +99,13 @@ class FrameReader(Generic[T]):
     """The receiving half of a connection, up to whole messages."""
 
     def __init__(
-        self, owner: FrameOwner[T], *, message_bytes_max: int, incoming_bytes_max: int, streams_max: int
+        self,
+        owner: FrameOwner[T],
+        *,
+        message_bytes_max: int,
+        incoming_bytes_max: int,
+        streams_max: int,
+        templates: TemplateTable | None = None,
     ) -> None:
         self._owner = owner
         #: Raised by the owner once the other side is trusted; until then no payload is taken at all.
@@ -154,8 +114,8 @@ class FrameReader(Generic[T]):
         self._message_bytes_max = message_bytes_max
         self._incoming_bytes_max = incoming_bytes_max
         self._streams_max = streams_max
-        #: {first bytes: form} of frames that need not be read again: see `forms`.
-        self.known: Mapping[bytes, KnownFrame] = {}
+        #: Frames that need not be read again.
+        self._templates = templates if templates is not None else TemplateTable()
         #: Frames as they arrive; from `_start` to `_end` lies what has not been looked at.
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._start = self._end = 0
@@ -202,16 +162,15 @@ class FrameReader(Generic[T]):
                     views[0] = head[count:]
                     return False
                 count = self._chunk_received(count)
-            elif count > KNOWN_BYTES and not self._end:
-                # What is nearly always there: one frame, and of a known form.
+            elif count > NUMBERED_BYTES and not self._end:
+                # What is nearly always there: one frame, and such a one as has come before.
                 staging = self._staging
-                head, number = KNOWN.unpack_from(staging)
-                form = self.known.get(head)
-                if form is not None and form.size == count:
-                    payload = count - form.payload
-                    if staging[KNOWN_BYTES:payload] == form.tail and self._owner.message_known(
-                        form, number, staging[payload:count]
-                    ):
+                head, number = NUMBERED.unpack_from(staging)
+                alike = self._templates.get(head)
+                if alike is not None and alike.size == count:
+                    rest = alike.rest
+                    take = alike.takers.get(bytes(staging[NUMBERED_BYTES:rest]))
+                    if take is not None and take(number, staging[rest:count]):
                         return True
             if count:
                 self._end += count
@@ -259,17 +218,16 @@ class FrameReader(Generic[T]):
         A message may close the connection: what follows it is not looked at.
         """
         start, end = self._start, self._end
-        known = self.known
+        templates = self._templates
         while self._phase == _IN_FRAMES and end - start >= PREFIX_BYTES:
-            if known and end - start > KNOWN_BYTES:
-                head, number = KNOWN.unpack_from(self._staging, start)
-                form = known.get(head)
-                if form is not None and end - start >= form.size:
-                    behind = start + form.size
-                    payload = behind - form.payload
-                    tail, rest = self._staging[start + KNOWN_BYTES : payload], self._staging[payload:behind]
-                    if tail == form.tail and self._owner.message_known(form, number, rest):
-                        start = behind
+            if templates and end - start > NUMBERED_BYTES:
+                head, number = NUMBERED.unpack_from(self._staging, start)
+                alike = templates.get(head)
+                if alike is not None and end - start >= alike.size:
+                    after, rest = start + alike.size, start + alike.rest
+                    take = alike.takers.get(bytes(self._staging[start + NUMBERED_BYTES : rest]))
+                    if take is not None and take(number, self._staging[rest:after]):
+                        start = after
                         self._needed = PREFIX_BYTES
                         self._frame_began_at = None
                         continue
@@ -277,7 +235,7 @@ class FrameReader(Generic[T]):
                 self._staging, start
             )
             if magic != MAGIC or format_ != FORMAT:
-                raise RemoteProtocolError(_what_speaks(bytes(self._staging[start : start + PREFIX_BYTES])))
+                raise RemoteProtocolError(what_speaks(bytes(self._staging[start : start + PREFIX_BYTES])))
             if kind == MESSAGE:
                 if self._needed == PREFIX_BYTES:
                     self._check_message(header_bytes, stream, payload_bytes)
@@ -351,7 +309,7 @@ class FrameReader(Generic[T]):
                 )
             if len(self._streams) >= self._streams_max:
                 raise RemoteProtocolError(f"more than {self._streams_max} streams were opened")
-            expected = 1 if self._last_stream == STREAM_MAX else self._last_stream + 1
+            expected = after_stream(self._last_stream)
             if stream != expected or stream in self._streams:
                 raise RemoteProtocolError(f"stream {stream} was opened where {expected} is next")
         elif stream:
@@ -369,9 +327,9 @@ class FrameReader(Generic[T]):
             return
         inline = None
         if payload_bytes:
-            behind = begin + len(header)
+            end = begin + len(header)
             # The staging is used again; what the payload becomes may live long.
-            inline = bytearray(self._staging[behind : behind + payload_bytes])
+            inline = bytearray(self._staging[end : end + payload_bytes])
         self._owner.message_whole(header, inline)
 
     # Chunks of streams.
@@ -393,7 +351,7 @@ class FrameReader(Generic[T]):
         self._chunk_stream = number
         if here:
             place(views, self._staging[begin : begin + here])
-            views = _behind(views, here)
+            views = behind(views, here)
         if views:
             self._views = views
             self._phase = _IN_CHUNK
@@ -441,60 +399,4 @@ class FrameReader(Generic[T]):
         self._owner.message_abandoned(stream.incoming)
 
 
-def _behind(views: list[memoryview], count: int) -> list[memoryview]:
-    """The views without their first `count` bytes."""
-    for index, view in enumerate(views):
-        if count < len(view):
-            return [view[count:], *views[index + 1 :]]
-        count -= len(view)
-    return []
-
-
-def place(views: Sequence[memoryview], data: bytes | memoryview) -> int:
-    """Copy as much of `data` into the views as they hold; how much that was. For streams that bring bytes."""
-    done = 0
-    for view in views:
-        size = min(len(view), len(data) - done)
-        view[:size] = data[done : done + size]
-        done += size
-        if done == len(data):
-            break
-    return done
-
-
-def place_pieces(views: Sequence[memoryview], pieces: deque[memoryview]) -> int:
-    """Move bytes from the front of the pieces into the views, as many as there are or fit; how many."""
-    done = 0
-    for buffer in views:
-        view = buffer
-        while view and pieces:
-            piece = pieces.popleft()
-            count = place([view], piece)
-            if count < len(piece):
-                pieces.appendleft(piece[count:])
-            view = view[count:]
-            done += count
-        if view:
-            break
-    return done
-
-
-def _what_speaks(prefix: bytes) -> str:
-    if prefix[:2] == MAGIC:
-        return f"the other side frames its bytes in format {prefix[2]}, here it is {FORMAT}"
-    if prefix[:2] == b"\x16\x03":
-        return "the other side speaks TLS and this end does not: use a tls:// address at both ends"
-    if prefix[:4] in (b"GET ", b"POST", b"HEAD", b"PRI ", b"HTTP"):
-        return "the other side speaks HTTP: this address is FlowEngine's own protocol"
-    return f"the other side does not speak FlowEngine's protocol: it began with {prefix[:8]!r}"
-
-
-__all__ = [
-    "FrameReader",
-    "Incoming",
-    "abandon_prefix",
-    "data_prefix",
-    "message_prefix",
-    "place",
-    "place_pieces",
-]
+__all__ = ["FrameOwner", "FrameReader", "Incoming"]

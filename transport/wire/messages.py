@@ -37,6 +37,9 @@ STEP_FAILED: Final = 29
 ROUTE: Final = 30
 DELIVER: Final = 31
 
+#: What is said before a connection is open.
+HANDSHAKE: Final = (HELLO, CHALLENGE, PROOF, WELCOME, REFUSED)
+
 #: Random bytes that each side contributes to the proofs, and the length of a proof.
 NONCE_BYTES: Final = 32
 PROOF_BYTES: Final = 32

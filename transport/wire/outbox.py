@@ -15,14 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
-from flowengine.transport.wire.framing import (
-    STREAM_MAX,
-    VIEWS_MAX,
-    abandon_prefix,
-    data_prefix,
-    message_prefix,
-)
+from flowengine.transport.wire.framing import VIEWS_MAX
 from flowengine.transport.wire.lent import LentMemory
+from flowengine.transport.wire.prefix import abandon_prefix, after_stream, data_prefix, message_prefix
 
 #: Small messages taken together for one system call.
 _BATCH_BYTES: Final = 256 * 1024
@@ -279,7 +274,7 @@ class Outbox:
             if self.open_bytes + large.payload_bytes > self.incoming_bytes_max:
                 return
             self._waiting.popleft()
-            self._last_stream = 1 if self._last_stream == STREAM_MAX else self._last_stream + 1
+            self._last_stream = after_stream(self._last_stream)
             large.stream = self._last_stream
             header = large.header()
             head = message_prefix(len(header), large.stream, large.payload_bytes) + header

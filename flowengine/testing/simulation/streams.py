@@ -18,7 +18,7 @@ import trio
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
 from flowengine.testing.simulation.network import Network, SimulatedWire
 from flowengine.transport.streams.schemes import Scheme, register_scheme
-from flowengine.transport.wire.framing import place_pieces
+from flowengine.transport.wire.placing import place_pieces
 
 SCHEME: Final = "sim"
 

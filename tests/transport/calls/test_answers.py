@@ -126,14 +126,14 @@ async def test_a_caller_that_is_cancelled_leaves_nothing_behind() -> None:
 
 async def test_an_answer_that_was_read_is_not_lost_to_a_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
     async with linked() as link:
-        settle = link.near._settle
+        settle = link.near._caller._settle
         scopes: list[trio.CancelScope] = []
 
         def settle_and_cancel(*given: Any) -> None:
             settle(*given)
             scopes[-1].cancel()
 
-        monkeypatch.setattr(link.near, "_settle", settle_and_cancel)
+        monkeypatch.setattr(link.near._caller, "_settle", settle_and_cancel)
         # More of them than are read before others get their turn.
         for number in range(100):
             with trio.CancelScope() as scope:

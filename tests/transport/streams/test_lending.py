@@ -73,7 +73,7 @@ class LendingLink:
         self.link = ConnectionLink(limits=Limits(credit_bytes=1 << 30))
         self.link.open()
         self.near, self.far = self.link.dialler, self.link.listener
-        self.near.lend_memory()
+        self.near.heartbeat.lend_memory()
         self.near.send_chunks_of(30_000)
         self.under_way: deque[memoryview | bytes] = deque()
 
@@ -159,12 +159,12 @@ def test_nothing_is_given_back_before_it_was_read(acts: list[tuple[str, int]]) -
             if step in ended:
                 continue
             array = np.full(number, len(arrays) % 250, np.uint8)
-            run.near.push(key(len(arrays), step), Payload([array]), False)
+            run.near.tensors.push(key(len(arrays), step), Payload([array]), False)
             arrays.append(array)
             del array
         elif what == "end":
             ended.add(number)
-            run.near.end_step(number, CancelledError("enough"))
+            run.near.tensors.end_step(number, CancelledError("enough"))
         elif what == "send":
             run.send(number)
         elif what == "receive":
@@ -179,37 +179,37 @@ def test_nothing_is_given_back_before_it_was_read(acts: list[tuple[str, int]]) -
     for index, value in received.items():
         assert set(np.unique(value)) == {index % 250}
     assert {index for index in range(len(arrays)) if index % 3 + 1 not in ended} <= received.keys()
-    assert run.near.take_lent() == []
+    assert run.near.heartbeat.take_lent() == []
     assert not any(is_held(arrays, index) for index in range(len(arrays)))
 
 
 def test_what_is_lent_when_a_connection_ends_is_handed_over() -> None:
     run = LendingLink()
     arrays = [np.full(SMALL, number, np.uint8) for number in range(3)]
-    run.near.push(key(0), Payload([arrays[0]]), False)
+    run.near.tensors.push(key(0), Payload([arrays[0]]), False)
     run.settle()
-    run.near.push(key(1), Payload([arrays[1]]), False)
-    run.near.push(key(2), Payload([arrays[2]]), False)
+    run.near.tensors.push(key(1), Payload([arrays[1]]), False)
+    run.near.tensors.push(key(2), Payload([arrays[2]]), False)
     while not run.near.lends_last:
         run.send(100)
     run.send(1000)
     run.near.close()
-    lent = run.near.take_lent()
+    lent = run.near.heartbeat.take_lent()
     assert [view[0] for view in lent] == [1]
     # The other was never given out.
     assert [is_held(arrays, index) for index in range(3)] == [False, True, False]
     del lent
     assert not is_held(arrays, 1)
-    assert run.near.take_lent() == []
+    assert run.near.heartbeat.take_lent() == []
 
 
 def test_what_is_abandoned_is_given_back_too() -> None:
     run = LendingLink()
     arrays = [np.zeros(SMALL, np.uint8)]
-    run.near.push(key(0), Payload([arrays[0]]), False)
+    run.near.tensors.push(key(0), Payload([arrays[0]]), False)
     while not run.near.lends_last:
         run.send(100)
-    run.near.end_step(1, CancelledError("enough"))
+    run.near.tensors.end_step(1, CancelledError("enough"))
     run.send(1 << 30)
     assert is_held(arrays, 0)
     run.settle()
@@ -221,27 +221,27 @@ def test_after_goodbye_memory_stays_lent() -> None:
     """No PING may follow; the stream's end tells."""
     run = LendingLink()
     array = np.zeros(700_000, np.uint8)
-    run.near.push(key(0), Payload([array]), False)
+    run.near.tensors.push(key(0), Payload([array]), False)
     while not run.near.lends_last:
         run.send(100)
     run.send(1000)
     run.near.goodbye()
     while run.send(1 << 30):
         pass
-    assert len(run.near.take_lent()) == 1
+    assert len(run.near.heartbeat.take_lent()) == 1
 
 
 def test_a_pong_answers_once() -> None:
     run = LendingLink()
     for _ in range(2):
-        run.near.push(key(0), Payload([np.zeros(SMALL, np.uint8)]), False)
+        run.near.tensors.push(key(0), Payload([np.zeros(SMALL, np.uint8)]), False)
         run.settle()
     run.near.handle_time(6.0)
     for number in (2, 4):
         with pytest.raises(RemoteProtocolError, match=f"PONG {number} answers no PING"):
-            run.near._pong_came(number)
-    run.near._pong_came(3)
-    assert run.near.round_trip_seconds is not None
+            run.near.heartbeat.pong_came(number)
+    run.near.heartbeat.pong_came(3)
+    assert run.near.heartbeat.round_trip_seconds is not None
 
 
 # Pages and pipes.
@@ -421,7 +421,7 @@ async def test_a_tensor_is_lent_until_it_was_read() -> None:
             # Its PING came before this call, so the PONG does before the answer.
             await pair.near.call("echo")
             assert not is_held(arrays, 0)
-        assert not pair.near.connection.take_lent()
+        assert not pair.near.connection.heartbeat.take_lent()
 
 
 async def half_sent(arrays: list[Any], check: Callable[[Any], Awaitable[None]]) -> None:

@@ -143,7 +143,7 @@ class ExchangeLink:
         while self.move(0) + self.move(1):
             pass
         for ours, theirs in (self.tasks, self.tasks[::-1]):
-            assert ours.peer.connection.credit_left == theirs.peer.connection.credit_given
+            assert ours.peer.connection.tensors.credit_left == theirs.peer.connection.tensors.credit_given
 
     def begin(self, index: int, step: int) -> None:
         """Begin a step at one task."""
@@ -187,9 +187,9 @@ class ExchangeLink:
         self.settle()
         for task in self.tasks:
             connection = task.peer.connection
-            credit = connection.ledger.credit_in
+            credit = connection.tensors.ledger.credit_in
             assert credit.left + credit.owed == self.limits.credit_bytes
-            assert not connection.ledger.is_busy
+            assert not connection.tensors.ledger.is_busy
             statistics = task.exchange.statistics()
             assert statistics.steps == statistics.steps_not_begun == statistics.values_waiting == 0
 
@@ -354,9 +354,9 @@ def test_credit_of_a_stream_that_never_began_comes_back() -> None:
         link.begin(1, step)
         for number in range(3):
             link.send(step, f"edge{number}", 150_000)
-    before = link.tasks[0].peer.connection.credit_left
+    before = link.tasks[0].peer.connection.tensors.credit_left
     link.end(0, 2)
-    assert link.tasks[0].peer.connection.credit_left == before + 3 * push_cost(150_000)
+    assert link.tasks[0].peer.connection.tensors.credit_left == before + 3 * push_cost(150_000)
     link.settle()
     assert link.tasks[1].exchange.statistics().values_waiting == 3
     for index, step in ((0, 1), (1, 1), (1, 2)):

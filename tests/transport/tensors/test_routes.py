@@ -23,7 +23,7 @@ def key(step: int, edge: str = "edge_1_w") -> RendezvousKey:
 
 
 def deliver(side: Connection, key: RendezvousKey, value: Any, is_dead: bool) -> bool:
-    return side.deliver(key[1:5], key.step, value, is_dead)
+    return side.deliveries.deliver(key[1:5], key.step, value, is_dead)
 
 
 def opened() -> ConnectionLink:
@@ -80,12 +80,12 @@ def test_what_is_left_to_the_longer_form() -> None:
     link = opened()
     assert not deliver(link.dialler, key(1), np.zeros(100_000, np.uint8), False)
     assert not deliver(link.dialler, key(1, "e" * 1000), np.float32(1), False)
-    link.listener.pull(key(1))
+    link.listener.tensors.pull(key(1))
     link.settle()
     assert not deliver(link.dialler, key(1), np.float32(1), False)
     while deliver(link.listener, key(2), np.zeros(60_000, np.uint8), False):
         pass
-    assert link.listener.credit_left < link.listener.limits.credit_bytes // 4 + 61_000
+    assert link.listener.tensors.credit_left < link.listener.limits.credit_bytes // 4 + 61_000
     link.dialler.goodbye()
     assert not deliver(link.dialler, key(1), np.float32(1), False)
 
@@ -103,10 +103,13 @@ def test_a_full_table_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_text_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "ROUTES_TEXT_MAX", 1000)
-    here, there = RoutesOut(), RoutesIn()
+    here: RoutesOut[int] = RoutesOut()
+    there = RoutesIn()
     for index in range(100):
         route = ("s" * 100, index, f"edge{index}", "t" * (index % 50))
-        number = here.add(route)
+        numbered = here.add(route, lambda number: number)
+        number = numbered.number
+        assert numbered.kept == number
         there.define(number, route)
         assert there.key(number, 1)[1:5] == route
-        assert here.find(route) == number
+        assert here.find(route) is numbered

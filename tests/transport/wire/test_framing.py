@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import CHUNK_BYTES_MAX, INLINE_BYTES_MAX
-from flowengine.transport.wire.framing import (
-    PREFIX_BYTES,
-    VIEWS_MAX,
-    FrameReader,
-    abandon_prefix,
-    data_prefix,
-    message_prefix,
-    place,
-)
+from flowengine.transport.wire.framing import VIEWS_MAX, FrameReader
+from flowengine.transport.wire.placing import place
+from flowengine.transport.wire.prefix import PREFIX_BYTES, abandon_prefix, data_prefix, message_prefix
 
 BIG = INLINE_BYTES_MAX + 1000
 
@@ -42,9 +36,6 @@ class Owner:
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         self.message_finished(Message(bytes(header), inline if inline is not None else bytearray()))
-
-    def message_known(self, known: object, number: int, payload: memoryview) -> bool:
-        raise AssertionError("no form is known here")
 
     def message_started(self, header: memoryview, payload_bytes: int) -> Message:
         self.seen += 1

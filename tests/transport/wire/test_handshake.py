@@ -19,10 +19,10 @@ from flowengine.transport.errors import ConnectionLostError, LocalProtocolError,
 from flowengine.transport.limits import Limits, PeerLimits
 from flowengine.transport.wire import handshake as handshake_module
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.framing import message_prefix
 from flowengine.transport.wire.handshake import Answer, Handshake, Refused
 from flowengine.transport.wire.identity import Identity, Statement, new_incarnation, new_key
 from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.prefix import message_prefix
 from flowengine.transport.wire.states import RECEIVING, SENDING, TRUSTED, Side, State
 
 
@@ -331,12 +331,12 @@ def test_no_message_is_handled_before_authentication(number: int, stage: int) ->
     assert connection.peer is None
     assert connection.state not in TRUSTED
     assert connection.counters.tensors_received == 0
-    assert connection.calls_serving == 0
+    assert connection.requests.waiting == 0
     # Nothing but the handshake is ever said to a stranger.
     answer = output(connection)
     assert answer in (b"", frame(m.REFUSED, "", b"")) or answer[20:][1] in (m.CHALLENGE, m.PROOF)
     with pytest.raises(LocalProtocolError):
-        connection.request("run", None, Payload())
+        connection.calls.request("run", None, Payload())
 
 
 @pytest.mark.parametrize("stage", range(4))

@@ -22,8 +22,8 @@ from flowengine.transport.peer import Reply, Service, connect
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.schemes import connect_stream
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.framing import PREFIX, abandon_prefix, data_prefix, message_prefix
 from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.prefix import PREFIX, abandon_prefix, data_prefix, message_prefix
 from flowengine.transport.wire.states import State
 
 LIMITS = Limits(
@@ -56,22 +56,24 @@ def conversation(chance: random.Random) -> list[bytes]:
         key = RendezvousKey(number, "/job:a", 1, f"edge{number}", "/job:b", (("f", number),))
         kind = chance.randrange(7)
         if kind == 6:
-            sender.deliver(key[1:5], number, np.zeros(chance.choice([0, 10, 1000]), np.int16), False)
-            sender.deliver(key[1:5], 99, np.float32(number), number % 2 == 0)
+            sender.deliveries.deliver(
+                key[1:5], number, np.zeros(chance.choice([0, 10, 1000]), np.int16), False
+            )
+            sender.deliveries.deliver(key[1:5], 99, np.float32(number), number % 2 == 0)
         elif kind == 0:
-            sender.request("method", {"a": [1, "b", b"c"]}, payload)
+            sender.calls.request("method", {"a": [1, "b", b"c"]}, payload)
         elif kind == 1:
             payload = Payload(payload_tensors(chance))
-            if sender.may_push(payload):
-                sender.push(key, payload, False)
+            if sender.tensors.may_push(payload):
+                sender.tensors.push(key, payload, False)
         elif kind == 2:
-            sender.announce(key, size)
+            sender.tensors.announce(key, size)
         elif kind == 3:
-            sender.pull(key)
+            sender.tensors.pull(key)
         elif kind == 4:
-            sender.end_step(number, ValueError("x"), tell=True)
+            sender.tensors.end_step(number, ValueError("x"), tell=True)
         else:
-            sender.cancel(sender.request("method", None, Payload()))
+            sender.calls.cancel(sender.calls.request("method", None, Payload()))
         frames.append(output(sender))
     return frames
 
@@ -249,10 +251,10 @@ def test_the_limit_of_bytes_in_calls() -> None:
     link = ConnectionLink(limits=LIMITS)
     link.open()
     payload = Payload([np.zeros(1 << 20, np.uint8)])
-    link.dialler.request("a", None, payload)
-    link.dialler.request("a", None, payload)
-    assert not link.dialler.has_room_for_call(Payload([np.zeros(1, np.uint8)]))
-    link.dialler.request("b", None, payload)
+    link.dialler.calls.request("a", None, payload)
+    link.dialler.calls.request("a", None, payload)
+    assert not link.dialler.calls.has_room(Payload([np.zeros(1, np.uint8)]))
+    link.dialler.calls.request("b", None, payload)
     with pytest.raises(RemoteProtocolError, match="calls that wait for their answer hold"):
         link.settle()
 

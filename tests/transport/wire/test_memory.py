@@ -62,12 +62,12 @@ def test_pushed_tensors_share_memory_one_after_another() -> None:
     kept = []
     for step in range(1, 9):
         key = RendezvousKey(step, "/a", 1, "edge", "/b", ())
-        link.dialler.push(key, Payload([np.full(SIZE // 4, step, np.float32)]), False)
+        link.dialler.tensors.push(key, Payload([np.full(SIZE // 4, step, np.float32)]), False)
         link.settle()
         (event,) = link.listener.take_events()
         assert isinstance(event, e.Pushed)
         assert event.value[0] == event.value[-1] == step
-        link.listener.give_back(event.cost)
+        link.listener.tensors.give_back(event.cost)
         places.add(where(event.value))
         if step in (3, 4):
             kept.append(event.value)

@@ -9,16 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
-from flowengine.transport.wire.framing import (
-    DATA,
-    MESSAGE,
-    PREFIX,
-    PREFIX_BYTES,
-    STREAM_MAX,
-    FrameReader,
-    place,
-)
+from flowengine.transport.wire.framing import FrameReader
 from flowengine.transport.wire.outbox import Outbox
+from flowengine.transport.wire.placing import place
+from flowengine.transport.wire.prefix import DATA, MESSAGE, PREFIX, PREFIX_BYTES, STREAM_MAX
 
 BIG = INLINE_BYTES_MAX + 1000
 
@@ -182,9 +176,6 @@ class Whole:
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         raise AssertionError("no small message was sent")
-
-    def message_known(self, known: object, number: int, payload: memoryview) -> bool:
-        raise AssertionError("no frame is known")
 
     def message_abandoned(self, incoming: Started) -> None:
         raise AssertionError("no stream was abandoned")

@@ -13,8 +13,8 @@ from flowengine.testing.links import ConnectionLink, feed, output
 from flowengine.transport import events as e
 from flowengine.transport.limits import CHUNK_BYTES_MAX, HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX, Limits
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.framing import ABANDON, DATA, MESSAGE, PREFIX, data_prefix
 from flowengine.transport.wire.payload import Payload
+from flowengine.transport.wire.prefix import ABANDON, DATA, MESSAGE, PREFIX, data_prefix
 from flowengine.transport.wire.states import OPEN_MESSAGES, RECEIVING, SENDING, Side, State
 
 
@@ -54,7 +54,7 @@ def test_the_call_is_read_and_written(page: str) -> None:
     tensor = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert event.tensors[0].dtype == np.float32
     assert np.array_equal(event.tensors[0], tensor)
-    link.dialler.request("scale", {"by": 2}, Payload([tensor]))
+    link.dialler.calls.request("scale", {"by": 2}, Payload([tensor]))
     assert output(link.dialler) == data
 
 
@@ -76,7 +76,7 @@ def test_the_pushed_strings_are_read_and_written(page: str) -> None:
     assert event.key == key
     assert event.value.tolist() == [b"ab", b"xyz"]
     assert event.cost == 21 + 512
-    link.dialler.push(key, Payload([event.value]), False)
+    link.dialler.tensors.push(key, Payload([event.value]), False)
     assert output(link.dialler) == data
 
 
@@ -84,7 +84,7 @@ def test_the_stream_is_read(page: str) -> None:
     data = dumps(page)[2]
     link = ConnectionLink()
     link.open()
-    call = link.dialler.request("fetch", None, Payload())
+    call = link.dialler.calls.request("fetch", None, Payload())
     link.settle()
     link.events()
     feed(link.dialler, data + b"x" * 65_536 + data_prefix(1, 34_464) + b"y" * 34_464)

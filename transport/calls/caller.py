@@ -1,0 +1,185 @@
+"""Calls over a connection that is driven: each waits for its answer, or has somebody called with it.
+
+A caller waits in line while the other side has as many calls or bytes of ours as it takes. Who gives a call
+up, or loses the connection, leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import CancelledError, OpError
+from flowengine.transport import events as e
+from flowengine.transport.calls.outgoing import OutgoingCalls
+from flowengine.transport.calls.service import NOTHING, Reply
+from flowengine.transport.calls.templates import CallTemplate
+from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.wire.payload import NO_TENSORS, Payload
+from flowengine.transport.wire.states import State
+from flowengine.transport.wire.wire import Wire
+
+#: What is called with the answer to a call, or with the error.
+AnswerTaker = Callable[[Reply | None, OpError | None], None]
+
+
+class _CallWaiter:
+    """The task that waits for a call's answer."""
+
+    __slots__ = ("_caller", "error", "is_settled", "reply", "task")
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        #: Who is to be woken; None while nobody sleeps.
+        self.task: trio.lowlevel.Task | None = None
+        self.is_settled = False
+        self.reply: Reply | None = None
+        self.error: OpError | None = None
+
+    def settle(self, reply: Reply | None, error: OpError | None) -> None:
+        """The answer is here."""
+        self.is_settled = True
+        self.reply, self.error = reply, error
+        task, self.task = self.task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def sleep(self, call: e.OutgoingCall) -> None:
+        """Wait until the answer has been read; cancelled, the call is given up."""
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            self.task = None
+            self._caller.give_up(call)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self.task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(give_up)
+
+
+class Caller:
+    """Whoever calls the other side of one connection."""
+
+    def __init__(self, wire: Wire, calls: OutgoingCalls, flush: Callable[[], None]) -> None:
+        """`flush` sends what is queued, and may find the link broken: then `end` is called."""
+        self._wire = wire
+        self._calls = calls
+        self._flush = flush
+        #: Why no call can be made any more.
+        self._failure: OpError | None = None
+        #: {call: who takes its answer}
+        self._waiting: dict[e.OutgoingCall, AnswerTaker] = {}
+        self._room = trio.lowlevel.ParkingLot()
+
+    async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
+        """Call a method there and wait for its answer.
+
+        Waits first, in line, while the peer has as many calls or bytes of ours as it takes. Cancelled, it
+        tells the peer, sends no more of the call, and leaves nothing behind. Raises what the handler raised,
+        under the same class; ConnectionLostError if the peer is gone, or goes before it has answered.
+        """
+        payload = Payload(tensors) if tensors else NO_TENSORS
+        return await self._run(method, payload, partial(self._calls.request, method, arguments, payload))
+
+    async def call_again(self, template: CallTemplate, *numbers: int) -> Reply:
+        """As `call`, of what is called again and again."""
+        request = partial(self._calls.request_again, template, *numbers)
+        return await self._run(template.method, NO_TENSORS, request)
+
+    def begin_call(
+        self, method: str, arguments: Any, payload: Payload, answered: AnswerTaker
+    ) -> e.OutgoingCall:
+        """As `call`, without a task, for a call that there is room for.
+
+        `answered` is called once with the answer or the error, unless the call is given up before; if the
+        link is found broken, before this returns. Raises where nothing was sent.
+        """
+        return self._begin(method, partial(self._calls.request, method, arguments, payload), answered)
+
+    def begin_again(
+        self, template: CallTemplate, numbers: Sequence[int], answered: AnswerTaker
+    ) -> e.OutgoingCall:
+        """As `begin_call`, of what is called again and again."""
+        request = partial(self._calls.request_again, template, *numbers)
+        return self._begin(template.method, request, answered)
+
+    def has_room(self, payload: Payload) -> bool:
+        """Whether a call with this payload can be made without waiting."""
+        # With nothing in flight there is room, or there never will be: then the request says so.
+        return not self._calls.waiting or self._calls.has_room(payload)
+
+    def give_up(self, call: e.OutgoingCall) -> None:
+        """Nobody waits for this call's answer any more: nobody will be called with it."""
+        if self._waiting.pop(call, None) is not None:
+            self._calls.cancel(call)
+            self._flush()
+            self._room.unpark_all()
+
+    async def _run(self, method: str, payload: Payload, request: Callable[[], e.OutgoingCall]) -> Reply:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check_open(method)
+        # Everybody in line is woken together and looks in the same order: first come, first served, but a
+        # small call may pass a large one that has no room yet.
+        while not self.has_room(payload):
+            await self._room.park()
+            self._check_open(method)
+        waiter = _CallWaiter(self)
+        call = self._begin(method, request, waiter.settle)
+        # Sending may have found the link broken, and then there is nothing to wait for.
+        if not waiter.is_settled:
+            await waiter.sleep(call)
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.reply is not None, "a call was woken without an answer"
+        return waiter.reply
+
+    def _begin(
+        self, method: str, request: Callable[[], e.OutgoingCall], answered: AnswerTaker
+    ) -> e.OutgoingCall:
+        self._check_open(method)
+        call = request()
+        self._waiting[call] = answered
+        self._flush()
+        return call
+
+    def _check_open(self, method: str) -> None:
+        if self._failure is not None:
+            raise ConnectionLostError(f"'{method}' cannot be called: {self._failure.message}")
+        if self._wire.state is not State.OPEN:
+            raise ConnectionLostError(
+                f"'{method}' cannot be called: the connection to {self._wire.address} "
+                f"is in state '{self._wire.state.value}'"
+            )
+
+    # What is heard.
+
+    def answered(self, event: e.Answered) -> None:
+        """An answer has come."""
+        call, result, tensors, error = event
+        if error is not None:
+            self._settle(call, None, error)
+        elif result is None and not tensors:
+            self._settle(call, NOTHING, None)
+        else:
+            self._settle(call, Reply(result, tensors), None)
+        if self._room:
+            self._room.unpark_all()
+
+    def end(self, error: OpError) -> None:
+        """The connection is gone: calls in flight have no answer."""
+        self._failure = error
+        kind = CancelledError if isinstance(error, CancelledError) else ConnectionLostError
+        for call in list(self._waiting):
+            self._settle(call, None, kind(f"'{call.method}' has no answer: {error.message}"))
+        self._room.unpark_all()
+
+    def _settle(self, call: e.OutgoingCall, reply: Reply | None, error: OpError | None) -> None:
+        answered = self._waiting.pop(call, None)
+        if answered is not None:
+            answered(reply, error)
+
+
+__all__ = ["AnswerTaker", "Caller"]

@@ -1,0 +1,112 @@
+"""Whether the other side lives: signs of life, silence, output that does not move.
+
+Sans-I/O: it is told what came and what time it is, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from flowengine.core.errors import OpError
+from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
+from flowengine.transport.wire import messages as m
+from flowengine.transport.wire.lent import LentMemory
+from flowengine.transport.wire.states import State
+from flowengine.transport.wire.wire import Wire
+
+
+class Heartbeat:
+    """PING and PONG of one side, and what follows from them."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        #: When something last came.
+        self.received_at = wire.now
+        self.round_trip_seconds: float | None = None
+        #: The number of the last PING that came and is not answered yet: one answer to many.
+        self.pong_due: int | None = None
+        self._ping_number = 0
+        #: The last that was answered.
+        self._pong_number = 0
+        #: The sign of life that was asked for, and when; None while none is awaited.
+        self._asked_number = 0
+        self._asked_at: float | None = None
+        #: (bytes sent so far, when that was first seen): output that does not move is found by it.
+        self._output_seen = (0, wire.now)
+        #: What the other side may still read from here; None where all is copied.
+        self._lent: LentMemory | None = None
+
+    def lend_memory(self) -> None:
+        """Let large tensors go out without being copied; a PONG says what has been read."""
+        self._lent = self._wire.outbox.lent = LentMemory(self.ping)
+
+    def take_lent(self) -> list[memoryview]:
+        """The memory that the other side may still read from, once the connection is closed."""
+        return self._lent.take() if self._lent is not None else []
+
+    def ping(self) -> int:
+        """Ask for a PONG; the number that it will have, or 0 where nothing can be asked."""
+        if self._wire.state is not State.OPEN:
+            return 0
+        self._ping_number += 1
+        self._wire.send(m.PING, (self._ping_number,))
+        return self._ping_number
+
+    def answer(self) -> None:
+        """Send the PONG that is due."""
+        number, self.pong_due = self.pong_due, None
+        if self._wire.state is State.OPEN:
+            self._wire.send(m.PONG, (number,))
+
+    def ping_came(self, number: int) -> None:
+        """Handle PING: who asks faster than it reads gets the last number only."""
+        self.pong_due = number
+
+    def pong_came(self, number: int) -> None:
+        """Handle PONG."""
+        if not self._pong_number < number <= self._ping_number:
+            raise RemoteProtocolError(f"PONG {number} answers no PING")
+        self._pong_number = number
+        if self._lent is not None:
+            self._lent.returned(number)
+        if self._asked_at is not None and number >= self._asked_number:
+            self.round_trip_seconds = self._wire.now - self._asked_at
+            self._asked_at = None
+
+    def look(self, oldest_progress: float | None) -> OpError | None:
+        """What is wrong by now; if nothing is, ask for a sign of life where it is time.
+
+        oldest_progress   see `FrameReader.oldest_progress`
+        """
+        wire, limits, now = self._wire, self._wire.limits, self._wire.now
+        silent = now - self.received_at
+        if silent >= limits.silence_seconds and self._had_time_to_answer(now):
+            return ConnectionLostError(f"{wire.address} gave no sign of life for {silent:.1f} s")
+        sent = wire.counters.bytes_sent
+        if not wire.outbox or self._output_seen[0] != sent:
+            self._output_seen = (sent, now)
+        elif now - self._output_seen[1] >= limits.silence_seconds:
+            return ConnectionLostError(
+                f"{wire.address} has read nothing for {now - self._output_seen[1]:.1f} s, "
+                f"{wire.outbox.queued_bytes} bytes wait for it"
+            )
+        if oldest_progress is not None and now - oldest_progress >= limits.frame_seconds:
+            return RemoteProtocolError(
+                f"{wire.address} left a message unfinished for {now - oldest_progress:.1f} s"
+            )
+        if silent >= limits.heartbeat_seconds and self._asked_at is None and wire.state is State.OPEN:
+            self._asked_number = self.ping()
+            self._asked_at = now
+        return None
+
+    def _had_time_to_answer(self, now: float) -> bool:
+        """Whether the other side was asked for a sign of life long enough ago.
+
+        If not, it was this side that stood still meanwhile: its process was stopped, or had no time.
+        """
+        if self._wire.state is not State.OPEN:
+            return True
+        limits = self._wire.limits
+        asked = self._asked_at
+        return asked is not None and now - asked >= limits.silence_seconds - 1.5 * limits.heartbeat_seconds
+
+
+__all__ = ["Heartbeat"]
