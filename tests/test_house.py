@@ -31,19 +31,14 @@ LONG_FILES: Final = frozenset(
         "flowengine/ir/traits.py",
         "flowengine/runtime/executor.py",
         "flowengine/runtime/state.py",
-        "transport/peer.py",
         "transport/tensors/exchange.py",
-        "transport/wire/framing.py",
-        "transport/wire/wire.py",
     }
 )
 LONG_CLASSES: Final = frozenset(
     {
         "flowengine/runtime/executor.py:Executor",
         "flowengine/runtime/state.py:ExecutorState",
-        "transport/peer.py:Peer",
         "transport/tensors/exchange.py:Exchange",
-        "transport/wire/wire.py:Wire",
     }
 )
 LONG_FUNCTIONS: Final = frozenset(

@@ -24,11 +24,11 @@ from flowengine.transport.calls.incoming import IncomingCalls
 from flowengine.transport.calls.outgoing import OutgoingCalls
 from flowengine.transport.errors import ConnectionLostError, plain
 from flowengine.transport.limits import CHUNK_BYTES_MAX, Limits, PeerLimits
-from flowengine.transport.statistics import Counters
 from flowengine.transport.tensors.deliveries import Deliveries
 from flowengine.transport.tensors.ledger import TensorLedger
 from flowengine.transport.tensors.traffic import TensorTraffic
 from flowengine.transport.wire import messages as m
+from flowengine.transport.wire.counters import Counters
 from flowengine.transport.wire.framing import FrameReader
 from flowengine.transport.wire.handshake import Handshake, Refused
 from flowengine.transport.wire.heartbeat import Heartbeat

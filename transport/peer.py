@@ -25,7 +25,7 @@ from flowengine.transport.calls.serving import Serving
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
-from flowengine.transport.statistics import PeerStatistics
+from flowengine.transport.statistics import PeerStatistics, peer_statistics
 from flowengine.transport.streams.schemes import ByteStream, connect_stream, is_within_machine, lends_memory
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side, State
@@ -109,31 +109,7 @@ class Peer:
 
     def statistics(self) -> PeerStatistics:
         """What this peer has done and holds."""
-        connection, who = self.connection, self.identity
-        counters = connection.counters
-        return PeerStatistics(
-            task=who.task,
-            incarnation=who.incarnation,
-            address=connection.address,
-            bytes_sent=counters.bytes_sent,
-            bytes_received=counters.bytes_received,
-            messages_sent=counters.messages_sent,
-            messages_received=counters.messages_received,
-            bytes_copied_to_send=counters.bytes_copied_to_send,
-            bytes_copied_to_receive=self._stream.bytes_copied,
-            calls_made=counters.calls_made,
-            calls_served=counters.calls_served,
-            calls_waiting=connection.calls.waiting,
-            calls_serving=connection.requests.waiting,
-            tensors_pushed=counters.tensors_pushed,
-            tensors_announced=counters.tensors_announced,
-            tensors_pulled=counters.tensors_pulled,
-            tensors_received=counters.tensors_received,
-            bytes_queued=connection.queued_bytes,
-            credit_left=connection.tensors.credit_left,
-            credit_given=connection.tensors.credit_given,
-            round_trip_seconds=connection.heartbeat.round_trip_seconds,
-        )
+        return peer_statistics(self.identity, self.connection, self._stream.bytes_copied)
 
     async def aclose(self, reason: str = "") -> None:
         """Say goodbye and end, within a second. Calls in flight fail with CancelledError. May be repeated."""

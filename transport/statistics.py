@@ -1,26 +1,11 @@
-"""What a connection has done so far: counted as it goes, read as an immutable record."""
+"""What a peer has done and holds, read as an immutable record."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(slots=True)
-class Counters:
-    """Running totals of one connection. Bytes are those on the wire, prefixes and headers included."""
-
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    messages_sent: int = 0
-    messages_received: int = 0
-    #: Bytes of tensors that had to be copied here to be sent: strided sources, short strings.
-    bytes_copied_to_send: int = 0
-    calls_made: int = 0
-    calls_served: int = 0
-    tensors_pushed: int = 0
-    tensors_announced: int = 0
-    tensors_pulled: int = 0
-    tensors_received: int = 0
+from flowengine.transport.connection import Connection
+from flowengine.transport.wire.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +40,32 @@ class PeerStatistics:
     round_trip_seconds: float | None
 
 
-__all__ = ["Counters", "PeerStatistics"]
+def peer_statistics(who: Identity, connection: Connection, bytes_copied_to_receive: int) -> PeerStatistics:
+    """What is known of a connection to this peer."""
+    counters = connection.counters
+    return PeerStatistics(
+        task=who.task,
+        incarnation=who.incarnation,
+        address=connection.address,
+        bytes_sent=counters.bytes_sent,
+        bytes_received=counters.bytes_received,
+        messages_sent=counters.messages_sent,
+        messages_received=counters.messages_received,
+        bytes_copied_to_send=counters.bytes_copied_to_send,
+        bytes_copied_to_receive=bytes_copied_to_receive,
+        calls_made=counters.calls_made,
+        calls_served=counters.calls_served,
+        calls_waiting=connection.calls.waiting,
+        calls_serving=connection.requests.waiting,
+        tensors_pushed=counters.tensors_pushed,
+        tensors_announced=counters.tensors_announced,
+        tensors_pulled=counters.tensors_pulled,
+        tensors_received=counters.tensors_received,
+        bytes_queued=connection.queued_bytes,
+        credit_left=connection.tensors.credit_left,
+        credit_given=connection.tensors.credit_given,
+        round_trip_seconds=connection.heartbeat.round_trip_seconds,
+    )
+
+
+__all__ = ["PeerStatistics", "peer_statistics"]

@@ -199,10 +199,6 @@ class FrameReader(Generic[T]):
         """Whether the bytes so far end with a whole frame and no stream is open."""
         return self._phase == _IN_FRAMES and not self._streams and self._start == self._end
 
-    @property
-    def open_streams(self) -> int:
-        return len(self._streams)
-
     def oldest_progress(self) -> float | None:
         """When the frame under way began or an open stream last moved, whichever is longest ago."""
         moments = [stream.moved_at for stream in self._streams.values()]

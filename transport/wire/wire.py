@@ -15,8 +15,8 @@ from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.transport.errors import error_to_wire
 from flowengine.transport.events import Event
 from flowengine.transport.limits import INLINE_BYTES_MAX, Limits, PeerLimits
-from flowengine.transport.statistics import Counters
 from flowengine.transport.wire import messages as m
+from flowengine.transport.wire.counters import Counters
 from flowengine.transport.wire.outbox import Large, Outbox
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import FIRST, Side, State, after_sending
