@@ -36,8 +36,8 @@ _PAUSE_SOFT: Final = 1
 
 #: How many turns of a loop around the processor's PAUSE an idle thread of GNU's OpenMP looks for work before
 #: it sleeps. To wake it takes up to 0.1 ms on a virtual machine, and the threads of a team must outlast that:
-#: this is 0.1 to 0.15 ms where a PAUSE takes 10 to 15 ns (2026-11, Xeon of 2023, EPYC), 0.5 ms where it takes
-#: 140 cycles, which harms only where a core is busy with something else. OpenMP's own is milliseconds.
+#: this is 0.13 ms where a PAUSE takes 13 ns (2026-11, a Xeon of 2023), and would be 0.5 ms where it
+#: takes 140 cycles. OpenMP's own is milliseconds. Not yet compared with other numbers on an idle machine.
 _IDLE_TURNS: Final = 10_000
 _IDLE_VARIABLE: Final = "GOMP_SPINCOUNT"
 _IDLE_VARIABLES: Final = (_IDLE_VARIABLE, "OMP_WAIT_POLICY")
