@@ -33,7 +33,7 @@ class _StandardOps(OpRegistry):
                 importlib.import_module(f"flowengine.ops.{module}")
                 self._imported.add(module)
             # Two threads that read one text make equal definitions; the first is kept.
-            found = self._defs.setdefault(name, WRITTEN[name].read())
+            found = self._defs.setdefault(name, WRITTEN[name].read(name))
         return found
 
     def register(self, definition: OpDef) -> OpDef:

@@ -6,8 +6,9 @@
     def roll(c: ShapeContext) -> Shapes:
         ...
 
-A shape function of its own stands beneath its ops; one that many share is named. `ir.optext` says what the
-text may be. It is read when the op is first asked for: `load.registry()` is whom others ask.
+A shape function of its own stands beneath its ops; one that many share is named. Ops that differ in nothing
+but their names may stand together: `ArgMax, ArgMin(input: T, ...`. `ir.optext` says what the text may be. It
+is read when the op is first asked for: `load.registry()` is whom others ask.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ OwnShapeFunction = TypeVar("OwnShapeFunction", bound=ShapeFunction)
 
 
 class WrittenOp:
-    """One op's definition as text; as a decorator it takes the op's shape function."""
+    """What is written of one op, or of several by name; as a decorator it takes their shape function."""
 
-    __slots__ = ("name", "said", "shape", "signature")
+    __slots__ = ("arguments", "said", "shape")
 
-    def __init__(self, signature: str, said: tuple[str | Trait, ...], shape: ShapeFunction | None) -> None:
-        self.name = signature.partition("(")[0]
-        self.signature = signature
+    def __init__(self, arguments: str, said: tuple[str | Trait, ...], shape: ShapeFunction | None) -> None:
+        self.arguments = arguments
         self.said = said
         self.shape = shape
 
@@ -36,9 +36,9 @@ class WrittenOp:
         self.shape = shape
         return shape
 
-    def read(self) -> OpDef:
+    def read(self, name: str) -> OpDef:
         """The definition; InvalidArgumentError for text that cannot be read, or traits that contradict it."""
-        return OpDef.parse(self.signature, *self.said, shape=self.shape)
+        return OpDef.parse(f"{name}({self.arguments}", *self.said, shape=self.shape)
 
 
 #: {op: its definition}, of the modules that are loaded
@@ -48,12 +48,13 @@ WRITTEN: Final[dict[str, WrittenOp]] = {}
 def define(signature: str, *said: str | Trait, shape: ShapeFunction | None = None) -> WrittenOp:
     """Add an op. InvalidArgumentError if the name is taken.
 
-    signature   `Name(inputs) -> outputs`
+    signature   `Name(inputs) -> outputs`; several names for ops that are alike
     said        attributes, one or several in each text; then what the op is, as far as the signature does not
                 show it: see `ir.traits`
     """
-    written = WrittenOp(signature, said, shape)
-    if written.name in WRITTEN:
-        raise InvalidArgumentError(f"op '{written.name}' is already defined by this package")
-    WRITTEN[written.name] = written
+    names, _, arguments = signature.partition("(")
+    written = WrittenOp(arguments, said, shape)
+    for name in names.split(", "):
+        if WRITTEN.setdefault(name, written) is not written:
+            raise InvalidArgumentError(f"op '{name}' is already defined by this package")
     return written

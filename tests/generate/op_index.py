@@ -36,7 +36,7 @@ def defined_ops(text: str) -> list[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "define"
     ]
     signatures = [str(ast.literal_eval(call.args[0])) for call in calls]
-    return sorted(signature.partition("(")[0] for signature in signatures)
+    return sorted(name for signature in signatures for name in signature.partition("(")[0].split(", "))
 
 
 def op_modules(ops: Path = OPS) -> dict[str, list[str]]:

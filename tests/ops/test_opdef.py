@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,12 @@ def test_threads_that_ask_at_once_get_one_whole_definition(root: Path) -> None:
         "assert all(definition.shape is not None for definition in found[0])"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+def test_ops_that_stand_together_differ_in_their_names_only() -> None:
+    first, second = registry()["ArgMax"], registry()["ArgMin"]
+    assert first.name == "ArgMax"
+    assert replace(second, name="ArgMax") == first
 
 
 def test_a_name_can_be_defined_once() -> None:

@@ -41,12 +41,7 @@ def check_scatter_nd(shape: TensorShape, indices: TensorShape, updates: TensorSh
     "T: numberorbooltype; Tindices: indextype",
 )
 @define(
-    "TensorScatterAdd(tensor: T, indices: Tindices, updates: T) -> output: T", "T: type; Tindices: indextype"
-)
-@define(
-    "TensorScatterSub(tensor: T, indices: Tindices, updates: T) -> output: T", "T: type; Tindices: indextype"
-)
-@define(
+    "TensorScatterAdd, TensorScatterSub, "
     "TensorScatterUpdate(tensor: T, indices: Tindices, updates: T) -> output: T",
     "T: type; Tindices: indextype",
 )

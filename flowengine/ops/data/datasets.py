@@ -158,24 +158,15 @@ define(
     shape=scalars,
 )
 define(
-    "TFRecordDataset(filenames, compression_type: string, buffer_size: int64) -> handle: variant",
+    "TFRecordDataset, "
+    "TextLineDataset(filenames, compression_type: string, buffer_size: int64) -> handle: variant",
     "stateful",
     shape=scalars,
 )
 define("TakeDataset(input_dataset: variant, count: int64) -> handle: variant", ELEMENTS, shape=scalars)
 define(
-    "TensorDataset(components: Toutput_types) -> handle: variant",
+    "TensorDataset, TensorSliceDataset(components: Toutput_types) -> handle: variant",
     "stateful; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-    shape=scalars,
-)
-define(
-    "TensorSliceDataset(components: Toutput_types) -> handle: variant",
-    "stateful; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-    shape=scalars,
-)
-define(
-    "TextLineDataset(filenames, compression_type: string, buffer_size: int64) -> handle: variant",
-    "stateful",
     shape=scalars,
 )
 define("UnbatchDataset(input_dataset: variant) -> handle: variant", ELEMENTS, shape=scalars)

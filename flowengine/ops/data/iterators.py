@@ -18,14 +18,7 @@ USES_ITERATOR: Final = Uses("iterator")
 ELEMENTS: Final = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"
 
 define(
-    "IteratorGetNext(iterator: resource) -> components: output_types",
-    "stateful",
-    ELEMENTS,
-    USES_ITERATOR,
-    shape=components,
-)
-define(
-    "IteratorGetNextSync(iterator: resource) -> components: output_types",
+    "IteratorGetNext, IteratorGetNextSync(iterator: resource) -> components: output_types",
     "stateful",
     ELEMENTS,
     USES_ITERATOR,
@@ -74,11 +67,7 @@ define(
 )
 define("Iterator() -> handle: resource", "stateful; shared_name, container: string", ELEMENTS, shape=scalars)
 define(
-    "IteratorFromStringHandle(string_handle: string) -> resource_handle: resource",
-    "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
-    shape=scalars,
-)
-define(
+    "IteratorFromStringHandle, "
     "IteratorFromStringHandleV2(string_handle: string) -> resource_handle: resource",
     "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
     shape=scalars,

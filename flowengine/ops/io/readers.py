@@ -18,12 +18,7 @@ define(
     shape=two_strings,
 )
 define(
-    "IdentityReader() -> reader_handle: Ref(string)",
-    "stateful; container, shared_name: string = ''",
-    shape=two_strings,
-)
-define(
-    "LMDBReader() -> reader_handle: Ref(string)",
+    "IdentityReader, LMDBReader, WholeFileReader() -> reader_handle: Ref(string)",
     "stateful; container, shared_name: string = ''",
     shape=two_strings,
 )
@@ -38,18 +33,13 @@ define(
     shape=two_strings,
 )
 define(
-    "WholeFileReader() -> reader_handle: Ref(string)",
-    "stateful; container, shared_name: string = ''",
-    shape=two_strings,
-)
-define(
     "FixedLengthRecordReaderV2() -> reader_handle: resource",
     "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
     "container, shared_name, encoding: string = ''",
     shape=scalars,
 )
 define(
-    "IdentityReaderV2() -> reader_handle: resource",
+    "IdentityReaderV2, WholeFileReaderV2() -> reader_handle: resource",
     "stateful; container, shared_name: string = ''",
     shape=scalars,
 )
@@ -61,11 +51,6 @@ define(
 define(
     "TextLineReaderV2() -> reader_handle: resource",
     "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
-    shape=scalars,
-)
-define(
-    "WholeFileReaderV2() -> reader_handle: resource",
-    "stateful; container, shared_name: string = ''",
     shape=scalars,
 )
 define("ReaderNumRecordsProduced(reader_handle: Ref(string)) -> records_produced: int64", shape=scalars)

@@ -17,10 +17,10 @@ define("RealDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
 define("FloorDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
 define("TruncateDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
 define(
-    "FloorMod(x, y: T) -> z: T", "T: {int32, int64, bfloat16, half, float, double}", PAIRS, shape=broadcast
-)
-define(
-    "TruncateMod(x, y: T) -> z: T", "T: {int32, int64, bfloat16, half, float, double}", PAIRS, shape=broadcast
+    "FloorMod, TruncateMod(x, y: T) -> z: T",
+    "T: {int32, int64, bfloat16, half, float, double}",
+    PAIRS,
+    shape=broadcast,
 )
 define(
     "Mod(x, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", PAIRS, shape=broadcast

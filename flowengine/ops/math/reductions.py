@@ -20,11 +20,7 @@ REDUCTION: Final = "keep_dims: bool = false; T: numbertype; Tidx: indextype = in
 @define("Max(input: T, reduction_indices: Tidx) -> output: T", REDUCTION)
 @define("Min(input: T, reduction_indices: Tidx) -> output: T", REDUCTION)
 @define(
-    "All(input: bool, reduction_indices: Tidx) -> output: bool",
-    "keep_dims: bool = false; Tidx: indextype = int32",
-)
-@define(
-    "Any(input: bool, reduction_indices: Tidx) -> output: bool",
+    "All, Any(input: bool, reduction_indices: Tidx) -> output: bool",
     "keep_dims: bool = false; Tidx: indextype = int32",
 )
 @define("EuclideanNorm(input: T, reduction_indices: Tidx) -> output: T", REDUCTION)
@@ -52,11 +48,7 @@ def reduction(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "ArgMax(input: T, dimension: Tidx) -> output: output_type",
-    "T: numbertype; Tidx: indextype = int32; output_type: indextype = int64",
-)
-@define(
-    "ArgMin(input: T, dimension: Tidx) -> output: output_type",
+    "ArgMax, ArgMin(input: T, dimension: Tidx) -> output: output_type",
     "T: numbertype; Tidx: indextype = int32; output_type: indextype = int64",
 )
 def arg_extreme(c: ShapeContext) -> Shapes:
@@ -73,12 +65,7 @@ def arg_extreme(c: ShapeContext) -> Shapes:
 
 
 define(
-    "Cumsum(x: T, axis: Tidx) -> out: T",
-    "exclusive, reverse: bool = false; T: numbertype; Tidx: indextype = int32",
-    shape=unchanged,
-)
-define(
-    "Cumprod(x: T, axis: Tidx) -> out: T",
+    "Cumsum, Cumprod(x: T, axis: Tidx) -> out: T",
     "exclusive, reverse: bool = false; T: numbertype; Tidx: indextype = int32",
     shape=unchanged,
 )

@@ -30,18 +30,12 @@ def segment_reduction(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
-    "T: numbertype; Tindices: indextype; Tnumsegments: indextype = int32",
-)
-@define(
+    "UnsortedSegmentSum, "
     "UnsortedSegmentProd(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
     "T: numbertype; Tindices: indextype; Tnumsegments: indextype = int32",
 )
 @define(
-    "UnsortedSegmentMin(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
-    "T: realnumbertype; Tindices: indextype; Tnumsegments: indextype = int32",
-)
-@define(
+    "UnsortedSegmentMin, "
     "UnsortedSegmentMax(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
     "T: realnumbertype; Tindices: indextype; Tnumsegments: indextype = int32",
 )

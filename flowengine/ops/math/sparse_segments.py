@@ -12,11 +12,7 @@ from flowengine.ops.shape_functions import dimension_value, ranked, ranked_at_le
     "T: realnumbertype; Tidx: indextype = int32",
 )
 @define(
-    "SparseSegmentMean(data: T, indices: Tidx, segment_ids: int32) -> output: T",
-    "T: {float, double}; Tidx: indextype = int32",
-)
-@define(
-    "SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: int32) -> output: T",
+    "SparseSegmentMean, SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: int32) -> output: T",
     "T: {float, double}; Tidx: indextype = int32",
 )
 def sparse_segment(c: ShapeContext) -> Shapes:
@@ -36,11 +32,7 @@ def _check_ids(c: ShapeContext) -> None:
     "T: realnumbertype; Tidx, Tnumsegments: indextype = int32",
 )
 @define(
-    "SparseSegmentMeanWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
-    "num_segments: Tnumsegments) -> output: T",
-    "T: {float, double}; Tidx, Tnumsegments: indextype = int32",
-)
-@define(
+    "SparseSegmentMeanWithNumSegments, "
     "SparseSegmentSqrtNWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
     "num_segments: Tnumsegments) -> output: T",
     "T: {float, double}; Tidx, Tnumsegments: indextype = int32",
@@ -52,10 +44,7 @@ def sparse_segments_counted(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "SparseSegmentMeanGrad(grad: T, indices: Tidx, segment_ids, output_dim0: int32) -> output: T",
-    "T: {float, double}; Tidx: indextype = int32",
-)
-@define(
+    "SparseSegmentMeanGrad, "
     "SparseSegmentSqrtNGrad(grad: T, indices: Tidx, segment_ids, output_dim0: int32) -> output: T",
     "T: {float, double}; Tidx: indextype = int32",
 )

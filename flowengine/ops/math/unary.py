@@ -20,7 +20,7 @@ define(
 define("Acos(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Acosh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define(
-    "Angle(input: T) -> output: Tout",
+    "Angle, Imag, Real(input: T) -> output: Tout",
     "T: complextype = complex64; Tout: {float, double} = float",
     shape=unchanged,
 )
@@ -40,11 +40,6 @@ define("Cosh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Exp(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Expm1(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Floor(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
-define(
-    "Imag(input: T) -> output: Tout",
-    "T: complextype = complex64; Tout: {float, double} = float",
-    shape=unchanged,
-)
 define("Inv(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("IsFinite(x: T) -> y: bool", "T: floattype", Elementwise(), shape=unchanged)
 define("IsInf(x: T) -> y: bool", "T: floattype", Elementwise(), shape=unchanged)
@@ -53,11 +48,6 @@ define("Log(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Log1p(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("LogicalNot(x: bool) -> y: bool", Elementwise(), shape=unchanged)
 define("Neg(x: T) -> y: T", "T: signedtype", Elementwise(), Droppable(), shape=unchanged)
-define(
-    "Real(input: T) -> output: Tout",
-    "T: complextype = complex64; Tout: {float, double} = float",
-    shape=unchanged,
-)
 define("Reciprocal(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Rint(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
 define("Round(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)

@@ -14,24 +14,7 @@ SAMPLER: Final = "num_true, num_sampled: int >= 1; unique: bool; range_max: int 
 
 
 @define(
-    "UniformCandidateSampler(true_classes: int64) "
-    "-> sampled_candidates: int64, true_expected_count, sampled_expected_count: float",
-    "stateful",
-    SAMPLER,
-)
-@define(
-    "LogUniformCandidateSampler(true_classes: int64) "
-    "-> sampled_candidates: int64, true_expected_count, sampled_expected_count: float",
-    "stateful",
-    SAMPLER,
-)
-@define(
-    "LearnedUnigramCandidateSampler(true_classes: int64) "
-    "-> sampled_candidates: int64, true_expected_count, sampled_expected_count: float",
-    "stateful",
-    SAMPLER,
-)
-@define(
+    "UniformCandidateSampler, LogUniformCandidateSampler, LearnedUnigramCandidateSampler, "
     "ThreadUnsafeUnigramCandidateSampler(true_classes: int64) "
     "-> sampled_candidates: int64, true_expected_count, sampled_expected_count: float",
     "stateful",

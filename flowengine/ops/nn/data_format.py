@@ -10,12 +10,7 @@ from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import unchanged
 
 define(
-    "DataFormatDimMap(x: T) -> y: T",
-    "T: indextype = int32; src_format: string = 'NHWC'; dst_format: string = 'NCHW'",
-    shape=unchanged,
-)
-define(
-    "DataFormatVecPermute(x: T) -> y: T",
+    "DataFormatDimMap, DataFormatVecPermute(x: T) -> y: T",
     "T: indextype = int32; src_format: string = 'NHWC'; dst_format: string = 'NCHW'",
     shape=unchanged,
 )

@@ -11,11 +11,7 @@ from flowengine.ops.shape_functions import add_dims, dims_of, of_rank, ranked, v
 
 
 @define(
-    "FractionalAvgPool(value: T) -> output: T, row_pooling_sequence, col_pooling_sequence: int64",
-    "pooling_ratio: list(float) >= 4; pseudo_random, overlapping, deterministic: bool = false",
-    "seed, seed2: int = 0; T: {float, double, int32, int64}",
-)
-@define(
+    "FractionalAvgPool, "
     "FractionalMaxPool(value: T) -> output: T, row_pooling_sequence, col_pooling_sequence: int64",
     "pooling_ratio: list(float) >= 4; pseudo_random, overlapping, deterministic: bool = false",
     "seed, seed2: int = 0; T: {float, double, int32, int64}",

@@ -25,14 +25,9 @@ def block_lstm(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "BlockLSTMGrad(seq_len_max: int64, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, "
+    "BlockLSTMGrad, "
+    "BlockLSTMGradV2(seq_len_max: int64, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, "
     "cs_grad, h_grad: T) "
-    "-> x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad: T",
-    "use_peephole: bool; T: {half, float}",
-)
-@define(
-    "BlockLSTMGradV2(seq_len_max: int64, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, "
-    "h, cs_grad, h_grad: T) "
     "-> x_grad, cs_prev_grad, h_prev_grad, w_grad, wci_grad, wcf_grad, wco_grad, b_grad: T",
     "use_peephole: bool; T: {half, float}",
 )

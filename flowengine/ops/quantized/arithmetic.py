@@ -9,10 +9,7 @@ from flowengine.ops.registry import define
 
 
 @define(
-    "QuantizedAdd(x: T1, y: T2, min_x, max_x, min_y, max_y: float) -> z: Toutput, min_z, max_z: float",
-    "T1, T2: quantizedtype; Toutput: quantizedtype = qint32",
-)
-@define(
+    "QuantizedAdd, "
     "QuantizedMul(x: T1, y: T2, min_x, max_x, min_y, max_y: float) -> z: Toutput, min_z, max_z: float",
     "T1, T2: quantizedtype; Toutput: quantizedtype = qint32",
 )

@@ -52,21 +52,16 @@ define(
     "padding_list: list(int) = []",
 )
 define(
-    "QuantizedConv2DPerChannel(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
+    "QuantizedConv2DPerChannel, "
+    "QuantizedDepthwiseConv2D(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
     "max_filter: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
 )
 define(
-    "QuantizedConv2DWithBias(input: Tinput, filter: Tfilter, bias, min_input, max_input, min_filter, "
+    "QuantizedConv2DWithBias, "
+    "QuantizedConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, max_input, min_filter, "
     "max_filter: float) -> output: out_type, min_output, max_output: float",
-    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
-    WINDOWS,
-    "padding_list: list(int) = []",
-)
-define(
-    "QuantizedConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
-    "min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
     "padding_list: list(int) = []",
@@ -88,7 +83,8 @@ define(
     "padding_list: list(int) = []",
 )
 define(
-    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
+    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize, "
+    "QuantizedConv2DWithBiasSumAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
     "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float, "
     "summand: Tsummand, min_summand, max_summand: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; Tsummand: quantizedtype",
@@ -104,29 +100,9 @@ define(
     "padding_list: list(int) = []",
 )
 define(
-    "QuantizedConv2DWithBiasSumAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
-    "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float, "
-    "summand: Tsummand, min_summand, max_summand: float) -> output: out_type, min_output, max_output: float",
-    "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; Tsummand: quantizedtype",
-    "out_type: quantizedtype = quint8",
-    WINDOWS,
-    "padding_list: list(int) = []",
-)
-define(
-    "QuantizedDepthwiseConv2D(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
-    "max_filter: float) -> output: out_type, min_output, max_output: float",
-    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
-    WINDOWS,
-)
-define(
-    "QuantizedDepthwiseConv2DWithBias(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
+    "QuantizedDepthwiseConv2DWithBias, "
+    "QuantizedDepthwiseConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
     "min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
-    "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
-    WINDOWS,
-)
-define(
-    "QuantizedDepthwiseConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, "
-    "max_input, min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
 )

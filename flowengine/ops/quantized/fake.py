@@ -21,12 +21,7 @@ define(
     shape=unchanged,
 )
 define(
-    "FakeQuantWithMinMaxVars(inputs, min, max: float) -> outputs: float",
-    "num_bits: int = 8; narrow_range: bool = false",
-    shape=unchanged,
-)
-define(
-    "FakeQuantWithMinMaxVarsPerChannel(inputs, min, max: float) -> outputs: float",
+    "FakeQuantWithMinMaxVars, FakeQuantWithMinMaxVarsPerChannel(inputs, min, max: float) -> outputs: float",
     "num_bits: int = 8; narrow_range: bool = false",
     shape=unchanged,
 )

@@ -23,12 +23,7 @@ define(
 
 
 @define(
-    "QuantizedRelu(features: Tinput, min_features, max_features: float) "
-    "-> activations: out_type, min_activations, max_activations: float",
-    "Tinput: quantizedtype; out_type: quantizedtype = quint8",
-)
-@define(
-    "QuantizedRelu6(features: Tinput, min_features, max_features: float) "
+    "QuantizedRelu, QuantizedRelu6(features: Tinput, min_features, max_features: float) "
     "-> activations: out_type, min_activations, max_activations: float",
     "Tinput: quantizedtype; out_type: quantizedtype = quint8",
 )
@@ -53,10 +48,7 @@ def quantized_bias_add(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "QuantizedMaxPool(input: T, min_input, max_input: float) -> output: T, min_output, max_output: float",
-    "T: quantizedtype; ksize, strides: list(int); padding: {'SAME', 'VALID'}",
-)
-@define(
+    "QuantizedMaxPool, "
     "QuantizedAvgPool(input: T, min_input, max_input: float) -> output: T, min_output, max_output: float",
     "T: quantizedtype; ksize, strides: list(int); padding: {'SAME', 'VALID'}",
 )

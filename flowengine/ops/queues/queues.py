@@ -109,20 +109,11 @@ def dequeue_up_to(c: ShapeContext) -> Shapes:
 define("QueueClose(handle: Ref(string))", "cancel_pending_enqueues: bool = false")
 define("QueueCloseV2(handle: resource)", "stateful; cancel_pending_enqueues: bool = false", Uses("handle"))
 define(
-    "QueueEnqueue(handle: Ref(string), components: Tcomponents)",
+    "QueueEnqueue, QueueEnqueueMany(handle: Ref(string), components: Tcomponents)",
     "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
 )
 define(
-    "QueueEnqueueMany(handle: Ref(string), components: Tcomponents)",
-    "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
-)
-define(
-    "QueueEnqueueManyV2(handle: resource, components: Tcomponents)",
-    "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
-    Uses("handle"),
-)
-define(
-    "QueueEnqueueV2(handle: resource, components: Tcomponents)",
+    "QueueEnqueueManyV2, QueueEnqueueV2(handle: resource, components: Tcomponents)",
     "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
     Uses("handle"),
 )

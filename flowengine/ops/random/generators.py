@@ -16,16 +16,7 @@ define(
     shape=shape_from_input(1),
 )
 define(
-    "StatefulStandardNormalV2(resource: resource, algorithm: int64, shape: shape_dtype) -> output: dtype",
-    "stateful; dtype: type = float; shape_dtype: type = int64",
-    shape=shape_from_input(2),
-)
-define(
-    "StatefulTruncatedNormal(resource: resource, algorithm: int64, shape: shape_dtype) -> output: dtype",
-    "stateful; dtype: type = float; shape_dtype: type = int64",
-    shape=shape_from_input(2),
-)
-define(
+    "StatefulStandardNormalV2, StatefulTruncatedNormal, "
     "StatefulUniform(resource: resource, algorithm: int64, shape: shape_dtype) -> output: dtype",
     "stateful; dtype: type = float; shape_dtype: type = int64",
     shape=shape_from_input(2),

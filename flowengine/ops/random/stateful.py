@@ -15,17 +15,7 @@ from flowengine.ops.shape_functions import (
 )
 
 define(
-    "RandomUniform(shape: T) -> output: dtype",
-    "stateful; seed, seed2: int = 0; dtype: floattype; T: indextype",
-    shape=shape_from_input(0),
-)
-define(
-    "RandomStandardNormal(shape: T) -> output: dtype",
-    "stateful; seed, seed2: int = 0; dtype: floattype; T: indextype",
-    shape=shape_from_input(0),
-)
-define(
-    "TruncatedNormal(shape: T) -> output: dtype",
+    "RandomUniform, RandomStandardNormal, TruncatedNormal(shape: T) -> output: dtype",
     "stateful; seed, seed2: int = 0; dtype: floattype; T: indextype",
     shape=shape_from_input(0),
 )

@@ -9,14 +9,7 @@ from flowengine.ops.shape_functions import check_scalars, dimension_value, merge
 
 
 @define(
-    "StatelessRandomNormal(shape: T, seed: Tseed) -> output: dtype",
-    "dtype: floattype = float; T: indextype = int32; Tseed: indextype = int64",
-)
-@define(
-    "StatelessRandomUniform(shape: T, seed: Tseed) -> output: dtype",
-    "dtype: floattype = float; T: indextype = int32; Tseed: indextype = int64",
-)
-@define(
+    "StatelessRandomNormal, StatelessRandomUniform, "
     "StatelessTruncatedNormal(shape: T, seed: Tseed) -> output: dtype",
     "dtype: floattype = float; T: indextype = int32; Tseed: indextype = int64",
 )

@@ -28,14 +28,7 @@ def sparse_add_grad(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "SparseDenseCwiseAdd(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> output: T",
-    "T: numbertype",
-)
-@define(
-    "SparseDenseCwiseDiv(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> output: T",
-    "T: numbertype",
-)
-@define(
+    "SparseDenseCwiseAdd, SparseDenseCwiseDiv, "
     "SparseDenseCwiseMul(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> output: T",
     "T: numbertype",
 )

@@ -19,11 +19,7 @@ ROWS: Final = "T: numbertype; Tindices: indextype; use_locking: bool = false"
 @define("ScatterAdd(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
 @define("ScatterDiv(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
 @define(
-    "ScatterMax(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
-    "T: {half, bfloat16, float, double, int32, int64}; Tindices: indextype; use_locking: bool = false",
-)
-@define(
-    "ScatterMin(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
+    "ScatterMax, ScatterMin(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     "T: {half, bfloat16, float, double, int32, int64}; Tindices: indextype; use_locking: bool = false",
 )
 @define("ScatterMul(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
@@ -61,14 +57,7 @@ def scatter_nd_ref(c: ShapeContext) -> Shapes:
 
 
 define(
-    "ResourceScatterNdAdd(ref: resource, indices: Tindices, updates: T)",
-    "stateful; T: type; Tindices: indextype; use_locking: bool = true",
-)
-define(
-    "ResourceScatterNdSub(ref: resource, indices: Tindices, updates: T)",
-    "stateful; T: type; Tindices: indextype; use_locking: bool = true",
-)
-define(
+    "ResourceScatterNdAdd, ResourceScatterNdSub, "
     "ResourceScatterNdUpdate(ref: resource, indices: Tindices, updates: T)",
     "stateful; T: type; Tindices: indextype; use_locking: bool = true",
 )
@@ -112,26 +101,7 @@ def resource_gather_nd(c: ShapeContext) -> Shapes:
 
 
 define(
-    "ResourceScatterAdd(resource: resource, indices: Tindices, updates: dtype)",
-    "stateful; dtype: numbertype; Tindices: indextype",
-)
-define(
-    "ResourceScatterDiv(resource: resource, indices: Tindices, updates: dtype)",
-    "stateful; dtype: numbertype; Tindices: indextype",
-)
-define(
-    "ResourceScatterMax(resource: resource, indices: Tindices, updates: dtype)",
-    "stateful; dtype: numbertype; Tindices: indextype",
-)
-define(
-    "ResourceScatterMin(resource: resource, indices: Tindices, updates: dtype)",
-    "stateful; dtype: numbertype; Tindices: indextype",
-)
-define(
-    "ResourceScatterMul(resource: resource, indices: Tindices, updates: dtype)",
-    "stateful; dtype: numbertype; Tindices: indextype",
-)
-define(
+    "ResourceScatterAdd, ResourceScatterDiv, ResourceScatterMax, ResourceScatterMin, ResourceScatterMul, "
     "ResourceScatterSub(resource: resource, indices: Tindices, updates: dtype)",
     "stateful; dtype: numbertype; Tindices: indextype",
 )

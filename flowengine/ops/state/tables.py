@@ -100,14 +100,9 @@ define(
 )
 define("LookupTableImport(table_handle: Ref(string), keys: Tin, values: Tout)", "Tin, Tout: type")
 define(
-    "LookupTableImportV2(table_handle: resource, keys: Tin, values: Tout)",
+    "LookupTableImportV2, LookupTableInsertV2(table_handle: resource, keys: Tin, values: Tout)",
     "stateful; Tin, Tout: type",
     USES_TABLE,
 )
 define("LookupTableInsert(table_handle: Ref(string), keys: Tin, values: Tout)", "Tin, Tout: type")
-define(
-    "LookupTableInsertV2(table_handle: resource, keys: Tin, values: Tout)",
-    "stateful; Tin, Tout: type",
-    USES_TABLE,
-)
 define("LookupTableRemoveV2(table_handle: resource, keys: Tin)", "stateful; Tin: type", USES_TABLE)

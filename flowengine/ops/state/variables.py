@@ -54,12 +54,7 @@ def assign(c: ShapeContext) -> Shapes:
 
 
 define(
-    "AssignAdd(ref: Ref(T), value: T) -> output_ref: Ref(T)",
-    "T: numbertype; use_locking: bool = false",
-    shape=merged,
-)
-define(
-    "AssignSub(ref: Ref(T), value: T) -> output_ref: Ref(T)",
+    "AssignAdd, AssignSub(ref: Ref(T), value: T) -> output_ref: Ref(T)",
     "T: numbertype; use_locking: bool = false",
     shape=merged,
 )

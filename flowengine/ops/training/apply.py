@@ -142,11 +142,7 @@ define(
 )
 define("ResourceApplyGradientDescent(var: resource, alpha, delta: T)", "stateful", DENSE)
 define(
-    "ResourceApplyKerasMomentum(var, accum: resource, lr, grad, momentum: T)",
-    "stateful; T: numbertype; use_locking, use_nesterov: bool = false",
-)
-define(
-    "ResourceApplyMomentum(var, accum: resource, lr, grad, momentum: T)",
+    "ResourceApplyKerasMomentum, ResourceApplyMomentum(var, accum: resource, lr, grad, momentum: T)",
     "stateful; T: numbertype; use_locking, use_nesterov: bool = false",
 )
 define("ResourceApplyPowerSign(var, m: resource, lr, logbase, sign_decay, beta, grad: T)", "stateful", DENSE)
@@ -302,10 +298,7 @@ define(
     ROWS,
 )
 define(
-    "ResourceSparseApplyKerasMomentum(var, accum: resource, lr, grad: T, indices: Tindices, momentum: T)",
-    "stateful; T: numbertype; Tindices: indextype; use_locking, use_nesterov: bool = false",
-)
-define(
+    "ResourceSparseApplyKerasMomentum, "
     "ResourceSparseApplyMomentum(var, accum: resource, lr, grad: T, indices: Tindices, momentum: T)",
     "stateful; T: numbertype; Tindices: indextype; use_locking, use_nesterov: bool = false",
 )
