@@ -48,8 +48,9 @@ from flowengine.runtime.placing import offers_of
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.taskless import Running, TasklessSteps, needs_no_task
 from flowengine.runtime.tiers import TieredPlan
-from flowengine.transport.tensors.exchange import Exchange, StepRendezvous
+from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
+from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 
 
 class Master(NamedTuple):

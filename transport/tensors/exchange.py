@@ -33,12 +33,13 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.core.names import DeviceName
-from flowengine.core.rendezvous import Received, RendezvousKey
+from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport import events as e
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.peer import Peer
 from flowengine.transport.tensors.rendezvous import sent_twice
 from flowengine.transport.tensors.routes import Route
+from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 from flowengine.transport.tensors.steps import EndedSteps, Step
 from flowengine.transport.wire.payload import Payload
 
@@ -68,70 +69,6 @@ class ExchangeStatistics(NamedTuple):
     values_held_for_pull: int
     values_dropped: int
     ranges_ended: int
-
-
-class StepRendezvous:
-    """One step's rendezvous over all tasks. Keeps `flowengine.core.rendezvous.Rendezvous`."""
-
-    def __init__(self, exchange: Exchange, step: Step) -> None:
-        self._exchange = exchange
-        self._step = step
-
-    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        """Leave a value for its target; never waits.
-
-        Raises AlreadyExistsError if the key holds one here, UnavailableError if there is no connection to the
-        target's task, AbortedError if that task has restarted, InvalidArgumentError for a value that cannot
-        travel, ResourceExhaustedError for one larger than the target takes.
-        """
-        self._exchange.send(self._step, key, value, is_dead)
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the step was aborted, here or on another task."""
-        return self._step.table.error is not None
-
-    def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
-        """The value, if it is here already."""
-        return self._step.table.take(key)
-
-    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
-        """Take the value and its dead bit, waiting for it; cancelled, it leaves the value there.
-
-        Raises the error of `abort`, here or on another task, and ConnectionLostError or AbortedError if the
-        task that it comes from is gone.
-        """
-        return await self._step.table.wait_received(key)
-
-    def receive(self, key: RendezvousKey, done: Received) -> None:
-        """Have `done` called once with the value, at once or when it is here, or with the error."""
-        self._step.table.receive(key, done)
-
-    def send_along(self, route: Route, value: Value) -> None:
-        """As `send`, of a live value along an edge, outside any loop."""
-        if not self._exchange.deliver(self._step, route, value, False):
-            self._exchange.send_any(self._step, RendezvousKey(self._step.number, *route), value, False)
-
-    def receive_all(
-        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
-    ) -> None:
-        """Have `done` called once for each of these edges, with its number and what `receive` would give.
-
-        Nobody else may wait there.
-        """
-        self._exchange.receive_all(self._step, routes, done)
-
-    def put_back(self, route: Route, value: Value, is_dead: bool) -> None:
-        """Leave a value that was received for whoever asks next."""
-        self._step.table.deliver(RendezvousKey(self._step.number, *route), value, is_dead, None)
-
-    def withdraw(self) -> None:
-        """Call nobody of `receive_all` any more."""
-        self._step.table.withdraw()
-
-    def abort(self, error: Exception) -> None:
-        """Fail every waiter of the step, present and to come, on this task and on all that take part."""
-        self._exchange.abort(self._step, error)
 
 
 class Exchange:
@@ -548,4 +485,4 @@ def _keep(known: dict[K, V], key: K, value: V) -> None:
     known[key] = value
 
 
-__all__ = ["Exchange", "ExchangeStatistics", "StepRendezvous", "task_of_device"]
+__all__ = ["Exchange", "ExchangeStatistics", "task_of_device"]

@@ -31,8 +31,9 @@ from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import ENTRY_BYTES, Limits
 from flowengine.transport.peer import Peer
 from flowengine.transport.streams.inproc import stream_pair
-from flowengine.transport.tensors.exchange import Exchange, StepRendezvous, task_of_device
+from flowengine.transport.tensors.exchange import Exchange, task_of_device
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
+from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 from flowengine.transport.tensors.steps import EndedSteps
 from flowengine.transport.wire.states import Side
 

@@ -24,7 +24,8 @@ from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import INLINE_BYTES_MAX, Limits
 from flowengine.transport.tensors.credit import push_cost
-from flowengine.transport.tensors.exchange import Exchange, StepRendezvous
+from flowengine.transport.tensors.exchange import Exchange
+from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side, State
 
