@@ -202,7 +202,7 @@ OPS: Final[dict[str, str]] = {
     "nn.normalization": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
-        LRNGrad _BatchNormRelu
+        LRNGrad
     """,
     "nn.pool_places": """
         _MaxPoolGradAtPlaces _MaxPoolWithPlaces
@@ -221,11 +221,56 @@ OPS: Final[dict[str, str]] = {
     "nn.sorting": """
         InTopK InTopKV2 NthElement TopK TopKV2
     """,
+    "numpy.activations": """
+        BiasAdd BiasAddV1 Elu Relu Relu6 ReluGrad Selu Softplus
+    """,
+    "numpy.binary": """
+        AccumulateNV2 AddN Maximum Minimum
+    """,
+    "numpy.boxes": """
+        CropAndResize
+    """,
+    "numpy.convolution": """
+        Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
+    """,
+    "numpy.counting": """
+        Bincount
+    """,
     "numpy.fused": """
         _FusedContraction _FusedElementwise
     """,
+    "numpy.joining": """
+        Concat ConcatV2
+    """,
+    "numpy.normalization": """
+        FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
+        FusedBatchNormV3 _BatchNormRelu
+    """,
+    "numpy.pooling": """
+        AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad
+        MaxPoolGradV2 MaxPoolV2
+    """,
+    "numpy.reductions": """
+        All Any ArgMax ArgMin CumulativeLogsumexp Max Min
+    """,
+    "numpy.resizing": """
+        ResizeBilinear
+    """,
+    "numpy.search": """
+        UnravelIndex
+    """,
     "numpy.sequences": """
         _FusedSequence
+    """,
+    "numpy.softmax": """
+        LogSoftmax Softmax
+    """,
+    "numpy.sorting": """
+        TopK TopKV2
+    """,
+    "numpy.unary": """
+        Sigmoid
     """,
     "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient

@@ -38,13 +38,14 @@ class _KernelsOnDemand(KernelRegistry):
     def __init__(self, provided: bool) -> None:
         super().__init__(parent=REGISTRY)
         self._provided = provided
-        #: {op: the module that has its kernels}
-        self._modules = {op: module for module, ops in OPS.items() for op in ops.split()}
+        #: {op: the modules that have its kernels}
+        self._modules: dict[str, list[str]] = {}
+        for module, ops in OPS.items():
+            for op in ops.split():
+                self._modules.setdefault(op, []).append(module)
 
     def _look_up(self, op: str, device: str) -> Sequence[Kernel]:
-        module = self._modules.get(op)
-        if module is not None and module not in _loaded:
-            load([module])
+        load(self._modules.get(op, ()))
         kernels = REGISTRY.candidates(op, device)
         return [*providers.candidates(op, device), *kernels] if self._provided else kernels
 

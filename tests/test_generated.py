@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.generate.__main__ import GENERATED
-from tests.generate.kernel_index import TwoModulesError, check_one_module_an_op
+from tests.generate.kernel_index import TwoModulesError, check_one_module
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,6 +27,12 @@ def test_what_is_checked_in_is_up_to_date() -> None:
 
 
 def test_an_op_in_two_modules_is_refused() -> None:
-    check_one_module_an_op({"math.unary": {"Exp", "Neg"}, "math.binary": {"Add"}})
-    with pytest.raises(TwoModulesError, match=r"'Neg' has kernels in kernels.math.unary and in kernels.nn.x"):
-        check_one_module_an_op({"math.unary": {"Exp", "Neg"}, "nn.x": {"Neg"}})
+    homes: dict[tuple[str, str | None], str] = {}
+    check_one_module(homes, "Exp", None, "math.unary")
+    check_one_module(homes, "Neg", None, "math.unary")
+    check_one_module(homes, "Neg", "CPU", "numpy.unary")
+    with pytest.raises(
+        TwoModulesError,
+        match=r"'Neg' has kernels for any device in kernels.math.unary and in kernels.nn.x",
+    ):
+        check_one_module(homes, "Neg", None, "nn.x")

@@ -38,14 +38,44 @@ DEAD: Final = _Mark("DEAD")
 WOULD_WAIT: Final = _Mark("WOULD_WAIT")
 
 
+#: NumPy's arrays and scalars; a tuple, as a union of types would be made anew at each call.
+_OF_NUMPY: Final = (np.ndarray, np.generic)
+
+
+def in_host_memory(value: Value) -> bool:
+    """Whether a value is a NumPy array or scalar, so that a look at its elements waits for nobody."""
+    return isinstance(value, _OF_NUMPY)
+
+
+def is_numpy(xp: Any) -> bool:
+    """Whether an array module is NumPy, whose arrays are in host memory."""
+    return xp is np
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether a value is an array of any library or a NumPy scalar, not `bytes`, a handle or a variant."""
+    return isinstance(value, _OF_NUMPY) or hasattr(value, "strides")
+
+
+def scalar_element(value: Value) -> Value:
+    """The element of a NumPy array of rank 0; any other value as it is."""
+    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+
+
 def to_array(value: Value) -> Array:
-    """A tensor value as an ndarray of the same rank; `bytes` become a rank-0 object array."""
+    """A tensor value as an array of the same rank; `bytes` become a rank-0 object array.
+
+    An array of another library than NumPy passes as it is.
+    """
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, bytes):
         array = np.empty((), dtype=object)
         array[()] = value
         return array
+    if hasattr(value, "strides") and not isinstance(value, np.generic):
+        other: Array = value
+        return other
     return np.asarray(value)
 
 
@@ -63,7 +93,7 @@ def unchangeable(array: Array) -> Array:
 
 def describe(value: Value) -> str:
     """dtype and shape of a value for an error message: `float32[2,3]`."""
-    if isinstance(value, np.ndarray | np.generic):
+    if is_tensor(value):
         kind = "string" if value.dtype.kind in "OSU" else value.dtype.name
         return f"{kind}[{','.join(map(str, value.shape))}]"
     if isinstance(value, bytes):

@@ -17,6 +17,7 @@ import numpy as np
 from flowengine.devices.device import Device
 from flowengine.ir.graph import Node
 from flowengine.ir.names import TRANSFER_OPS
+from flowengine.kernels.common.checks import gathered
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
 
@@ -84,6 +85,9 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Cal
     names = [] if definition is None else [arg.name for arg in definition.inputs]
     ways = [device.copy_out if name in kernel.host else device.copy_in for name in names]
     first = 1 if kernel.takes_xp else 0
+    if isinstance(function, np.ufunc):
+        # The module's own, not NumPy's by way of `__array_ufunc__`.
+        function = getattr(device.xp, function.__name__, function)
 
     def call(*values: Any, **keywords: Any) -> Any:
         moved = [
@@ -92,7 +96,14 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Cal
                 ways or [device.copy_in] * (len(values) - first), values[first:], strict=True
             )
         ]
-        return function(*values[:first], *moved, **keywords)
+        if kernel.is_async:
+            return function(*values[:first], *moved, **keywords)
+        with gathered() as checks:
+            result = function(*values[:first], *moved, **keywords)
+        for check in checks:
+            if device.copy_out(check.wrong):
+                raise check.error()
+        return result
 
     if not kernel.is_async:
         return call

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
@@ -25,13 +23,13 @@ from flowengine.kernels.common.array_args import (
 from flowengine.kernels.registry import kernel
 
 
-@kernel("Const", heavy=False)
+@kernel("Const", device="CPU", heavy=False)
 def const(*, value: TensorAttr) -> Value:
     """The tensor in the attribute `value`: the same read-only object each time."""
     return value.value()
 
 
-@kernel("Placeholder", "PlaceholderV2", heavy=False)
+@kernel("Placeholder", "PlaceholderV2", device="CPU", heavy=False)
 def placeholder(*, node: Node) -> Value:
     """Fail: a placeholder that a step reaches must be fed."""
     shape = node.attrs.get("shape")
@@ -42,17 +40,17 @@ def placeholder(*, node: Node) -> Value:
     )
 
 
-@kernel("PlaceholderWithDefault", heavy=False)
+@kernel("PlaceholderWithDefault", device=None, heavy=False)
 def placeholder_with_default(default: Value) -> Value:
     """The default, where nothing is fed."""
     return default
 
 
 @kernel("FakeParam", heavy=False)
-def fake_param(*, dtype: DType, shape: Any) -> Array:
+def fake_param(xp: Any, *, dtype: DType, shape: Any) -> Any:
     """A stand-in for an output of the branch not taken; never read. Unknown dimensions are 0."""
     dims = () if shape.dims is None else tuple(d or 0 for d in shape.dims)
-    return blank(dims, dtype.as_numpy_dtype)
+    return blank(xp, dims, dtype.as_numpy_dtype)
 
 
 def _fill_cost(dims: Value, value: Value) -> float:
@@ -65,7 +63,7 @@ _CALLOC_ELEMENTS = 4096
 
 
 @kernel("Fill", heavy=_fill_cost, fresh=True, host=("dims",))
-def fill(dims: Array, value: Value) -> Array:
+def fill(xp: Any, dims: Array, value: Value) -> Any:
     """A tensor of shape `dims` (int32 or int64 vector) with the scalar `value` everywhere.
 
     Raises InvalidArgumentError where dims is no vector or is negative, or value is no scalar.
@@ -77,34 +75,34 @@ def fill(dims: Array, value: Value) -> Array:
         raise InvalidArgumentError(f"value must be a scalar, but has shape {brackets(value.shape)}")
     dtype = dtype_of(value)
     if not dtype.hasobject and math.prod(shape) >= _CALLOC_ELEMENTS and not any(value.tobytes()):
-        return np.zeros(shape, dtype)
-    return filled(shape, value, dtype)
+        return xp.zeros(shape, dtype)
+    return filled(xp, shape, value, dtype)
 
 
 @kernel("Empty", heavy=False, fresh=True, host=("shape",))
-def empty(shape: Array, *, dtype: DType, init: bool) -> Array:
+def empty(xp: Any, shape: Array, *, dtype: DType, init: bool) -> Any:
     """Memory of this shape, always zeroed: it is lazily so, and keeps runs repeatable."""
-    return blank(dimensions(shape, "shape"), dtype.as_numpy_dtype)
+    return blank(xp, dimensions(shape, "shape"), dtype.as_numpy_dtype)
 
 
 @kernel("ZerosLike", fresh=True)
-def zeros_like(x: Value) -> Value:
+def zeros_like(xp: Any, x: Value) -> Value:
     """Zeros, false or empty strings in the shape of x; of a variant, what it says is its zero."""
     if not has_dtype(x):
         return b"" if isinstance(x, bytes) else x.zeros_like()
     if x.dtype.hasobject:
-        return _object_zeros(to_array(x))
-    return np.zeros(x.shape, x.dtype)
+        return _object_zeros(xp, to_array(x))
+    return xp.zeros(x.shape, x.dtype)
 
 
-def _object_zeros(x: Array) -> Array:
-    out = np.empty(x.shape, object)
+def _object_zeros(xp: Any, x: Array) -> Any:
+    out = xp.empty(x.shape, object)
     for index, element in enumerate(x.flat):
         out.flat[index] = b"" if isinstance(element, bytes) else element.zeros_like()
     return out
 
 
 @kernel("OnesLike", fresh=True)
-def ones_like(x: Value) -> Array:
+def ones_like(xp: Any, x: Value) -> Any:
     """Ones in the shape and type of x."""
-    return filled(x.shape, 1, x.dtype)
+    return filled(xp, x.shape, 1, x.dtype)

@@ -7,13 +7,15 @@ negative ones pass; of numbers read as unsigned it lets none.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.array_args import brackets, check_indices, in_range, integer
+from flowengine.kernels.common.array_args import brackets, integer
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.indices import check_indices, first_true, in_range, pick
 from flowengine.kernels.registry import kernel
 
 _INT32: Final = np.dtype(np.int32)
@@ -29,15 +31,15 @@ def _cost(params: Array, indices: Value, axis: Value = 0) -> float:
 
 
 @kernel("Gather", heavy=_cost)
-def gather(params: Array, indices: Value) -> Array:
+def gather(xp: Any, params: Array, indices: Value) -> Any:
     """params[indices, ...]: rows of `params` in the shape of the int32 or int64 `indices`."""
     if not params.ndim:
         raise InvalidArgumentError("params must be at least 1 dimensional")
-    return take(params, indices, 0)
+    return take(xp, params, indices, 0)
 
 
 @kernel("GatherV2", host=("axis",), heavy=_cost)
-def gather_v2(params: Array, indices: Value, axis: Value, *, batch_dims: int) -> Array:
+def gather_v2(xp: Any, params: Array, indices: Value, axis: Value, *, batch_dims: int) -> Any:
     """Slices of `params` along `axis`, picked by `indices`, of which `batch_dims` leading axes are shared.
 
     params    (B..., P..., N, S...)   B: batch_dims axes, N at `axis`
@@ -53,39 +55,35 @@ def gather_v2(params: Array, indices: Value, axis: Value, *, batch_dims: int) ->
     if number < 0:
         number += rank
     if batch_dims:
-        return _batched(params, to_array(indices), number, batch_dims)
-    return take(params, indices, number)
+        return _batched(xp, params, to_array(indices), number, batch_dims)
+    return take(xp, params, indices, number)
 
 
-def take(params: Array, indices: Value, axis: int) -> Array:
+def take(xp: Any, params: Array, indices: Value, axis: int) -> Any:
     """params.take with indices checked first: outside [0, size) is an error, negative ones too."""
-    if not axis and not indices.ndim:
+    is_near = in_host_memory(indices)
+    if not axis and is_near and not indices.ndim:
         # One row, as it is picked inside of loops: a view.
         row = int(indices)
         if 0 <= row < len(params):
-            picked: Array = params[row]
-            return picked
+            return params[row]
     if not params.size:
         # Nothing is looked up where the result is empty, whatever the indices are.
         shape = (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :])
         if 0 in shape:
-            return np.empty(shape, params.dtype)
+            return xp.empty(shape, params.dtype)
     size = params.shape[axis]
-    taken: Array
-    if indices.dtype == _INT32 and size <= _INT32_MAX:
+    if is_near and indices.dtype == _INT32 and size <= _INT32_MAX:
         try:
-            taken = params.take(indices.view(_UINT32), axis)
+            return params.take(indices.view(_UINT32), axis)
         except IndexError:
             pass  # told below
-        else:
-            return taken
     # NumPy counts with int64, of which it would have to look at a copy.
     check_indices(indices, size)
-    taken = params.take(indices, axis, None, "clip")
-    return taken
+    return pick(params, indices, axis)
 
 
-def _batched(params: Array, indices: Array, axis: int, batch_dims: int) -> Array:
+def _batched(xp: Any, params: Array, indices: Array, axis: int, batch_dims: int) -> Any:
     if batch_dims < 0:
         batch_dims += indices.ndim
     if not 0 <= batch_dims <= indices.ndim or batch_dims > axis:
@@ -105,32 +103,41 @@ def _batched(params: Array, indices: Array, axis: int, batch_dims: int) -> Array
     count, middle = math.prod(batch), math.prod(between)
     flat = params.reshape((count * middle * size, *inner))
     # Row number of (batch, middle, index) in params with its leading axes joined.
-    start = (np.arange(count * middle, dtype=np.int64) * size).reshape(count, middle, 1)
+    start = (xp.arange(count * middle, dtype=np.int64) * size).reshape(count, middle, 1)
     picked = start + indices.reshape(count, 1, math.prod(indices.shape[batch_dims:]))
-    rows = flat.take(picked.ravel(), 0, None, "clip") if picked.size else flat[:0]
+    rows = pick(flat, picked.ravel()) if picked.size else flat[:0]
     return rows.reshape((*batch, *between, *indices.shape[batch_dims:], *inner))
 
 
-def flat_positions(indices: Array, shape: tuple[int, ...], what: str) -> Array:
+def flat_positions(xp: Any, indices: Array, shape: tuple[int, ...], what: str) -> Any:
     """The position in row-major order of each index vector into an array of this (leading) shape.
 
     indices   (..., K) integers, K = len(shape)
     returns   (...) int64; InvalidArgumentError names the first vector that is outside, as `what`
     """
-    result = np.zeros(indices.shape[:-1], np.int64)
+    result = xp.zeros(indices.shape[:-1], np.int64)
+    is_near = in_host_memory(indices)
     fits = True
     for axis, size in enumerate(shape):
         column = indices[..., axis]
-        fits = fits and in_range(column, size)
+        fits = fits and (not is_near or in_range(column, size))
         result *= size
         result += column
-    if not fits:
-        outside = ((indices < 0) | (indices >= np.array(shape))).any(axis=-1)
-        where = tuple(np.argwhere(outside)[0].tolist())
-        raise InvalidArgumentError(
+
+    def vectors_outside() -> Any:
+        return ((indices < 0) | (indices >= xp.asarray(shape))).any(axis=-1)
+
+    def error() -> InvalidArgumentError:
+        where = first_true(vectors_outside())
+        return InvalidArgumentError(
             f"indices{brackets(where) if where else ''} = {brackets(indices[where].tolist())} "
             f"does not index into {what} {brackets(shape)}"
         )
+
+    if not fits:
+        raise error()
+    if not is_near and indices.size:
+        refuse(vectors_outside().any(), error)
     return result
 
 
@@ -142,7 +149,7 @@ def _nd_cost(params: Value, indices: Array) -> float:
 
 
 @kernel("GatherNd", heavy=_nd_cost)
-def gather_nd(params: Value, indices: Array) -> Array:
+def gather_nd(xp: Any, params: Value, indices: Array) -> Any:
     """params[indices[..., 0], indices[..., 1], ...].
 
     params    (D_0, ..., D_k-1, S...)
@@ -165,7 +172,7 @@ def gather_nd(params: Value, indices: Array) -> Array:
         raise InvalidArgumentError(
             f"Requested more than 0 entries, but params is empty. Params shape: {brackets(array.shape)}"
         )
-    positions = flat_positions(indices, lead, "params of shape")
+    positions = flat_positions(xp, indices, lead, "params of shape")
     if not array.size or not positions.size:
-        return np.empty((*outer, *inner), array.dtype)
-    return array.reshape((math.prod(lead), *inner)).take(positions, 0, None, "clip")
+        return xp.empty((*outer, *inner), array.dtype)
+    return pick(array.reshape((math.prod(lead), *inner)), positions)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
+import functools
+from typing import Any
 
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.indices import first_true
 from flowengine.kernels.registry import kernel
 
 
-@kernel("GatherTree", "Addons>GatherTree", fresh=True)
-def gather_tree(step_ids: Array, parent_ids: Array, lengths: Array, end_token: Value) -> Array:
+def _no_beam(wrong: Array, parent: Array, level: int) -> InvalidArgumentError:
+    entry, beam = first_true(wrong)
+    return InvalidArgumentError(
+        f"Saw invalid parent id {parent[entry, beam]} at (batch, time, beam) == ({entry}, {level}, {beam})"
+    )
+
+
+@kernel("GatherTree", "Addons>GatherTree", fresh=True, host=("end_token",))
+def gather_tree(xp: Any, step_ids: Array, parent_ids: Array, lengths: Array, end_token: Value) -> Any:
     """Follow each beam from its last step to its first.
 
     step_ids, parent_ids   (T, B, W) int32: the token, and the beam it continues, per time, batch, beam
@@ -28,7 +38,7 @@ def gather_tree(step_ids: Array, parent_ids: Array, lengths: Array, end_token: V
             f"step_ids {brackets(step_ids.shape)} and parent_ids {brackets(parent_ids.shape)} "
             "must have one shape"
         )
-    if np.ndim(end_token):
+    if getattr(end_token, "ndim", 0):
         raise InvalidArgumentError(f"end_token must be a scalar, but has shape {brackets(end_token.shape)}")
     steps, batch, beams = step_ids.shape
     if lengths.shape != (batch,):
@@ -36,23 +46,19 @@ def gather_tree(step_ids: Array, parent_ids: Array, lengths: Array, end_token: V
             f"max_sequence_lengths must have one element a batch entry ({batch}), "
             f"but has shape {brackets(lengths.shape)}"
         )
-    out = np.full(step_ids.shape, end_token, step_ids.dtype)
-    last = np.minimum(lengths, steps) - 1
-    rows = np.arange(batch)[:, None]
-    parent = np.broadcast_to(np.arange(beams), (batch, beams)).copy()
-    for level in range(int(last.max(initial=-1)), -1, -1):
+    end_token = end_token[()]
+    out = xp.full(step_ids.shape, end_token, step_ids.dtype)
+    last = xp.minimum(lengths, steps) - 1
+    rows = xp.arange(batch)[:, None]
+    parent = xp.broadcast_to(xp.arange(beams), (batch, beams)).copy()
+    for level in range(steps - 1, -1, -1):
         alive = (last >= level)[:, None]
         wrong = alive & ((parent < 0) | (parent >= beams))
-        if wrong.any():
-            entry, beam = np.argwhere(wrong)[0].tolist()
-            raise InvalidArgumentError(
-                f"Saw invalid parent id {parent[entry, beam]} at (batch, time, beam) == "
-                f"({entry}, {level}, {beam})"
-            )
-        safe = np.where(alive, parent, 0)
-        out[level] = np.where(alive, step_ids[level][rows, safe], end_token)
-        parent = np.where(alive, parent_ids[level][rows, safe], parent)
+        refuse(wrong.any(), functools.partial(_no_beam, wrong, parent, level))
+        safe = xp.where(alive, parent, 0)
+        out[level] = xp.where(alive, step_ids[level][rows, safe], end_token)
+        parent = xp.where(alive, parent_ids[level][rows, safe], parent)
     # A trajectory that ends and goes on is cut at its end token.
-    ended = np.logical_or.accumulate(out == end_token, axis=0)
+    ended = xp.cumsum(out == end_token, axis=0) > 0
     out[ended] = end_token
     return out

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, is_tensor, to_array
 from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.common.array_args import brackets, outputs, shape_of
@@ -22,6 +22,7 @@ from flowengine.kernels.registry import kernel
     "DebugGradientIdentity",
     "RefIdentity",
     "DebugGradientRefIdentity",
+    device=None,
     heavy=False,
 )
 def identity(x: Value) -> Value:
@@ -29,31 +30,31 @@ def identity(x: Value) -> Value:
     return x
 
 
-@kernel("IdentityN", heavy=False)
+@kernel("IdentityN", device=None, heavy=False)
 def identity_n(values: tuple[Value, ...]) -> Value:
     """All inputs at once."""
     return outputs(values)
 
 
-@kernel("DeepCopy", fresh=True)
+@kernel("DeepCopy", device=None, fresh=True)
 def deep_copy(x: Value) -> Value:
     """The input in new memory."""
-    return x.copy() if isinstance(x, np.ndarray) else x
+    return x.copy() if is_tensor(x) else x
 
 
-@kernel("NoOp", heavy=False)
+@kernel("NoOp", device=None, heavy=False)
 def no_op() -> None:
     """Nothing: a node to hang control edges on."""
 
 
-@kernel("Abort", heavy=False)
+@kernel("Abort", device="CPU", heavy=False)
 def abort(*, error_msg: bytes) -> None:
     """Fail the step with AbortedError. An engine inside of another program never ends its process."""
     text = error_msg.decode("utf-8", "backslashreplace")
     raise AbortedError(f"Abort_op intentional failure; {text}" if text else "Abort_op intentional failure")
 
 
-@kernel("EnsureShape", heavy=False)
+@kernel("EnsureShape", device=None, heavy=False)
 def ensure_shape(x: Value, *, shape: TensorShape) -> Value:
     """x; InvalidArgumentError unless its shape agrees with the attribute."""
     dims = shape_of(x)
@@ -67,7 +68,7 @@ def ensure_shape(x: Value, *, shape: TensorShape) -> Value:
     return x
 
 
-@kernel("Assert", heavy=False, host=("condition", "data"))
+@kernel("Assert", device=None, heavy=False, host=("condition", "data"))
 def assert_(condition: Array, data: tuple[Value, ...], *, summarize: int) -> None:
     """InvalidArgumentError with the first `summarize` elements of each datum unless the condition holds.
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.segment_sums import add_rows, subtract_rows
 from flowengine.kernels.registry import kernel
 
 
@@ -33,7 +32,7 @@ def _checked(x: Value, i: Value, v: Value) -> tuple[Array, Array, Array]:
     return array.copy(order="C"), rows % max(1, len(array)), values
 
 
-@kernel("InplaceUpdate", fresh=True)
+@kernel("InplaceUpdate", device=None, fresh=True)
 def inplace_update(x: Value, i: Value, v: Value) -> Array:
     """x with row i[n] replaced by v[n], for each n in order; row numbers wrap around."""
     out, rows, values = _checked(x, i, v)
@@ -41,19 +40,20 @@ def inplace_update(x: Value, i: Value, v: Value) -> Array:
     return out
 
 
-def _combined(ufunc: Any, x: Value, i: Value, v: Value) -> Array:
+@kernel("InplaceAdd", fresh=True)
+def inplace_add(xp: Any, x: Value, i: Value, v: Value) -> Any:
+    """x with v[n] added to row i[n], for each n; row numbers wrap around."""
     out, rows, values = _checked(x, i, v)
-    ufunc.at(out, rows, values)
+    if in_host_memory(out):
+        xp.add.at(out, rows, values)
+    else:
+        add_rows(xp, out, rows, values)
     return out
 
 
-@kernel("InplaceAdd", fresh=True)
-def inplace_add(x: Value, i: Value, v: Value) -> Array:
-    """x with v[n] added to row i[n], for each n; row numbers wrap around."""
-    return _combined(np.add, x, i, v)
-
-
 @kernel("InplaceSub", fresh=True)
-def inplace_sub(x: Value, i: Value, v: Value) -> Array:
+def inplace_sub(xp: Any, x: Value, i: Value, v: Value) -> Any:
     """x with v[n] subtracted from row i[n], for each n; row numbers wrap around."""
-    return _combined(np.subtract, x, i, v)
+    out, rows, values = _checked(x, i, v)
+    subtract_rows(xp, out, rows, values)
+    return out

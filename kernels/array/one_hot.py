@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import (
     FILL_BYTES_PER_MICROSECOND,
@@ -17,6 +18,7 @@ from flowengine.kernels.common.array_args import (
     scalar,
     shape_of,
 )
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.registry import kernel
 
 
@@ -25,7 +27,7 @@ def _one_hot_cost(indices: Value, depth: Value, on: Value, off: Value) -> float:
 
 
 @kernel("OneHot", heavy=_one_hot_cost, fresh=True, host=("depth",))
-def one_hot(indices: Value, depth: Value, on_value: Value, off_value: Value, *, axis: int) -> Array:
+def one_hot(xp: Any, indices: Value, depth: Value, on_value: Value, off_value: Value, *, axis: int) -> Any:
     """`on_value` where the new axis equals the index, `off_value` elsewhere.
 
     indices   (A..., B...) uint8, int32 or int64; one outside [0, depth) gives a row of off values
@@ -45,7 +47,7 @@ def one_hot(indices: Value, depth: Value, on_value: Value, off_value: Value, *, 
         axis = rank
     before, after = array.shape[:axis], array.shape[axis:]
     shape = (*before, count, *after)
-    out = filled(shape, off_value, dtype_of(off_value))
+    out = filled(xp, shape, off_value, dtype_of(off_value))
     if not out.size:
         return out
     outer, inner = math.prod(before), math.prod(after)
@@ -53,27 +55,34 @@ def one_hot(indices: Value, depth: Value, on_value: Value, off_value: Value, *, 
     # Element (o, i) of the indices lights element (o, index, i) of the output.
     place = numbers * inner
     if inner == 1:
-        place += np.arange(outer, dtype=np.int64) * count
+        place += xp.arange(outer, dtype=np.int64) * count
     else:
         place += (
-            np.arange(outer, dtype=np.int64)[:, None] * (count * inner) + np.arange(inner, dtype=np.int64)
+            xp.arange(outer, dtype=np.int64)[:, None] * (count * inner) + xp.arange(inner, dtype=np.int64)
         ).reshape(-1)
     inside = (numbers >= 0) & (numbers < count)
-    if not inside.all():
-        place = place[inside]
-    out.reshape(-1)[place] = on_value
-    return out
+    flat = out.reshape(-1)
+    if in_host_memory(array):
+        if not inside.all():
+            place = place[inside]
+        flat[place] = on_value
+        return out
+    # What is outside lights a place that is cut off.
+    wide = xp.concatenate([flat, flat[:1]])
+    wide[xp.where(inside, place, flat.size)] = on_value
+    return wide[:-1].reshape(shape)
 
 
 @kernel("SparseToDense", fresh=True, host=("output_shape",))
 def sparse_to_dense(
+    xp: Any,
     sparse_indices: Value,
     output_shape: Array,
     sparse_values: Value,
     default_value: Value,
     *,
     validate_indices: bool,
-) -> Array:
+) -> Any:
     """A dense tensor of `default_value` with the values at the indices.
 
     sparse_indices   (), (N,) or (N, D) int32 or int64; lexicographic order without repetition is checked
@@ -102,25 +111,31 @@ def sparse_to_dense(
         raise InvalidArgumentError(
             f"default_value must be a scalar, but has shape {brackets(default_value.shape)}"
         )
-    out = filled(dims, default_value, values.dtype)
+    out = filled(xp, dims, default_value, values.dtype)
     if not count:
         return out
-    outside = ((matrix < 0) | (matrix >= np.array(dims))).any(axis=1)
-    if outside.any():
-        wrong = int(outside.argmax())
-        raise InvalidArgumentError(
-            f"indices[{wrong}] = {brackets(matrix[wrong].tolist())} is out of bounds: "
-            f"need 0 <= index < {brackets(dims)}"
-        )
-    flat = np.zeros(count, np.int64)
+    outside = ((matrix < 0) | (matrix >= xp.asarray(dims))).any(axis=1)
+    refuse(outside.any(), lambda: _out_of_bounds(matrix, outside, dims))
+    flat = xp.zeros(count, np.int64)
     for axis, size in enumerate(dims):
         flat *= size
         flat += matrix[:, axis]
     if validate_indices and count > 1:
-        steps = np.diff(flat)
-        if steps.min() <= 0:
-            wrong = int((steps <= 0).argmax()) + 1
-            fault = "repeated" if steps[wrong - 1] == 0 else "out of order"
-            raise InvalidArgumentError(f"indices[{wrong}] = {brackets(matrix[wrong].tolist())} is {fault}")
+        steps = flat[1:] - flat[:-1]
+        refuse(steps.min() <= 0, lambda: _out_of_order(matrix, steps))
     out.reshape(-1)[flat] = values
     return out
+
+
+def _out_of_bounds(matrix: Array, outside: Array, dims: list[int]) -> InvalidArgumentError:
+    wrong = int(outside.argmax())
+    return InvalidArgumentError(
+        f"indices[{wrong}] = {brackets(matrix[wrong].tolist())} is out of bounds: "
+        f"need 0 <= index < {brackets(dims)}"
+    )
+
+
+def _out_of_order(matrix: Array, steps: Array) -> InvalidArgumentError:
+    wrong = int((steps <= 0).argmax()) + 1
+    fault = "repeated" if steps[wrong - 1] == 0 else "out of order"
+    return InvalidArgumentError(f"indices[{wrong}] = {brackets(matrix[wrong].tolist())} is {fault}")

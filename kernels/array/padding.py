@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import as_array, blank, brackets, filled, shape_of
@@ -30,29 +28,29 @@ def _pairs(paddings: Array, rank: int, shape: tuple[int, ...]) -> list[list[int]
     return pairs
 
 
-def _pad(array: Array, pairs: list[list[int]], value: Value | None) -> Array:
+def _pad(xp: Any, array: Array, pairs: list[list[int]], value: Value | None) -> Any:
     shape = [b + d + a for d, (b, a) in zip(array.shape, pairs, strict=True)]
-    out = blank(shape, array.dtype) if value is None else filled(shape, value, array.dtype)
+    out = blank(xp, shape, array.dtype) if value is None else filled(xp, shape, value, array.dtype)
     out[tuple(slice(b, b + d) for d, (b, _) in zip(array.shape, pairs, strict=True))] = array
     return out
 
 
 @kernel("Pad", fresh=True, host=("paddings",))
-def pad(x: Value, paddings: Array) -> Array:
+def pad(xp: Any, x: Value, paddings: Array) -> Any:
     """x with paddings[i, 0] zeros before and paddings[i, 1] after it along axis i."""
     array = as_array(x)
-    return _pad(array, _pairs(paddings, array.ndim, array.shape), None)
+    return _pad(xp, array, _pairs(paddings, array.ndim, array.shape), None)
 
 
 @kernel("PadV2", fresh=True, host=("paddings",))
-def pad_v2(x: Value, paddings: Array, constant_values: Value) -> Array:
+def pad_v2(xp: Any, x: Value, paddings: Array, constant_values: Value) -> Any:
     """Pad, with a scalar of the caller's instead of zero."""
     array = as_array(x)
     if shape_of(constant_values):
         raise InvalidArgumentError(
             f"constant_values must be a scalar, but has shape {brackets(constant_values.shape)}"
         )
-    return _pad(array, _pairs(paddings, array.ndim, array.shape), constant_values)
+    return _pad(xp, array, _pairs(paddings, array.ndim, array.shape), constant_values)
 
 
 #: How many elements at the edge are left out of the mirror image.
@@ -60,7 +58,7 @@ _EDGE = {b"REFLECT": 1, b"SYMMETRIC": 0}
 
 
 @kernel("MirrorPad", host=("paddings",))
-def mirror_pad(xp: Any, x: Value, paddings: Array, *, mode: bytes) -> Array:
+def mirror_pad(xp: Any, x: Value, paddings: Array, *, mode: bytes) -> Any:
     """x with its own mirror image around it.
 
     REFLECT leaves the edge out of the image, so a padding must be less than its dimension; SYMMETRIC
@@ -76,11 +74,11 @@ def mirror_pad(xp: Any, x: Value, paddings: Array, *, mode: bytes) -> Array:
                 f"{before}, {after} for dimension {axis} of size {size} ({mode.decode()})"
             )
         if before or after:
-            index = np.concatenate(
+            index = xp.concatenate(
                 [
-                    np.arange(before - 1 + edge, edge - 1, -1),
-                    np.arange(size),
-                    np.arange(size - 1 - edge, size - 1 - edge - after, -1),
+                    xp.arange(before - 1 + edge, edge - 1, -1),
+                    xp.arange(size),
+                    xp.arange(size - 1 - edge, size - 1 - edge - after, -1),
                 ]
             )
             array = xp.take(array, index, axis)
@@ -88,7 +86,7 @@ def mirror_pad(xp: Any, x: Value, paddings: Array, *, mode: bytes) -> Array:
 
 
 @kernel("MirrorPadGrad", host=("paddings",))
-def mirror_pad_grad(x: Value, paddings: Array, *, mode: bytes) -> Array:
+def mirror_pad_grad(xp: Any, x: Value, paddings: Array, *, mode: bytes) -> Any:
     """The gradient of MirrorPad: the image folded back and added onto what it was made of."""
     array = as_array(x)
     edge = _EDGE[mode]
@@ -109,6 +107,6 @@ def mirror_pad_grad(x: Value, paddings: Array, *, mode: bytes) -> Array:
         if after:
             image = array[(*lead, slice(before + size, None))]
             target = out[(*lead, slice(size - edge - after, size - edge))]
-            target += np.flip(image, axis)
+            target += xp.flip(image, axis)
         array = out
     return array

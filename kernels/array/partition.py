@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.array_args import blank, brackets, check_indices, element, outputs, shape_of
+from flowengine.kernels.common.array_args import blank, brackets, element, outputs, shape_of
+from flowengine.kernels.common.indices import check_indices
+from flowengine.kernels.common.segment_sums import count_rows
 from flowengine.kernels.registry import kernel
 
 
 @kernel("DynamicPartition", fresh=True)
-def dynamic_partition(data: Value, partitions: Value, *, num_partitions: int) -> Value:
+def dynamic_partition(xp: Any, data: Value, partitions: Value, *, num_partitions: int) -> Value:
     """`num_partitions` tensors: the rows of `data` by the number in `partitions`, order kept.
 
     partitions   (P...) int32 in [0, num_partitions)
@@ -28,14 +32,14 @@ def dynamic_partition(data: Value, partitions: Value, *, num_partitions: int) ->
     check_indices(numbers, num_partitions, "partitions")
     flat = numbers.reshape(-1)
     rows = array.reshape((flat.size, *array.shape[rank:]))
-    if num_partitions <= 4:
+    if num_partitions <= 4 and in_host_memory(flat):
         return outputs([rows.compress(flat == i, 0) for i in range(num_partitions)])
     # numpy sorts 8 and 16 bits by radix, in a tenth of the time.
     narrow = (
         flat.astype(np.uint8 if num_partitions <= 256 else np.uint16) if num_partitions <= 65536 else flat
     )
     order = narrow.argsort(kind="stable")
-    ends = np.cumsum(np.bincount(flat, minlength=num_partitions)).tolist()
+    ends = xp.cumsum(count_rows(xp, flat, num_partitions)).tolist()
     dealt = rows.take(order, 0) if rows.size else rows
     return outputs([dealt[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)])
 
@@ -45,11 +49,11 @@ def _extremes(numbers: Array) -> tuple[int, int]:
     if numbers.size <= 16:
         few: list[int] = numbers.ravel().tolist()
         return min(few), max(few)
-    return int(np.minimum.reduce(numbers, axis=None)), int(np.maximum.reduce(numbers, axis=None))
+    return int(numbers.min()), int(numbers.max())
 
 
-@kernel("DynamicStitch", "ParallelDynamicStitch", fresh=True)
-def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array:
+@kernel("DynamicStitch", "ParallelDynamicStitch", fresh=True, host=("indices",))
+def dynamic_stitch(xp: Any, indices: tuple[Value, ...], data: tuple[Value, ...]) -> Any:
     """merged[indices[m][i, ...]] = data[m][i, ...], later inputs winning.
 
     indices   int32, (I_m...)
@@ -78,12 +82,12 @@ def dynamic_stitch(indices: tuple[Value, ...], data: tuple[Value, ...]) -> Array
                 negative = f"indices[{m}] holds {low}: an index must not be negative"
             size = max(size, high + 1)
     if not size:
-        return blank((0, *inner), values[0].dtype)
+        return blank(xp, (0, *inner), values[0].dtype)
     if negative is not None:
         raise InvalidArgumentError(negative)
     # Gaps are memory too: an index far beyond the data asks for as much.
-    out = blank((size, *inner), values[0].dtype)
+    out = blank(xp, (size, *inner), values[0].dtype)
     for place, value in zip(places, values, strict=True):
         if place.size:
-            out[place] = element(value)
+            out[xp.asarray(place)] = element(value)
     return out

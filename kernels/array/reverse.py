@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import as_array, brackets, integers
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.indices import first_true
 from flowengine.kernels.registry import kernel
 
 
-@kernel("ReverseV2", heavy=False, host=("axis",))
+@kernel("ReverseV2", device=None, heavy=False, host=("axis",))
 def reverse_v2(x: Value, axis: Array) -> Array:
     """x with the named axes reversed, as a view; InvalidArgumentError for one twice or outside."""
     array = as_array(x)
@@ -29,7 +29,7 @@ def reverse_v2(x: Value, axis: Array) -> Array:
     return array[tuple(spec)]
 
 
-@kernel("Reverse", heavy=False, host=("dims",))
+@kernel("Reverse", device=None, heavy=False, host=("dims",))
 def reverse(x: Value, dims: Array) -> Array:
     """x with the axes reversed whose element of `dims` is true."""
     array = as_array(x)
@@ -41,7 +41,7 @@ def reverse(x: Value, dims: Array) -> Array:
 
 
 @kernel("ReverseSequence")
-def reverse_sequence(x: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: int) -> Array:
+def reverse_sequence(xp: Any, x: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: int) -> Any:
     """x with the first seq_lengths[b] elements along `seq_dim` reversed, for each b along `batch_dim`."""
     rank = x.ndim
     for name, number in (("seq_dim", seq_dim), ("batch_dim", batch_dim)):
@@ -56,19 +56,22 @@ def reverse_sequence(x: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: i
             f"but has shape {brackets(seq_lengths.shape)}"
         )
     size = x.shape[seq]
-    for i, length in enumerate(seq_lengths.tolist()):
-        if not 0 <= length <= size:
-            raise InvalidArgumentError(f"seq_lens({i}) = {length} is not in [0, {size}]")
-    time = np.arange(size)
+    refuse(((seq_lengths < 0) | (seq_lengths > size)).any(), lambda: _no_length(seq_lengths, size))
+    time = xp.arange(size)
     lengths = seq_lengths.reshape(-1, 1)
-    source = np.where(time < lengths, lengths - 1 - time, time)
-    moved = np.moveaxis(x, (batch, seq), (0, 1))
-    picked = moved[np.arange(len(lengths))[:, None], source]
-    return np.ascontiguousarray(np.moveaxis(picked, (0, 1), (batch, seq)))
+    source = xp.where(time < lengths, lengths - 1 - time, time)
+    moved = xp.moveaxis(x, (batch, seq), (0, 1))
+    picked = moved[xp.arange(len(lengths))[:, None], source]
+    return xp.ascontiguousarray(xp.moveaxis(picked, (0, 1), (batch, seq)))
+
+
+def _no_length(lengths: Array, size: int) -> InvalidArgumentError:
+    (place,) = first_true((lengths < 0) | (lengths > size))
+    return InvalidArgumentError(f"seq_lens({place}) = {int(lengths[place])} is not in [0, {size}]")
 
 
 @kernel("Roll", host=("shift", "axis"))
-def roll(xp: Any, x: Value, shift: Value, axis: Value) -> Array:
+def roll(xp: Any, x: Value, shift: Value, axis: Value) -> Any:
     """x moved `shift` places along `axis`, what leaves one end entering at the other; axes may repeat."""
     array = as_array(x)
     if not array.ndim:

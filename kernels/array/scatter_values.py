@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
+from typing import Any
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array.gather import flat_positions
 from flowengine.kernels.common.array_args import blank, brackets, dimensions
-from flowengine.kernels.common.segment_sums import add_rows
+from flowengine.kernels.common.segment_sums import add_rows, subtract_rows
 from flowengine.kernels.registry import kernel
 
 
 def _checked(
-    indices: Value, updates: Value, shape: Sequence[int]
+    xp: Any, indices: Value, updates: Value, shape: Sequence[int]
 ) -> tuple[Array, Array, int, tuple[int, ...]]:
     """(row positions, update rows, number of rows, shape of a row) for a target of this shape."""
     where, rows = to_array(indices), to_array(updates)
@@ -39,46 +38,46 @@ def _checked(
         raise InvalidArgumentError(
             f"Indices and updates specified for empty output of shape {brackets(shape)}"
         )
-    positions = flat_positions(where, lead, "shape").reshape(-1)
+    positions = flat_positions(xp, where, lead, "shape").reshape(-1)
     return positions, rows.reshape((positions.size, *inner)), math.prod(lead), inner
 
 
 @kernel("ScatterNd", host=("shape",), fresh=True)
-def scatter_nd(indices: Value, updates: Value, shape: Array) -> Array:
+def scatter_nd(xp: Any, indices: Value, updates: Value, shape: Array) -> Any:
     """Zeros of the given shape with each update added at its index; several at one index add up.
 
     indices   (I..., K) int32 or int64     updates   (I..., shape[K:]...)
     Raises InvalidArgumentError for an index outside, or shapes that do not fit.
     """
     dims = dimensions(shape, "shape")
-    positions, rows, count, inner = _checked(indices, updates, dims)
-    out = blank(dims, rows.dtype)
-    add_rows(out.reshape((count, *inner)), positions, rows)
+    positions, rows, count, inner = _checked(xp, indices, updates, dims)
+    out = blank(xp, dims, rows.dtype)
+    add_rows(xp, out.reshape((count, *inner)), positions, rows)
     return out
 
 
 @kernel("ScatterNdNonAliasingAdd", "TensorScatterAdd", fresh=True)
-def tensor_scatter_add(tensor: Array, indices: Value, updates: Value) -> Array:
+def tensor_scatter_add(xp: Any, tensor: Array, indices: Value, updates: Value) -> Any:
     """A copy of the tensor with each update added at its index."""
-    positions, rows, count, inner = _checked(indices, updates, tensor.shape)
+    positions, rows, count, inner = _checked(xp, indices, updates, tensor.shape)
     out = to_array(tensor).copy(order="C")
-    add_rows(out.reshape((count, *inner)), positions, rows)
+    add_rows(xp, out.reshape((count, *inner)), positions, rows)
     return out
 
 
 @kernel("TensorScatterSub", fresh=True)
-def tensor_scatter_sub(tensor: Array, indices: Value, updates: Value) -> Array:
+def tensor_scatter_sub(xp: Any, tensor: Array, indices: Value, updates: Value) -> Any:
     """A copy of the tensor with each update subtracted at its index."""
-    positions, rows, count, inner = _checked(indices, updates, tensor.shape)
+    positions, rows, count, inner = _checked(xp, indices, updates, tensor.shape)
     out = to_array(tensor).copy(order="C")
-    np.subtract.at(out.reshape((count, *inner)), positions, rows)
+    subtract_rows(xp, out.reshape((count, *inner)), positions, rows)
     return out
 
 
 @kernel("TensorScatterUpdate", fresh=True)
-def tensor_scatter_update(tensor: Array, indices: Value, updates: Value) -> Array:
+def tensor_scatter_update(xp: Any, tensor: Array, indices: Value, updates: Value) -> Any:
     """A copy of the tensor with each update written at its index; of several the last stays."""
-    positions, rows, count, inner = _checked(indices, updates, tensor.shape)
+    positions, rows, count, inner = _checked(xp, indices, updates, tensor.shape)
     out = to_array(tensor).copy(order="C")
     out.reshape((count, *inner))[positions] = rows
     return out

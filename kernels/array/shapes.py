@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from flowengine.kernels.common.array_args import (
     outputs,
     shape_of,
 )
+from flowengine.kernels.common.host_vectors import fixed_vector, numbers_in, vector
 from flowengine.kernels.registry import kernel
 
 # Few shapes occur in a graph, so their tensors are shared; they are read-only. Making one costs 0.4 us,
@@ -33,16 +35,12 @@ from flowengine.kernels.registry import kernel
 def _vector32(dims: tuple[int, ...]) -> Array:
     if dims and max(dims) > 0x7FFFFFFF:
         raise InvalidArgumentError(f"shape {brackets(dims)} does not fit int32; ask for out_type int64")
-    vector = np.array(dims, np.int32)
-    vector.flags.writeable = False
-    return vector
+    return fixed_vector(dims, np.int32)
 
 
 @lru_cache(maxsize=4096)
 def _vector64(dims: tuple[int, ...]) -> Array:
-    vector = np.array(dims, np.int64)
-    vector.flags.writeable = False
-    return vector
+    return fixed_vector(dims, np.int64)
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +50,7 @@ def _scalar32(number: int) -> np.int32:
     return np.int32(number)
 
 
-@kernel("Shape", types={"out_type": ["int32"]}, heavy=False, host=("output",))
+@kernel("Shape", device=None, types={"out_type": ["int32"]}, heavy=False, host=("output",))
 def shape_int32(x: Value) -> Array:
     """The dimensions of x as an int32 vector."""
     try:
@@ -61,43 +59,43 @@ def shape_int32(x: Value) -> Array:
         return _vector32(())
 
 
-@kernel("Shape", types={"out_type": ["int64"]}, heavy=False, host=("output",))
+@kernel("Shape", device=None, types={"out_type": ["int64"]}, heavy=False, host=("output",))
 def shape_int64(x: Value) -> Array:
     """The dimensions of x as an int64 vector."""
     return _vector64(shape_of(x))
 
 
-@kernel("ShapeN", types={"out_type": ["int32"]}, heavy=False, host=("output",))
+@kernel("ShapeN", device=None, types={"out_type": ["int32"]}, heavy=False, host=("output",))
 def shape_n_int32(values: tuple[Value, ...]) -> Value:
     """The dimensions of each input as an int32 vector."""
     return outputs([_vector32(shape_of(v)) for v in values])
 
 
-@kernel("ShapeN", types={"out_type": ["int64"]}, heavy=False, host=("output",))
+@kernel("ShapeN", device=None, types={"out_type": ["int64"]}, heavy=False, host=("output",))
 def shape_n_int64(values: tuple[Value, ...]) -> Value:
     """The dimensions of each input as an int64 vector."""
     return outputs([_vector64(shape_of(v)) for v in values])
 
 
-@kernel("Size", types={"out_type": ["int32"]}, heavy=False, host=("output",))
+@kernel("Size", device=None, types={"out_type": ["int32"]}, heavy=False, host=("output",))
 def size_int32(x: Value) -> np.int32:
     """The number of elements as an int32 scalar."""
     return _scalar32(getattr(x, "size", 1))
 
 
-@kernel("Size", types={"out_type": ["int64"]}, heavy=False, host=("output",))
+@kernel("Size", device=None, types={"out_type": ["int64"]}, heavy=False, host=("output",))
 def size_int64(x: Value) -> np.int64:
     """The number of elements as an int64 scalar."""
     return np.int64(getattr(x, "size", 1))
 
 
-@kernel("Rank", heavy=False, host=("output",))
+@kernel("Rank", device=None, heavy=False, host=("output",))
 def rank(x: Value) -> np.int32:
     """The number of dimensions as an int32 scalar."""
     return _scalar32(len(shape_of(x)))
 
 
-@kernel("Reshape", heavy=False, host=("shape",))
+@kernel("Reshape", device=None, heavy=False, host=("shape",))
 def reshape(tensor: Value, shape: Array) -> Array:
     """The same elements in the given shape, one of whose dimensions may be -1: a view where it can be.
 
@@ -144,13 +142,13 @@ def _reshape(tensor: Array, dims: list[int]) -> Array:
     return tensor.reshape(dims)
 
 
-@kernel("QuantizedReshape", heavy=False, host=("shape",))
+@kernel("QuantizedReshape", device=None, heavy=False, host=("shape",))
 def quantized_reshape(tensor: Value, shape: Array, low: Value, high: Value) -> tuple[Value, Value, Value]:
     """Reshape, with the range of the quantised values passed on."""
     return reshape(tensor, shape), low, high
 
 
-@kernel("ExpandDims", heavy=False, host=("dim",))
+@kernel("ExpandDims", device=None, heavy=False, host=("dim",))
 def expand_dims(x: Value, dim: Value) -> Array:
     """x with an axis of size 1 inserted at `dim`, in [-1 - rank, rank]."""
     axis = int(dim) if dim.ndim == 0 else integer(dim, "dim")
@@ -180,7 +178,7 @@ def _squeezed(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(d for i, d in enumerate(shape) if i not in drop)
 
 
-@kernel("Squeeze", heavy=False)
+@kernel("Squeeze", device=None, heavy=False)
 def squeeze(x: Value, *, squeeze_dims: tuple[int, ...]) -> Array:
     """x without its axes of size 1, or without the named ones, each of which must be of size 1."""
     array = as_array(x)
@@ -206,9 +204,7 @@ def _tiling(
         raise InvalidArgumentError(
             f"Expected multiples argument to be a vector of length {len(shape)} but got length {count}"
         )
-    times: list[int] = np.frombuffer(
-        multiples, np.int32 if len(multiples) == 4 * count else np.int64
-    ).tolist()
+    times = numbers_in(multiples, count)
     wide: list[int] = []
     narrow: list[int] = []
     for i, (repeat, d) in enumerate(zip(times, shape, strict=True)):
@@ -223,7 +219,7 @@ def _tiling(
 
 
 @kernel("Tile", heavy=_tile_cost, host=("multiples",))
-def tile(x: Value, multiples: Array) -> Array:
+def tile(xp: Any, x: Value, multiples: Array) -> Any:
     """x repeated `multiples[i]` times along axis i.
 
     Raises InvalidArgumentError where there is not one multiple a dimension or one is negative.
@@ -234,13 +230,13 @@ def tile(x: Value, multiples: Array) -> Array:
     result, wide, narrow = _tiling(multiples.tobytes(), multiples.size, array.shape)
     if len(wide) == len(result):
         return array
-    out = np.empty(result, array.dtype)
+    out = xp.empty(result, array.dtype)
     out.reshape(wide)[...] = array.reshape(narrow)
     return out
 
 
 @kernel("TileGrad", host=("multiples",))
-def tile_grad(x: Value, multiples: Array) -> Array:
+def tile_grad(xp: Any, x: Value, multiples: Array) -> Any:
     """The sum of the tiles that Tile made: its gradient."""
     array = as_array(x)
     times = integers(multiples, "multiples")
@@ -254,7 +250,7 @@ def tile_grad(x: Value, multiples: Array) -> Array:
                 f"Expected multiples[{i}] to divide the dimension {d}, but got {count}"
             )
     wide = [n for count, d in zip(times, array.shape, strict=True) for n in (count, d // count)]
-    total: Array = np.add.reduce(array.reshape(wide), axis=tuple(range(0, len(wide), 2)), dtype=array.dtype)
+    total: Array = xp.add.reduce(array.reshape(wide), axis=tuple(range(0, len(wide), 2)), dtype=array.dtype)
     return total
 
 
@@ -263,7 +259,7 @@ def _broadcast_cost(x: Value, shape: Array) -> float:
 
 
 @kernel("BroadcastTo", heavy=_broadcast_cost, host=("shape",))
-def broadcast_to(x: Value, shape: Array) -> Array:
+def broadcast_to(xp: Any, x: Value, shape: Array) -> Any:
     """x copied along new leading axes and axes of size 1 until it has the given shape.
 
     A copy, not a view of stride 0, which would be read-only and slow for what consumes it.
@@ -276,7 +272,7 @@ def broadcast_to(x: Value, shape: Array) -> Array:
         raise InvalidArgumentError(
             f"Rank of input ({array.ndim}) must be no greater than rank of output shape ({len(dims)})"
         )
-    out = np.empty(dims, array.dtype)
+    out = xp.empty(dims, array.dtype)
     try:
         out[...] = array
     except ValueError:
@@ -286,7 +282,7 @@ def broadcast_to(x: Value, shape: Array) -> Array:
     return out
 
 
-@kernel("BroadcastArgs", heavy=False, host=("s0", "s1", "r0"))
+@kernel("BroadcastArgs", device=None, heavy=False, host=("s0", "s1", "r0"))
 def broadcast_args(s0: Array, s1: Array) -> Array:
     """The shape that operands of these two shapes broadcast to."""
     a, b = dimensions(s0, "s0"), dimensions(s1, "s1")
@@ -297,4 +293,4 @@ def broadcast_args(s0: Array, s1: Array) -> Array:
             out[i] = d
         elif d not in (1, out[i]):
             raise InvalidArgumentError(f"Incompatible shapes: {brackets(a)} vs. {brackets(b)}")
-    return np.array(out, s0.dtype)
+    return vector(out, s0.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from flowengine.kernels.array.slicing import refuse_spec, strided_spec
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import existing
 from flowengine.resources.variable import Variable
+
+HOST: Final = "slices of variables, whose arrays are in host memory"
 
 
 def _assign(

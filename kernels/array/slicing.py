@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import EllipsisType
-from typing import TypeAlias
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
@@ -23,14 +21,10 @@ from flowengine.kernels.common.array_args import (
     element,
     shape_of,
 )
+from flowengine.kernels.common.host_vectors import numbers_in
 from flowengine.kernels.registry import kernel
 
 Spec: TypeAlias = tuple[int | slice | EllipsisType | None, ...]
-
-
-def _numbers(data: bytes, count: int) -> list[int]:
-    numbers: list[int] = np.frombuffer(data, np.int32 if len(data) == 4 * count else np.int64).tolist()
-    return numbers
 
 
 @lru_cache(maxsize=8192)
@@ -42,7 +36,7 @@ def _slice_spec(begin: bytes, size: bytes, count: int, shape: tuple[int, ...]) -
         )
     spec = []
     for i, (start, length, dim) in enumerate(
-        zip(_numbers(begin, count), _numbers(size, count), shape, strict=True)
+        zip(numbers_in(begin, count), numbers_in(size, count), shape, strict=True)
     ):
         if not 0 <= start <= dim:
             raise InvalidArgumentError(f"Expected begin[{i}] in [0, {dim}], but got {start}")
@@ -54,7 +48,7 @@ def _slice_spec(begin: bytes, size: bytes, count: int, shape: tuple[int, ...]) -
     return tuple(spec)
 
 
-@kernel("Slice", heavy=False, host=("begin", "size"))
+@kernel("Slice", device=None, heavy=False, host=("begin", "size"))
 def slice_(x: Value, begin: Array, size: Array) -> Array:
     """The part of x that starts at `begin` and has shape `size` (-1: to the end), as a view."""
     if begin.ndim != 1 or size.ndim != 1:
@@ -88,7 +82,7 @@ def strided_spec(
     if ellipsis_mask & (ellipsis_mask - 1):
         raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
     spec: list[int | slice | EllipsisType | None] = []
-    starts, stops, steps = _numbers(begin, count), _numbers(end, count), _numbers(strides, count)
+    starts, stops, steps = numbers_in(begin, count), numbers_in(end, count), numbers_in(strides, count)
     for i in range(count):
         bit = 1 << i
         if ellipsis_mask & bit:
@@ -110,7 +104,7 @@ def strided_spec(
     return tuple(spec)
 
 
-@kernel("StridedSlice", heavy=False, host=("begin", "end", "strides"))
+@kernel("StridedSlice", device=None, heavy=False, host=("begin", "end", "strides"))
 def strided_slice(
     x: Value,
     begin: Array,
@@ -170,6 +164,7 @@ def refuse_spec(spec: Spec, shape: tuple[int, ...]) -> None:
 
 @kernel("StridedSliceGrad", fresh=True, host=("shape", "begin", "end", "strides"))
 def strided_slice_grad(
+    xp: Any,
     shape: Array,
     begin: Array,
     end: Array,
@@ -181,7 +176,7 @@ def strided_slice_grad(
     ellipsis_mask: int,
     new_axis_mask: int,
     shrink_axis_mask: int,
-) -> Array:
+) -> Any:
     """Zeros of the given shape with dy where the slice would read."""
     spec = strided_spec(
         begin.tobytes(),
@@ -194,7 +189,7 @@ def strided_slice_grad(
         new_axis_mask,
         shrink_axis_mask,
     )
-    out = blank(dimensions(shape, "shape"), dtype_of(dy))
+    out = blank(xp, dimensions(shape, "shape"), dtype_of(dy))
     try:
         region = shape_of(out[spec])
     except IndexError:
@@ -208,7 +203,7 @@ def strided_slice_grad(
     return out
 
 
-@kernel("TensorStridedSliceUpdate", fresh=True, host=("begin", "end", "strides"))
+@kernel("TensorStridedSliceUpdate", device=None, fresh=True, host=("begin", "end", "strides"))
 def tensor_strided_slice_update(
     x: Value,
     begin: Array,

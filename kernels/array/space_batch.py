@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import blank, brackets, integers
@@ -35,7 +33,7 @@ def _blocks(block_shape: Array, rank: int) -> list[int]:
     return blocks
 
 
-def _space_to_batch(xp: Any, x: Array, blocks: Sequence[int], pads: Sequence[Sequence[int]]) -> Array:
+def _space_to_batch(xp: Any, x: Array, blocks: Sequence[int], pads: Sequence[Sequence[int]]) -> Any:
     count = len(blocks)
     space = x.shape[1 : count + 1]
     padded = [b + d + a for d, (b, a) in zip(space, pads, strict=True)]
@@ -46,7 +44,7 @@ def _space_to_batch(xp: Any, x: Array, blocks: Sequence[int], pads: Sequence[Seq
             )
     batch, rest = x.shape[0], x.shape[count + 1 :]
     if padded != list(space):
-        wide = blank((batch, *padded, *rest), x.dtype)
+        wide = blank(xp, (batch, *padded, *rest), x.dtype)
         wide[(slice(None), *(slice(b, b + d) for d, (b, _) in zip(space, pads, strict=True)))] = x
         x = wide
     smaller = [size // block for size, block in zip(padded, blocks, strict=True)]
@@ -82,7 +80,7 @@ def _batch_to_space(x: Array, blocks: Sequence[int], crops: Sequence[Sequence[in
 
 
 @kernel("SpaceToBatchND", host=("block_shape", "paddings"))
-def space_to_batch_nd(xp: Any, x: Array, block_shape: Array, paddings: Array) -> Array:
+def space_to_batch_nd(xp: Any, x: Array, block_shape: Array, paddings: Array) -> Any:
     """Blocks of the zero-padded space become batch entries.
 
     x             (N, D_1, ..., D_M, R...)
@@ -94,7 +92,7 @@ def space_to_batch_nd(xp: Any, x: Array, block_shape: Array, paddings: Array) ->
     return _space_to_batch(xp, x, blocks, _pairs(paddings, "paddings", len(blocks)))
 
 
-@kernel("BatchToSpaceND", host=("block_shape", "crops"))
+@kernel("BatchToSpaceND", device=None, host=("block_shape", "crops"))
 def batch_to_space_nd(x: Array, block_shape: Array, crops: Array) -> Array:
     """The inverse of SpaceToBatchND, `crops` (M, 2) cut off at the edges."""
     blocks = _blocks(block_shape, x.ndim)
@@ -107,13 +105,13 @@ def _check_rank_4(x: Array) -> None:
 
 
 @kernel("SpaceToBatch", host=("paddings",))
-def space_to_batch(xp: Any, x: Array, paddings: Array, *, block_size: int) -> Array:
+def space_to_batch(xp: Any, x: Array, paddings: Array, *, block_size: int) -> Any:
     """SpaceToBatchND of (N, H, W, C) with square blocks."""
     _check_rank_4(x)
     return _space_to_batch(xp, x, [block_size] * 2, _pairs(paddings, "paddings", 2))
 
 
-@kernel("BatchToSpace", host=("crops",))
+@kernel("BatchToSpace", device=None, host=("crops",))
 def batch_to_space(x: Array, crops: Array, *, block_size: int) -> Array:
     """BatchToSpaceND of (N, H, W, C) with square blocks."""
     _check_rank_4(x)
@@ -129,10 +127,10 @@ def _to_nhwc(x: Array, data_format: bytes) -> Array:
     return x.transpose(0, 2, 3, 1, 4)
 
 
-def _from_nhwc(x: Array, data_format: bytes) -> Array:
+def _from_nhwc(xp: Any, x: Array, data_format: bytes) -> Any:
     if data_format == b"NHWC":
         return x
-    return np.ascontiguousarray(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x.transpose(0, 3, 1, 2, 4))
+    return xp.ascontiguousarray(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x.transpose(0, 3, 1, 2, 4))
 
 
 def _check_layout(x: Array, data_format: bytes) -> None:
@@ -144,7 +142,7 @@ def _check_layout(x: Array, data_format: bytes) -> None:
 
 
 @kernel("SpaceToDepth")
-def space_to_depth(x: Array, *, block_size: int, data_format: bytes) -> Array:
+def space_to_depth(xp: Any, x: Array, *, block_size: int, data_format: bytes) -> Any:
     """(N, H, W, C) -> (N, H / b, W / b, C b b): each b by b block of space becomes depth."""
     _check_layout(x, data_format)
     view = _to_nhwc(x, data_format)
@@ -159,12 +157,12 @@ def space_to_depth(x: Array, *, block_size: int, data_format: bytes) -> Array:
     out = flat.reshape((n, rows, block_size, columns, block_size, c * vector)).transpose(0, 1, 3, 2, 4, 5)
     depth = c * block_size * block_size
     if view.ndim == 5:
-        return _from_nhwc(out.reshape((n, rows, columns, depth, vector)), data_format)
-    return _from_nhwc(out.reshape((n, rows, columns, depth)), data_format)
+        return _from_nhwc(xp, out.reshape((n, rows, columns, depth, vector)), data_format)
+    return _from_nhwc(xp, out.reshape((n, rows, columns, depth)), data_format)
 
 
 @kernel("DepthToSpace")
-def depth_to_space(x: Array, *, block_size: int, data_format: bytes) -> Array:
+def depth_to_space(xp: Any, x: Array, *, block_size: int, data_format: bytes) -> Any:
     """(N, H, W, C b b) -> (N, H b, W b, C): the inverse of SpaceToDepth."""
     _check_layout(x, data_format)
     view = _to_nhwc(x, data_format)
@@ -178,5 +176,5 @@ def depth_to_space(x: Array, *, block_size: int, data_format: bytes) -> Array:
     out = view.reshape((n, h, w, block_size, block_size, c * vector)).transpose(0, 1, 3, 2, 4, 5)
     rows, columns = h * block_size, w * block_size
     if view.ndim == 5:
-        return _from_nhwc(out.reshape((n, rows, columns, c, vector)), data_format)
-    return _from_nhwc(out.reshape((n, rows, columns, c)), data_format)
+        return _from_nhwc(xp, out.reshape((n, rows, columns, c, vector)), data_format)
+    return _from_nhwc(xp, out.reshape((n, rows, columns, c)), data_format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, integers, resolve_axis
 from flowengine.kernels.registry import kernel
+
+HOST: Final = "how many distinct values there are has to be seen; small inputs go through a dict"
 
 #: Up to this many elements a dict is faster than sorting (and strings are always put into one).
 _DICT_ELEMENTS = 64

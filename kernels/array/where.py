@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ _LONG_ROW: Final = 16
 
 
 @kernel("Where", fresh=True)
-def where(x: Value) -> Array:
+def where(xp: Any, x: Value) -> Any:
     """Coordinates of the true (or non-zero) elements in row-major order, (count, rank) int64.
 
     Raises InvalidArgumentError for a scalar.
@@ -28,7 +28,7 @@ def where(x: Value) -> Array:
     columns = x.shape[-1]
     if columns < _LONG_ROW:
         found = x.nonzero()
-        out = np.empty((len(found[0]), x.ndim), np.int64)
+        out = xp.empty((len(found[0]), x.ndim), np.int64)
         for axis, coordinates in enumerate(found):
             out[:, axis] = coordinates
         return out
@@ -36,10 +36,10 @@ def where(x: Value) -> Array:
     # flattened array, count them by row, and repeat each row's coordinates as often.
     flat = x.reshape(-1, columns)
     places = flat.reshape(-1).nonzero()[0]
-    counts = np.count_nonzero(flat, axis=1)
-    rows = np.arange(len(flat))
-    out = np.empty((len(places), x.ndim), np.int64)
-    for axis, coordinates in enumerate(np.unravel_index(rows, x.shape[:-1])):
-        out[:, axis] = np.repeat(coordinates, counts)
-    np.subtract(places, np.repeat(rows * columns, counts), out=out[:, -1])
+    counts = xp.count_nonzero(flat, axis=1)
+    rows = xp.arange(len(flat))
+    out = xp.empty((len(places), x.ndim), np.int64)
+    for axis, coordinates in enumerate(xp.unravel_index(rows, x.shape[:-1])):
+        out[:, axis] = xp.repeat(coordinates, counts)
+    xp.subtract(places, xp.repeat(rows * columns, counts), out=out[:, -1])
     return out

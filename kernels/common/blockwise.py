@@ -24,6 +24,8 @@ LARGE: Final = 1 << 17
 #: Elements from which `clip` pays: it has no vector loop for a scalar to hide, but a dearer call.
 CLIP_MIN: Final = 2048
 
+HOST = "NumPy's ufuncs with `out`, over blocks that stay in a core's cache"
+
 _kept = threading.local()
 
 
@@ -60,3 +62,37 @@ def scratch(name: str, size: int, dtype: Any) -> Array:
         buffer = np.empty(max(wanted, BLOCK * 4), np.uint8)
         setattr(_kept, name, buffer)
     return buffer[:wanted].view(dtype)
+
+
+#: Elements from which choosing by bit patterns beats NumPy's branches.
+BLEND_MIN: Final = 2048
+_INTEGER_OF_SIZE: Final[dict[int, np.dtype[Any]]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
+def blend_by_bits(condition: Any, x: Any, y: Any) -> Any:
+    """x where the condition holds, else y, of one type; all broadcast.
+
+    NumPy's `where` branches at each element and costs five times as much on a condition without pattern;
+    large arrays of 4 or 8 bytes an element are mixed by their bits instead.
+    """
+    integer = _INTEGER_OF_SIZE.get(x.dtype.itemsize)
+    if (
+        integer is None
+        or x.dtype.hasobject
+        or not x.shape == y.shape == condition.shape
+        or not (x.flags.c_contiguous and y.flags.c_contiguous)
+    ):
+        return np.where(condition, x, y)
+    chosen = np.ascontiguousarray(condition).view(np.int8)
+    result = np.empty_like(x)
+
+    def mix(chosen: Any, x: Any, y: Any, out: Any) -> None:
+        mask = scratch("mask", chosen.size, integer)
+        np.negative(chosen, mask, casting="unsafe", dtype=integer)
+        # y ^ ((x ^ y) & mask): the bits of x where the mask is all ones.
+        np.bitwise_xor(x, y, out)
+        np.bitwise_and(out, mask, out)
+        np.bitwise_xor(out, y, out)
+
+    blockwise(mix, chosen, x.view(integer), y.view(integer), result.view(integer))
+    return result

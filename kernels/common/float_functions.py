@@ -80,39 +80,38 @@ _QUADRANTS: Final = float.fromhex("0x1.45F306DC9C883p+23")
 _LOG_OFFSET: Final = 0x3F330000
 
 
-def log(x: Array) -> Array:
+def log(xp: Any, x: Array) -> Any:
     """The natural logarithm of normal positive float32 numbers."""
     bits = x.view(np.int32)
     shifted = bits - np.int32(_LOG_OFFSET)
     interval = (shifted >> 19) & 15
     exponent = shifted >> 23
     z = (bits - (exponent << 23)).view(np.float32).astype(np.float64)
-    r = z * _INVERSES[interval] - 1.0
-    base = _LOGARITHMS[interval] + exponent * _LN2
+    r = z * xp.asarray(_INVERSES)[interval] - 1.0
+    base = xp.asarray(_LOGARITHMS)[interval] + exponent * _LN2
     r2 = r * r
     a0, a1, a2 = _LOG_POLYNOMIAL
     y = (a1 * r + a2) + a0 * r2
-    result: Array = (y * r2 + (base + r)).astype(np.float32)
-    return result
+    return (y * r2 + (base + r)).astype(np.float32)
 
 
-def sine_cosine(x: Array) -> tuple[Array, Array]:
+def sine_cosine(xp: Any, x: Array) -> tuple[Array, Array]:
     """Sine and cosine of float32 angles in [0, 120)."""
     angle = x.astype(np.float64)
     quadrant: Any = ((angle * _QUADRANTS).astype(np.int32) + np.int32(0x800000)) >> 24
     # Up to a quarter of pi nothing is subtracted.
-    quadrant = np.where(x < np.float32(np.pi / 4), 0, quadrant)
+    quadrant = xp.where(x < np.float32(np.pi / 4), 0, quadrant)
     angle = angle - quadrant * _HALF_PI
     square = angle * angle
     s = _sine(angle, square)
     c = _cosine(square)
     tiny = x < np.float32(2.0**-12)
-    s = np.where(tiny, x, s)
-    c = np.where(tiny, np.float32(1), c)
+    s = xp.where(tiny, x, s)
+    c = xp.where(tiny, np.float32(1), c)
     odd = (quadrant & 1).astype(bool)
-    sine, cosine = np.where(odd, c, s), np.where(odd, s, c)
-    sine = np.where(quadrant & 2, -sine, sine)
-    cosine = np.where((quadrant + 1) & 2, -cosine, cosine)
+    sine, cosine = xp.where(odd, c, s), xp.where(odd, s, c)
+    sine = xp.where(quadrant & 2, -sine, sine)
+    cosine = xp.where((quadrant + 1) & 2, -cosine, cosine)
     return sine, cosine
 
 

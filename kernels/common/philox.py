@@ -18,20 +18,21 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory, is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.kernels.common import float_functions
 
 
-def _number(value: int) -> Array:
-    """A number of rank 0, which NumPy need not convert at each call."""
-    return np.array(value, dtype=np.uint64)
+def _number(value: int, is_near: bool = True) -> Any:
+    """An operand of 64 bits: for NumPy an array of rank 0, which it need not convert at each call."""
+    number = np.uint64(value)
+    return number.reshape(()) if is_near else number
 
 
-_MULTIPLIERS: Final = (_number(0xD2511F53), _number(0xCD9E8D57))
+_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
-_LOW: Final = _number(0xFFFFFFFF)
-_SHIFT: Final = _number(32)
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_SHIFT: Final = np.uint64(32)
 _MASK64: Final = (1 << 64) - 1
 _MASK128: Final = (1 << 128) - 1
 
@@ -41,48 +42,57 @@ RESERVED: Final = 256
 _EPSILON: Final = 1.0e-7
 #: What a truncated normal number stays within.
 _TRUNCATION: Final = 2.0
+#: Counters that a group of truncated normal numbers uses where nobody looks whether fewer would do.
+_TRIES_UNSEEN: Final = 8
 
 
-def blocks(key: int, counters: Array, high: Array) -> Array:
+def blocks(xp: Any, key: int, counters: Array, high: Array) -> Any:
     """The four numbers of each counter: uint64 low and high halves (n,) to uint32 (n, 4)."""
-    c0, c1 = counters & _LOW, counters >> _SHIFT
-    c2, c3 = high & _LOW, high >> _SHIFT
-    product0, product1 = np.empty_like(c0), np.empty_like(c0)
+    is_near = in_host_memory(counters)
+    multipliers, low, shift, rounds = _operands(key, is_near)
+    c0, c1 = counters & low, counters >> shift
+    c2, c3 = high & low, high >> shift
+    product0, product1 = xp.empty_like(c0), xp.empty_like(c0)
     # In place, without a Python number: for a few counters the calls are what it costs.
-    for k0, k1 in _round_keys(key):
-        np.multiply(c0, _MULTIPLIERS[0], product0)
-        np.multiply(c2, _MULTIPLIERS[1], product1)
-        np.right_shift(product1, _SHIFT, c0)
-        np.bitwise_xor(c0, c1, c0)
-        np.bitwise_xor(c0, k0, c0)
-        np.bitwise_and(product1, _LOW, c1)
-        np.right_shift(product0, _SHIFT, c2)
-        np.bitwise_xor(c2, c3, c2)
-        np.bitwise_xor(c2, k1, c2)
-        np.bitwise_and(product0, _LOW, c3)
-    result = np.empty((c0.size, 4), np.uint32)
+    for k0, k1 in rounds:
+        xp.multiply(c0, multipliers[0], product0)
+        xp.multiply(c2, multipliers[1], product1)
+        xp.right_shift(product1, shift, c0)
+        xp.bitwise_xor(c0, c1, c0)
+        xp.bitwise_xor(c0, k0, c0)
+        xp.bitwise_and(product1, low, c1)
+        xp.right_shift(product0, shift, c2)
+        xp.bitwise_xor(c2, c3, c2)
+        xp.bitwise_xor(c2, k1, c2)
+        xp.bitwise_and(product0, low, c3)
+    result = xp.empty((c0.size, 4), np.uint32)
     for column, numbers in enumerate((c0, c1, c2, c3)):
         result[:, column] = numbers
     return result
 
 
 @functools.lru_cache(maxsize=256)
-def _round_keys(key: int) -> tuple[tuple[Array, Array], ...]:
-    """What is added in each of the ten rounds."""
+def _operands(key: int, is_near: bool) -> tuple[Any, Any, Any, Any]:
+    """The two multipliers, a mask, a shift, and what is added in each of the ten rounds."""
     first, second = key & 0xFFFFFFFF, key >> 32
-    return tuple(
-        (_number((first + i * _WEYL[0]) & 0xFFFFFFFF), _number((second + i * _WEYL[1]) & 0xFFFFFFFF))
+    rounds = tuple(
+        (
+            _number((first + i * _WEYL[0]) & 0xFFFFFFFF, is_near),
+            _number((second + i * _WEYL[1]) & 0xFFFFFFFF, is_near),
+        )
         for i in range(10)
     )
+    multipliers = tuple(_number(m, is_near) for m in _MULTIPLIERS)
+    return multipliers, _number(0xFFFFFFFF, is_near), _number(32, is_near), rounds
 
 
-def counted(key: int, start: int, count: int, step: int = 1) -> Array:
+def counted(xp: Any, key: int, start: int, count: int, step: int = 1) -> Any:
     """The numbers of `count` counters from `start`, `step` apart; uint32 (count, 4)."""
-    offsets = np.arange(count, dtype=np.uint64) * np.uint64(step)
+    offsets = xp.arange(count, dtype=np.uint64) * np.uint64(step)
     base = np.uint64(start & _MASK64)
     low = offsets + base
-    high = np.full(count, np.uint64((start >> 64) & _MASK64))
-    return blocks(key, low, high + (low < base).astype(np.uint64))
+    high = xp.full(count, np.uint64((start >> 64) & _MASK64))
+    return blocks(xp, key, low, high + (low < base).astype(np.uint64))
 
 
 class Generator:
@@ -111,9 +121,9 @@ class Generator:
         return self.key, start
 
 
-def uniform_bits(key: int, start: int, count: int) -> Array:
+def uniform_bits(xp: Any, key: int, start: int, count: int) -> Any:
     """`count` consecutive 32-bit numbers."""
-    return counted(key, start, -(-count // 4)).reshape(-1)[:count]
+    return counted(xp, key, start, -(-count // 4)).reshape(-1)[:count]
 
 
 def _to_float32(bits: Array) -> Array:
@@ -131,12 +141,12 @@ def to_float64(first: Array, second: Array) -> Array:
     return (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
 
 
-def uniform(key: int, start: int, count: int, dtype: DType) -> Array:
+def uniform(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` numbers in [0, 1) of a floating type."""
     if dtype is dtypes.float64:
-        bits = uniform_bits(key, start, 2 * count)
+        bits = uniform_bits(xp, key, start, 2 * count)
         return to_float64(bits[::2], bits[1::2])
-    bits = uniform_bits(key, start, count)
+    bits = uniform_bits(xp, key, start, count)
     if dtype is dtypes.float32:
         return _to_float32(bits)
     short = bits.astype(np.uint16)
@@ -149,45 +159,45 @@ def uniform(key: int, start: int, count: int, dtype: DType) -> Array:
     return numbers
 
 
-def uniform_integers(key: int, start: int, count: int, low: int, high: int, dtype: DType) -> Array:
+def uniform_integers(xp: Any, key: int, start: int, count: int, low: int, high: int, dtype: DType) -> Any:
     """`count` integers in [low, high) of 32 or 64 bits, by remainder as TensorFlow takes them."""
     if dtype.size == 4:
-        bits = uniform_bits(key, start, count)
+        bits = uniform_bits(xp, key, start, count)
         span = np.uint32((high - low) & 0xFFFFFFFF)
         return ((bits % span) + np.uint32(low & 0xFFFFFFFF)).view(np.int32).view(dtype.as_numpy_dtype)
-    pairs = uniform_bits(key, start, 2 * count).astype(np.uint64)
+    pairs = uniform_bits(xp, key, start, 2 * count).astype(np.uint64)
     wide = pairs[::2] | pairs[1::2] << _SHIFT
     remainder = wide % np.uint64((high - low) & _MASK64)
     return (remainder + np.uint64(low & _MASK64)).view(np.int64).view(dtype.as_numpy_dtype)
 
 
-def _box_muller(first: Array, second: Array) -> Array:
+def _box_muller(xp: Any, first: Array, second: Array) -> Any:
     """Two normal float32 numbers from each pair of 32-bit numbers; (..., 2)."""
-    u1 = np.maximum(_to_float32(first), np.float32(_EPSILON))
+    u1 = xp.maximum(_to_float32(first), np.float32(_EPSILON))
     angle = (2 * np.pi * _to_float32(second).astype(np.float64)).astype(np.float32)
-    radius = np.sqrt(np.float32(-2) * float_functions.log(u1))
-    sine, cosine = float_functions.sine_cosine(angle)
-    return np.stack([sine * radius, cosine * radius], axis=-1)
+    radius = xp.sqrt(np.float32(-2) * float_functions.log(xp, u1))
+    sine, cosine = float_functions.sine_cosine(xp, angle)
+    return xp.stack([sine * radius, cosine * radius], axis=-1)
 
 
-def box_muller64(bits: Array) -> Array:
+def box_muller64(xp: Any, bits: Array) -> Any:
     """Two normal float64 numbers from each four 32-bit numbers (..., 4); (..., 2)."""
-    u1 = np.maximum(to_float64(bits[..., 0], bits[..., 1]), _EPSILON)
+    u1 = xp.maximum(to_float64(bits[..., 0], bits[..., 1]), _EPSILON)
     angle = 2 * np.pi * to_float64(bits[..., 2], bits[..., 3])
-    radius = np.sqrt(-2.0 * np.log(u1))
-    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1)
+    radius = xp.sqrt(-2.0 * xp.log(u1))
+    return xp.stack([xp.sin(angle) * radius, xp.cos(angle) * radius], axis=-1)
 
 
-def normal(key: int, start: int, count: int, dtype: DType) -> Array:
+def normal(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` numbers of mean 0 and deviation 1."""
     if dtype is dtypes.float64:
-        return box_muller64(counted(key, start, -(-count // 2))).reshape(-1)[:count]
-    bits = counted(key, start, -(-count // 4))
-    numbers = _box_muller(bits[:, ::2], bits[:, 1::2]).reshape(-1)[:count]
+        return box_muller64(xp, counted(xp, key, start, -(-count // 2))).reshape(-1)[:count]
+    bits = counted(xp, key, start, -(-count // 4))
+    numbers = _box_muller(xp, bits[:, ::2], bits[:, 1::2]).reshape(-1)[:count]
     return numbers.astype(dtype.as_numpy_dtype, copy=False)
 
 
-def truncated_normal(key: int, start: int, count: int, dtype: DType) -> Array:
+def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` normal numbers, those outside of two deviations drawn again.
 
     Each group of four (of two in float64) has a stretch of counters of its own, in which it draws until
@@ -196,16 +206,24 @@ def truncated_normal(key: int, start: int, count: int, dtype: DType) -> Array:
     group = 2 if dtype is dtypes.float64 else 4
     groups = -(-count // group)
     stretch = group * RESERVED // 4
-    result = np.empty((groups, group), np.float64 if dtype is dtypes.float64 else np.float32)
-    pending = np.arange(groups)
+    wide = np.float64 if dtype is dtypes.float64 else np.float32
+    if not is_numpy(xp):
+        # So many are drawn that there are enough inside, but for once in 1e38 groups: nobody has to look.
+        candidates = _stretch(xp, key, start, xp.arange(groups), stretch, _TRIES_UNSEEN, dtype)
+        rank = xp.cumsum(xp.absolute(candidates) < _TRUNCATION, axis=1)
+        place = xp.stack([(rank > i).argmax(axis=1) for i in range(group)], axis=1)
+        chosen = xp.take_along_axis(candidates, place, axis=1)
+        return chosen.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
+    result = xp.empty((groups, group), wide)
+    pending = xp.arange(groups)
     # Two counters give eight numbers, of which four are nearly always inside.
     tries = 2
     while pending.size:
-        candidates = _stretch(key, start, pending, stretch, tries, dtype)
-        inside = np.abs(candidates) < _TRUNCATION
+        candidates = _stretch(xp, key, start, pending, stretch, tries, dtype)
+        inside = xp.absolute(candidates) < _TRUNCATION
         enough = inside.sum(axis=1) >= group
         chosen = candidates[enough]
-        rank = np.cumsum(inside[enough], axis=1)
+        rank = xp.cumsum(inside[enough], axis=1)
         keep = inside[enough] & (rank <= group)
         result[pending[enough]] = chosen[keep].reshape(-1, group)
         pending = pending[~enough]
@@ -213,16 +231,16 @@ def truncated_normal(key: int, start: int, count: int, dtype: DType) -> Array:
     return result.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
 
 
-def _stretch(key: int, start: int, groups: Array, stretch: int, tries: int, dtype: DType) -> Array:
+def _stretch(xp: Any, key: int, start: int, groups: Array, stretch: int, tries: int, dtype: DType) -> Any:
     """The first normal numbers of each group's counters, `tries` counters each."""
-    offsets = groups.astype(np.uint64)[:, None] * np.uint64(stretch) + np.arange(tries, dtype=np.uint64)
+    offsets = groups.astype(np.uint64)[:, None] * np.uint64(stretch) + xp.arange(tries, dtype=np.uint64)
     base = np.uint64(start & _MASK64)
     low = (offsets + base).reshape(-1)
-    high = np.full(low.size, np.uint64((start >> 64) & _MASK64)) + (low < base).astype(np.uint64)
-    bits = blocks(key, low, high).reshape(groups.size, tries, 4)
+    high = xp.full(low.size, np.uint64((start >> 64) & _MASK64)) + (low < base).astype(np.uint64)
+    bits = blocks(xp, key, low, high).reshape(groups.size, tries, 4)
     if dtype is dtypes.float64:
-        return box_muller64(bits).reshape(groups.size, -1)
-    return _box_muller(bits[..., ::2], bits[..., 1::2]).reshape(groups.size, -1)
+        return box_muller64(xp, bits).reshape(groups.size, -1)
+    return _box_muller(xp, bits[..., ::2], bits[..., 1::2]).reshape(groups.size, -1)
 
 
 class Stream:
@@ -241,7 +259,7 @@ class Stream:
 
     def bits32(self) -> int:
         if self._next == len(self._bits):
-            self._bits = counted(self._key, self._counter, self._CHUNK).reshape(-1).tolist()
+            self._bits = counted(np, self._key, self._counter, self._CHUNK).reshape(-1).tolist()
             self._counter = (self._counter + self._CHUNK) & _MASK128
             self._next = 0
         value = self._bits[self._next]

@@ -1,27 +1,24 @@
-"""Rows added onto rows by index: the one fast way, for segments, scatters and embedding gradients.
+"""Rows combined by index: sums, products and extremes, for segments, scatters and embedding gradients.
 
-`numpy.add.at` is quick for one column (1.5 ns an element) but slow for wide rows (8.6 ns an element at
-128 columns, against 1.1 for what follows). A wide sum is the product of a sparse matrix of ones with the
-rows: one column of the matrix a row, its single entry in the line of the target. It needs no sort and adds
-in the order of the rows.
+In host memory `host_rows` does it. On a device sums are added by atomic operations, in any order; products
+and extremes are made of rows sorted by their index, in as many steps as the number of rows has bits.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
+from flowengine.kernels.common import host_rows
 
-#: Below this many elements the set-up of the sparse product (20 us, and SciPy's import) does not pay.
-_SPARSE_ELEMENTS: Final = 16384
-#: Types that SciPy's sparse matrices multiply.
-SPARSE_KINDS: Final = frozenset("fcd") | frozenset("FDilqLQI")
+#: Types that are added atomically as they are.
+_ATOMIC: Final = frozenset("ifdFDIQL")
 
 
-def add_rows(out: Array, positions: Array, rows: Array) -> None:
-    """out[positions[i]] += rows[i] for every i, in order, repeated positions adding up.
+def add_rows(xp: Any, out: Array, positions: Array, rows: Array) -> None:
+    """out[positions[i]] += rows[i] for every i, repeated positions adding up.
 
     out         (N, ...) contiguous, written
     positions   (M,) integers in [0, N)
@@ -31,23 +28,71 @@ def add_rows(out: Array, positions: Array, rows: Array) -> None:
         return
     if out.dtype.itemsize == 2 and out.dtype.kind in "fV":
         wide = out.astype(np.float32)
-        add_rows(wide, positions, rows.astype(np.float32))
+        add_rows(xp, wide, positions, rows.astype(np.float32))
         out[...] = wide.astype(out.dtype)
+    elif in_host_memory(out):
+        host_rows.add(out, positions, rows)
+    elif out.dtype.char in _ATOMIC:
+        xp.add.at(out, positions, rows)
+    elif out.dtype == np.int64:
+        xp.add.at(out.view(np.uint64), positions, rows.view(np.uint64))
+    else:
+        # Narrow integers wrap alike when they are added in a wider type.
+        wide = xp.zeros(out.shape, np.int32)
+        xp.add.at(wide, positions, rows.astype(np.int32))
+        out += wide.astype(out.dtype)
+
+
+def subtract_rows(xp: Any, out: Array, positions: Array, rows: Array) -> None:
+    """out[positions[i]] -= rows[i] for every i, one after another; see `add_rows`."""
+    if in_host_memory(out):
+        host_rows.subtract(out, positions, rows)
+    else:
+        add_rows(xp, out, positions, xp.negative(rows))
+
+
+def combine_rows(
+    xp: Any, ufunc: Any, out: Array, positions: Array, rows: Array, *, in_order: bool = False
+) -> None:
+    """out[p] = ufunc over the rows with position p, for the positions that occur; the others are left.
+
+    ufunc       of two operands, whose order does not matter: `xp.multiply`, `xp.maximum`, `xp.minimum`
+    out         (N, ...) of the ufunc's neutral element, or of anything where the positions are in order
+    positions   (M,) integers in [0, N)
+    """
+    if not rows.size:
         return
-    width = rows.size // len(positions)
-    if rows.size < _SPARSE_ELEMENTS or width < 4 or out.dtype.char not in SPARSE_KINDS:
-        np.add.at(out, positions, rows)
+    if in_host_memory(out):
+        combine = host_rows.reduce_sorted if in_order else host_rows.combine
+        combine(ufunc, out, positions, rows)
         return
-    flat = out.reshape(len(out), width)
-    flat += sum_rows(positions, rows.reshape(-1, width), len(out))
+    ids, values = positions, rows
+    if not in_order:
+        order = positions.argsort()
+        ids, values = positions.take(order), rows.take(order, 0)
+    count = len(ids)
+    column = (-1,) + (1,) * (values.ndim - 1)
+    distance = 1
+    while distance < count:
+        # Each row is combined with the one so far before it, where that is of its run.
+        same = (ids[distance:] == ids[:-distance]).reshape(column)
+        combined = xp.where(same, ufunc(values[distance:], values[:-distance]), values[distance:])
+        values = xp.concatenate([values[:distance], combined])
+        distance *= 2
+    # The last row of a run has the whole of it; the others go to a row that nobody reads.
+    is_last = xp.concatenate([ids[1:] != ids[:-1], xp.ones(1, np.bool_)])
+    wide = xp.concatenate([out, out[:1]])
+    wide[xp.where(is_last, ids, len(out))] = values
+    out[...] = wide[:-1]
 
 
-def sum_rows(positions: Array, rows: Array, count: int) -> Array:
-    """The (count, width) sums of the (M, width) rows by position."""
-    from scipy.sparse import csc_array
+def count_rows(xp: Any, positions: Array, count: int) -> Any:
+    """How often each number below `count` occurs among positions, all of them inside: (count,) int64."""
+    if in_host_memory(positions):
+        return host_rows.counts(positions, count)
+    result = xp.zeros(count, np.uint64)
+    xp.add.at(result, positions, np.uint64(1))
+    return result.view(np.int64)
 
-    size = len(positions)
-    ones = np.ones(size, rows.dtype)
-    pointers = np.arange(size + 1, dtype=positions.dtype)
-    total: Array = csc_array((ones, positions, pointers), shape=(count, size)) @ rows
-    return total
+
+__all__ = ["add_rows", "combine_rows", "count_rows", "subtract_rows"]

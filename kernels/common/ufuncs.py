@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.blockwise import blockwise, scratch
+from flowengine.kernels.common.blockwise import BLEND_MIN, blend_by_bits
 from flowengine.kernels.registry import kernel
 
 KernelFunction = TypeVar("KernelFunction", bound=Callable[..., Any])
@@ -87,65 +87,18 @@ def float_kernel(
     return register
 
 
-#: Elements from which choosing by bit patterns beats NumPy's branches.
-_BLEND_MIN: Final = 2048
-_INTEGER_OF_SIZE: Final[dict[int, np.dtype[Any]]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-
-
-def blend(condition: Any, x: Any, y: Any) -> Any:
-    """x where the condition holds, else y, of one type; all broadcast.
-
-    NumPy's `where` branches at each element and costs five times as much on a condition without pattern;
-    large arrays of 4 or 8 bytes an element are mixed by their bits instead.
-    """
-    if condition.size < _BLEND_MIN:
-        return np.where(condition, x, y)
-    integer = _INTEGER_OF_SIZE.get(x.dtype.itemsize)
-    if (
-        integer is None
-        or x.dtype.hasobject
-        or not x.shape == y.shape == condition.shape
-        or not (x.flags.c_contiguous and y.flags.c_contiguous)
-    ):
-        return np.where(condition, x, y)
-    chosen = np.ascontiguousarray(condition).view(np.int8)
-    result = np.empty_like(x)
-
-    def mix(chosen: Any, x: Any, y: Any, out: Any) -> None:
-        mask = scratch("mask", chosen.size, integer)
-        np.negative(chosen, mask, casting="unsafe", dtype=integer)
-        # y ^ ((x ^ y) & mask): the bits of x where the mask is all ones.
-        np.bitwise_xor(x, y, out)
-        np.bitwise_and(out, mask, out)
-        np.bitwise_xor(out, y, out)
-
-    blockwise(mix, chosen, x.view(integer), y.view(integer), result.view(integer))
-    return result
+def blend(xp: Any, condition: Any, x: Any, y: Any) -> Any:
+    """x where the condition holds, else y, of one type; all broadcast."""
+    if is_numpy(xp) and condition.size >= BLEND_MIN:
+        return blend_by_bits(condition, x, y)
+    return xp.where(condition, x, y)
 
 
 def shape_text(value: Any) -> str:
     """A shape as TensorFlow's messages write it: `[2,3]`."""
-    return "[" + ",".join(map(str, np.shape(value))) + "]"
+    return "[" + ",".join(map(str, getattr(value, "shape", ()))) + "]"
 
 
 def incompatible_shapes(x: Any, y: Any) -> InvalidArgumentError:
     """The error of two shapes that do not broadcast."""
     return InvalidArgumentError(f"Incompatible shapes: {shape_text(x)} vs. {shape_text(y)}")
-
-
-def check_broadcast(x: Any, y: Any) -> None:
-    """InvalidArgumentError unless the shapes broadcast; for a path where something failed already."""
-    try:
-        np.broadcast_shapes(np.shape(x), np.shape(y))
-    except ValueError:
-        raise incompatible_shapes(x, y) from None
-
-
-def scalar_of(value: Any) -> Any:
-    """The NumPy scalar in a one-element array (or the scalar itself)."""
-    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-
-
-def as_result(value: Any) -> Array:
-    """An ndarray for in-place work on a ufunc's result, which is a scalar where all inputs have rank 0."""
-    return np.asarray(value)

@@ -7,19 +7,12 @@ axis, size, window, stride, dilation, padding and output size.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
+from typing import Any
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
-
-#: Bytes of patches made at a time: they are multiplied while they are still in a core's second cache.
-BLOCK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +47,10 @@ class Windows:
             for o, d, n, s in zip(offset, self.dilations, self.out, self.strides, strict=True)
         )
 
-    def patches(self, padded: Array) -> Array:
-        """A view (N, *out, *window, C) of a C-contiguous padded (N, *padded, C)."""
+    def patches(self, xp: Any, padded: Array) -> Any:
+        """A view (N, *out, *window, C) of a C-contiguous padded (N, *padded, C); nobody writes into it."""
         spatial = padded.strides[1:-1]
-        return as_strided(
+        return xp.lib.stride_tricks.as_strided(
             padded,
             (padded.shape[0], *self.out, *self.window, padded.shape[-1]),
             (
@@ -66,19 +59,18 @@ class Windows:
                 *(b * d for b, d in zip(spatial, self.dilations, strict=True)),
                 padded.strides[-1],
             ),
-            writeable=False,
         )
 
     def interior(self) -> tuple[slice, ...]:
         """Where the unpadded elements lie among the padded."""
         return tuple(slice(b, b + s) for b, s in zip(self.before, self.sizes, strict=True))
 
-    def pad(self, x: Array, fill: Any = 0) -> Array:
+    def pad(self, xp: Any, x: Array, fill: Any = 0) -> Any:
         """x (N, *sizes, C) with the padding around it, C-contiguous; x itself where that is so already."""
         if not self.is_padded:
-            return np.ascontiguousarray(x)
+            return xp.ascontiguousarray(x)
         shape = (x.shape[0], *self.padded, x.shape[-1])
-        result = np.zeros(shape, x.dtype) if fill == 0 else np.full(shape, fill, x.dtype)
+        result = xp.zeros(shape, x.dtype) if fill == 0 else xp.full(shape, fill, x.dtype)
         result[(slice(None), *self.interior())] = x
         return result
 
@@ -158,26 +150,9 @@ def explicit_pairs(paddings: Sequence[int], channels_first: bool) -> tuple[tuple
 
 def to_channels_last(x: Array, channels_first: bool) -> Array:
     """A view with the channels last."""
-    return np.moveaxis(x, 1, -1) if channels_first else x
+    return x.transpose(0, *range(2, x.ndim), 1) if channels_first else x
 
 
-def from_channels_last(x: Array, channels_first: bool) -> Array:
+def from_channels_last(xp: Any, x: Array, channels_first: bool) -> Any:
     """The result in the layout of the node, C-contiguous."""
-    return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if channels_first else x
-
-
-_kept = threading.local()
-
-
-def scratch(elements: int, dtype: Any) -> Array:
-    """A vector for intermediate values, kept by each thread from call to call; its content is arbitrary.
-
-    One is in use at a time. Above four blocks it is made afresh and not kept.
-    """
-    size = elements * np.dtype(dtype).itemsize
-    if size > 4 * BLOCK_BYTES:
-        return np.empty(elements, dtype)
-    buffer: Array | None = getattr(_kept, "buffer", None)
-    if buffer is None or buffer.size < size:
-        buffer = _kept.buffer = np.empty(max(size, BLOCK_BYTES), np.uint8)
-    return buffer[:size].view(dtype)
+    return xp.ascontiguousarray(x.transpose(0, -1, *range(1, x.ndim - 1))) if channels_first else x

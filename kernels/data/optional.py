@@ -27,7 +27,7 @@ class Optional:
 
     def zeros_like(self) -> Optional:
         """An optional with as many zeros of the same shapes, or without values, for ZerosLike."""
-        return self if self.values is None else Optional(tuple(map(zeros_like, self.values)))
+        return self if self.values is None else Optional(tuple(zeros_like(np, v) for v in self.values))
 
     def __add__(self, other: object) -> Optional:
         """Value by value, for AddN; InvalidArgumentError where only one has values, or another number."""

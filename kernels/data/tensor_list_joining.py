@@ -40,7 +40,7 @@ def _stacked(tensors: TensorList, items: list[Value | None], shape: TensorShape,
         what = "elements of an empty list" if not items else "a list of uninitialized tensors"
         raise InvalidArgumentError(f"Tried to {verb} {what} with non-fully-defined element_shape: {known}")
     dtype = tensors.element_dtype.as_numpy_dtype
-    zero = blank([d or 0 for d in known.as_list()], dtype)
+    zero = blank(np, [d or 0 for d in known.as_list()], dtype)
     return _stack([zero if item is None else item for item in items], known, dtype, verb)
 
 
@@ -176,14 +176,14 @@ def _concat(tensors: TensorList, shape: TensorShape, leading_dims: list[int]) ->
                     f"List contains uninitialized tensor at index {i} but leading_dims has only "
                     f"{len(leading_dims)} elements."
                 )
-            item = blank((size, *dims), dtype)
+            item = blank(np, (size, *dims), dtype)
         if first is not None and shape_of(item)[0] != first:
             raise InvalidArgumentError(
                 f"Expected element {i} to have shape {known}, but it has {brackets(shape_of(item))}"
             )
         parts.append(item)
     lengths = np.array([len(p) for p in parts], np.int64)
-    return (np.concatenate(parts) if parts else blank((0, *dims), dtype)), lengths
+    return (np.concatenate(parts) if parts else blank(np, (0, *dims), dtype)), lengths
 
 
 @kernel("TensorListConcat", fresh=True)

@@ -101,7 +101,7 @@ class TensorList:
         dtype = self.element_dtype.as_numpy_dtype
         return self._with(
             [
-                None if t is None else t.zeros_like() if _is_variant(t) else blank(shape_of(t), dtype)
+                None if t is None else t.zeros_like() if _is_variant(t) else blank(np, shape_of(t), dtype)
                 for t in self.tensors()
             ]
         )
@@ -200,4 +200,4 @@ def initialised(tensors: TensorList, tensor: Value | None, shape: TensorShape) -
             "Trying to read an uninitialized tensor but element_shape is not fully defined: "
             f"{known}. Set the element, or give the list the shape of its elements."
         )
-    return blank([d or 0 for d in known.as_list()], tensors.element_dtype.as_numpy_dtype)
+    return blank(np, [d or 0 for d in known.as_list()], tensors.element_dtype.as_numpy_dtype)

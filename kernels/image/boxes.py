@@ -5,12 +5,14 @@ A box is (y1, x1, y2, x2). For crops it is in units of the image, 0 to 1 from it
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -24,26 +26,45 @@ def _check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
         raise InvalidArgumentError(
             f"box_ind must be a vector with an entry for each box, not {shape_text(box_ind)}"
         )
-    if box_ind.size and (int(box_ind.min()) < 0 or int(box_ind.max()) >= batch):
-        raise OutOfRangeError(f"box_ind has values outside [0, {batch})")
+    if box_ind.size:
+        refuse(
+            ((box_ind < 0) | (box_ind >= batch)).any(),
+            lambda: OutOfRangeError(f"box_ind has values outside [0, {batch})"),
+        )
 
 
-def _crop_positions(low: Any, high: Any, count: int, size: int) -> Array:
-    """Where each row (or column) of a crop lies in the image, float32."""
+def crop_cost(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> float:
+    return float(boxes.shape[0] * math.prod(crop_size.tolist()) * image.shape[-1] * 0.02)
+
+
+def checked_crop_size(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> tuple[int, int]:
+    """(height, width) of the crops; errors where images, boxes or sizes are none."""
+    if image.ndim != 4:
+        raise InvalidArgumentError(f"input image must be 4-D, not {shape_text(image)}")
+    batch, height, width, _ = image.shape
+    if height <= 0 or width <= 0:
+        raise InvalidArgumentError("image dimensions must be positive")
+    _check_boxes(boxes, box_ind, batch)
+    if crop_size.ndim != 1 or crop_size.shape[0] != 2:
+        raise InvalidArgumentError(f"crop_size must be 1-D with two elements, not {shape_text(crop_size)}")
+    rows, columns = crop_size.tolist()
+    if rows <= 0 or columns <= 0:
+        raise InvalidArgumentError(f"crop dimensions must be positive, not {rows} x {columns}")
+    return rows, columns
+
+
+def _positions(xp: Any, low: Array, high: Array, count: int, size: int) -> Any:
+    """Where each row (or column) of the crops lies in the image, float32 (boxes, count)."""
     edge = np.float32(size - 1)
     if count > 1:
         scale = (high - low) * edge / np.float32(count - 1)
-        positions: Array = low * edge + np.arange(count, dtype=np.float32) * scale
-        return positions
-    return np.full(1, np.float32(0.5) * (low + high) * edge, np.float32)
+        return (low * edge)[:, None] + xp.arange(count, dtype=np.float32) * scale[:, None]
+    return (np.float32(0.5) * (low + high) * edge)[:, None]
 
 
-def _crop_cost(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> float:
-    return float(boxes.shape[0] * np.prod(crop_size, dtype=np.float64) * image.shape[-1] * 0.02)
-
-
-@kernel("CropAndResize", fresh=True, heavy=_crop_cost)
+@kernel("CropAndResize", fresh=True, heavy=crop_cost, host=("crop_size",))
 def crop_and_resize(
+    xp: Any,
     image: Array,
     boxes: Array,
     box_ind: Array,
@@ -57,44 +78,31 @@ def crop_and_resize(
     What lies outside of the image is `extrapolation_value`. OutOfRangeError where `box_ind` names no
     image.
     """
-    if image.ndim != 4:
-        raise InvalidArgumentError(f"input image must be 4-D, not {shape_text(image)}")
-    batch, height, width, depth = image.shape
-    if height <= 0 or width <= 0:
-        raise InvalidArgumentError("image dimensions must be positive")
-    _check_boxes(boxes, box_ind, batch)
-    if crop_size.ndim != 1 or crop_size.shape[0] != 2:
-        raise InvalidArgumentError(f"crop_size must be 1-D with two elements, not {shape_text(crop_size)}")
-    rows, columns = crop_size.tolist()
-    if rows <= 0 or columns <= 0:
-        raise InvalidArgumentError(f"crop dimensions must be positive, not {rows} x {columns}")
-    crops = np.full((boxes.shape[0], rows, columns, depth), extrapolation_value, np.float32)
-    for crop, (y1, x1, y2, x2), source in zip(crops, boxes, box_ind.tolist(), strict=True):
-        y = _crop_positions(y1, y2, rows, height)
-        x = _crop_positions(x1, x2, columns, width)
-        inside_y = np.flatnonzero((y >= 0) & (y <= height - 1))
-        inside_x = np.flatnonzero((x >= 0) & (x <= width - 1))
-        if not inside_y.size or not inside_x.size:
-            continue
-        y, x = y[inside_y], x[inside_x]
-        picture = image[source]
-        if method == b"nearest":
-            near_y, near_x = np.floor(y + 0.5).astype(int), np.floor(x + 0.5).astype(int)
-            value = picture[near_y[:, None], near_x].astype(np.float32)
-        else:
-            value = _bilinear(picture, y, x)
-        crop[inside_y[:, None], inside_x] = value
-    return crops
+    rows, columns = checked_crop_size(image, boxes, box_ind, crop_size)
+    _, height, width, depth = image.shape
+    if not boxes.size:
+        return xp.zeros((boxes.shape[0], rows, columns, depth), np.float32)
+    y = _positions(xp, boxes[:, 0], boxes[:, 2], rows, height)
+    x = _positions(xp, boxes[:, 1], boxes[:, 3], columns, width)
+    inside = ((y >= 0) & (y <= height - 1))[:, :, None, None] & ((x >= 0) & (x <= width - 1))[
+        :, None, :, None
+    ]
+    y, x = xp.clip(y, 0, height - 1), xp.clip(x, 0, width - 1)
+    source = box_ind[:, None, None]
 
+    def picked(down: Array, across: Array) -> Any:
+        return image[source, down.astype(np.int64)[:, :, None], across.astype(np.int64)[:, None, :]].astype(
+            np.float32
+        )
 
-def _bilinear(picture: Array, y: Array, x: Array) -> Array:
-    top, bottom = np.floor(y).astype(int)[:, None], np.ceil(y).astype(int)[:, None]
-    left, right = np.floor(x).astype(int), np.ceil(x).astype(int)
-    down = (y - np.floor(y))[:, None, None]
-    across = (x - np.floor(x))[:, None]
-    upper = picture[top, left].astype(np.float32)
-    upper += (picture[top, right].astype(np.float32) - upper) * across
-    lower = picture[bottom, left].astype(np.float32)
-    lower += (picture[bottom, right].astype(np.float32) - lower) * across
-    result: Array = upper + (lower - upper) * down
-    return result
+    if method == b"nearest":
+        value = picked(xp.floor(y + 0.5), xp.floor(x + 0.5))
+    else:
+        top, left = xp.floor(y), xp.floor(x)
+        down, across = (y - top)[:, :, None, None], (x - left)[:, None, :, None]
+        bottom, right = xp.ceil(y), xp.ceil(x)
+        upper, lower = picked(top, left), picked(bottom, left)
+        upper = upper + (picked(top, right) - upper) * across
+        lower = lower + (picked(bottom, right) - lower) * across
+        value = upper + (lower - upper) * down
+    return xp.where(inside, value, np.float32(extrapolation_value))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-
-import numpy as np
+from typing import Any
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
@@ -14,8 +14,8 @@ from flowengine.kernels.registry import kernel
 
 
 def _extract(
-    x: Array, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: bytes
-) -> Array:
+    xp: Any, x: Array, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: bytes
+) -> Any:
     """(N, D..., C) -> (N, out..., K... C): every window, its places in row-major order, then channels."""
     rank = len(ksizes)
     if x.ndim != rank:
@@ -44,17 +44,17 @@ def _extract(
         pads.append((needed // 2, needed - needed // 2))
     if any(before or after for before, after in pads):
         wide = blank(
-            (len(x), *(b + d + a for d, (b, a) in zip(space, pads, strict=True)), x.shape[-1]), x.dtype
+            xp, (len(x), *(b + d + a for d, (b, a) in zip(space, pads, strict=True)), x.shape[-1]), x.dtype
         )
         wide[(slice(None), *(slice(b, b + d) for d, (b, _) in zip(space, pads, strict=True)))] = x
         x = wide
     windows = ksizes[1:-1]
-    result = np.empty((len(x), *counts, math.prod(windows) * x.shape[-1]), x.dtype)
+    result = xp.empty((len(x), *counts, math.prod(windows) * x.shape[-1]), x.dtype)
     out = result.reshape((len(x), *counts, *windows, x.shape[-1]))
     every = (slice(None),) * (1 + len(counts))
     if out.size:
         # One strided copy a place of the window: few, each long.
-        for place in np.ndindex(*windows):
+        for place in itertools.product(*map(range, windows)):
             source = tuple(
                 slice(p * rate, p * rate + (count - 1) * stride + 1, stride)
                 for p, rate, stride, count in zip(place, rates[1:-1], strides[1:-1], counts, strict=True)
@@ -65,20 +65,21 @@ def _extract(
 
 @kernel("ExtractImagePatches", fresh=True)
 def extract_image_patches(
+    xp: Any,
     x: Array,
     *,
     ksizes: tuple[int, ...],
     strides: tuple[int, ...],
     rates: tuple[int, ...],
     padding: bytes,
-) -> Array:
+) -> Any:
     """(N, H, W, C) -> (N, H_out, W_out, K_h K_w C); `rates` spread the places of a window."""
-    return _extract(x, ksizes, strides, rates, padding)
+    return _extract(xp, x, ksizes, strides, rates, padding)
 
 
 @kernel("ExtractVolumePatches", fresh=True)
 def extract_volume_patches(
-    x: Array, *, ksizes: tuple[int, ...], strides: tuple[int, ...], padding: bytes
-) -> Array:
+    xp: Any, x: Array, *, ksizes: tuple[int, ...], strides: tuple[int, ...], padding: bytes
+) -> Any:
     """(N, D, H, W, C) -> (N, D_out, H_out, W_out, K_d K_h K_w C)."""
-    return _extract(x, ksizes, strides, (1, 1, 1, 1, 1), padding)
+    return _extract(xp, x, ksizes, strides, (1, 1, 1, 1, 1), padding)

@@ -15,9 +15,11 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.falling import MANY, falling_places
 from flowengine.kernels.common.ufuncs import shape_text
+from flowengine.kernels.numpy.falling import MANY, falling_places
 from flowengine.kernels.registry import kernel
+
+HOST: Final = "a box is kept or not by those kept before it, one after another"
 
 #: Boxes that are compared with each other at a time, and with so many of those already chosen: BLAS uses one
 #: core for products of this size.

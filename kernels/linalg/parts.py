@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
@@ -27,17 +25,17 @@ def _square_cost(diagonal: Value) -> float:
 
 
 @kernel("Diag", fresh=True, heavy=lambda d: float(d.nbytes * d.size) / FILL_BYTES_PER_MICROSECOND)
-def diag(diagonal: Array) -> Array:
+def diag(xp: Any, diagonal: Array) -> Any:
     """A tensor of twice the rank, out[i..., i...] = diagonal[i...], zero elsewhere."""
     if not diagonal.ndim:
         raise InvalidArgumentError("Input must be at least rank 1, got 0")
     size = diagonal.size
-    out = blank((size, size), diagonal.dtype)
+    out = blank(xp, (size, size), diagonal.dtype)
     out.reshape(-1)[:: size + 1] = diagonal.reshape(-1)
     return out.reshape(diagonal.shape * 2)
 
 
-@kernel("DiagPart", heavy=False)
+@kernel("DiagPart", device=None, heavy=False)
 def diag_part(x: Array) -> Array:
     """The inverse of Diag: x[i..., i...]; the two halves of the shape must be equal."""
     rank = x.ndim
@@ -68,10 +66,10 @@ _LONG_ROW: Final = 256
 
 
 @lru_cache(maxsize=64)
-def _band(rows: int, columns: int, lower: int, upper: int) -> Array:
+def _band(xp: Any, rows: int, columns: int, lower: int, upper: int) -> Any:
     """True inside the band; negative limits are none."""
-    distance = np.arange(columns) - np.arange(rows)[:, None]
-    mask = np.ones((rows, columns), bool)
+    distance = xp.arange(columns) - xp.arange(rows)[:, None]
+    mask = xp.ones((rows, columns), bool)
     if lower >= 0:
         mask &= distance >= -lower
     if upper >= 0:
@@ -81,7 +79,7 @@ def _band(rows: int, columns: int, lower: int, upper: int) -> Array:
 
 
 @kernel("MatrixBandPart", "BatchMatrixBandPart", fresh=True, host=("num_lower", "num_upper"))
-def matrix_band_part(x: Value, num_lower: Value, num_upper: Value) -> Array:
+def matrix_band_part(xp: Any, x: Value, num_lower: Value, num_upper: Value) -> Any:
     """The innermost matrices with zeros outside of `num_lower` sub- and `num_upper` superdiagonals.
 
     Negative: all of them. InvalidArgumentError for more than the matrix has.
@@ -97,7 +95,7 @@ def matrix_band_part(x: Value, num_lower: Value, num_upper: Value) -> Array:
         raise InvalidArgumentError(
             f"num_upper must be negative or less or equal to number of columns ({columns}) got: {upper}"
         )
-    out = blank(array.shape, array.dtype)
+    out = blank(xp, array.shape, array.dtype)
     if columns >= _LONG_ROW:
         # Whole pieces of rows: what lies outside is never touched, where a mask reads everything.
         for row in range(rows):
@@ -106,30 +104,30 @@ def matrix_band_part(x: Value, num_lower: Value, num_upper: Value) -> Array:
             if start < stop:
                 out[..., row, start:stop] = array[..., row, start:stop]
     else:
-        np.copyto(out, array, where=_band(rows, columns, max(lower, -1), max(upper, -1)))
+        xp.copyto(out, array, where=_band(xp, rows, columns, max(lower, -1), max(upper, -1)))
     return out
 
 
 @kernel("MatrixDiag", "BatchMatrixDiag", fresh=True, heavy=_square_cost)
-def matrix_diag(diagonal: Value) -> Array:
+def matrix_diag(xp: Any, diagonal: Value) -> Any:
     """(..., N) -> (..., N, N): the innermost vectors as diagonals of matrices of zeros."""
     array = to_array(diagonal)
     if not array.ndim:
         raise InvalidArgumentError("diagonal must be at least 1-dim, received shape: []")
     size = array.shape[-1]
-    out = blank((*array.shape, size), array.dtype)
+    out = blank(xp, (*array.shape, size), array.dtype)
     out.reshape((*array.shape[:-1], size * size))[..., :: size + 1] = array
     return out
 
 
-@kernel("MatrixDiagPart", "BatchMatrixDiagPart", heavy=False)
+@kernel("MatrixDiagPart", "BatchMatrixDiagPart", device=None, heavy=False)
 def matrix_diag_part(x: Value) -> Array:
     """(..., M, N) -> (..., min(M, N)): the main diagonals, as a view."""
     return _matrices(x).diagonal(axis1=-2, axis2=-1)
 
 
 @kernel("MatrixSetDiag", "BatchMatrixSetDiag", fresh=True)
-def matrix_set_diag(x: Value, diagonal: Value) -> Array:
+def matrix_set_diag(xp: Any, x: Value, diagonal: Value) -> Any:
     """x (..., M, N) with its main diagonals replaced by (..., min(M, N))."""
     array, values = _matrices(x), to_array(diagonal)
     expected = (*array.shape[:-2], min(array.shape[-2:]))
@@ -139,7 +137,7 @@ def matrix_set_diag(x: Value, diagonal: Value) -> Array:
             f"but received diagonal shape: {brackets(values.shape)}"
         )
     out = array.copy(order="C")
-    np.einsum("...ii->...i", out[..., : expected[-1], : expected[-1]])[...] = values
+    xp.einsum("...ii->...i", out[..., : expected[-1], : expected[-1]])[...] = values
     return out
 
 
@@ -171,19 +169,19 @@ def _check_range(low: int, high: int, rows: int, columns: int) -> None:
             )
 
 
-def _diagonal_view(array: Array, k: int) -> Array:
+def _diagonal_view(xp: Any, array: Array, k: int) -> Any:
     """The k-th diagonals of (..., M, N), writable where the array is."""
     rows, columns = array.shape[-2:]
     length = _diagonal_length(rows, columns, k)
     top, left = max(-k, 0), max(k, 0)
-    view: Array = np.einsum("...ii->...i", array[..., top : top + length, left : left + length])
+    view: Array = xp.einsum("...ii->...i", array[..., top : top + length, left : left + length])
     return view
 
 
 @kernel("MatrixDiagV2", fresh=True, host=("k", "num_rows", "num_cols"))
 def matrix_diag_v2(
-    diagonal: Value, k: Array, num_rows: Value, num_cols: Value, padding_value: Value
-) -> Array:
+    xp: Any, diagonal: Value, k: Array, num_rows: Value, num_cols: Value, padding_value: Value
+) -> Any:
     """Matrices of `padding_value` with the given diagonals.
 
     diagonal   (..., L), or (..., K, L) for a range of K diagonals
@@ -215,33 +213,33 @@ def matrix_diag_v2(
             f"length {longest}"
         )
     outer = array.shape[: -1 - (low != high)]
-    out = filled((*outer, rows, columns), padding_value, dtype_of(array))
+    out = filled(xp, (*outer, rows, columns), padding_value, dtype_of(array))
     for number in range(max(low, 1 - rows), min(high, columns - 1) + 1):
         source = array if low == high else array[..., high - number, :]
-        view = _diagonal_view(out, number)
+        view = _diagonal_view(xp, out, number)
         view[...] = source[..., : view.shape[-1]]
     return out
 
 
 @kernel("MatrixDiagPartV2", fresh=True, host=("k",))
-def matrix_diag_part_v2(x: Value, k: Array, padding_value: Value) -> Array:
+def matrix_diag_part_v2(xp: Any, x: Value, k: Array, padding_value: Value) -> Any:
     """The k-th diagonals (..., L), or for a range (..., K, L) padded on the right."""
     array = _matrices(x)
     low, high = _diagonal_range(k)
     rows, columns = array.shape[-2:]
     _check_range(low, high, rows, columns)
     if low == high:
-        return _diagonal_view(array, low).copy()
+        return _diagonal_view(xp, array, low).copy()
     longest = max(_diagonal_length(rows, columns, n) for n in range(low, high + 1))
-    out = filled((*array.shape[:-2], high - low + 1, longest), padding_value, array.dtype)
+    out = filled(xp, (*array.shape[:-2], high - low + 1, longest), padding_value, array.dtype)
     for number in range(low, high + 1):
-        view = _diagonal_view(array, number)
+        view = _diagonal_view(xp, array, number)
         out[..., high - number, : view.shape[-1]] = view
     return out
 
 
 @kernel("MatrixSetDiagV2", fresh=True, host=("k",))
-def matrix_set_diag_v2(x: Value, diagonal: Value, k: Array) -> Array:
+def matrix_set_diag_v2(xp: Any, x: Value, diagonal: Value, k: Array) -> Any:
     """x with its k-th diagonals, one or a range, replaced."""
     array, values = _matrices(x), to_array(diagonal)
     low, high = _diagonal_range(k)
@@ -257,6 +255,6 @@ def matrix_set_diag_v2(x: Value, diagonal: Value, k: Array) -> Array:
     out = array.copy(order="C")
     for number in range(low, high + 1):
         source = values if low == high else values[..., high - number, :]
-        view = _diagonal_view(out, number)
+        view = _diagonal_view(xp, out, number)
         view[...] = source[..., : view.shape[-1]]
     return out

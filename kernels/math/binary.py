@@ -12,10 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, to_array
-from flowengine.core.buffers import empty
+from flowengine.core.arrays import Array, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.blockwise import LARGE, blockwise, is_large
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import (
     INTEGERS,
     blend,
@@ -27,7 +26,7 @@ from flowengine.kernels.common.ufuncs import (
 from flowengine.kernels.registry import kernel
 
 
-@kernel("Add", "AddV2", types={"T": [dtypes.string]}, fresh=True)
+@kernel("Add", "AddV2", device="CPU", types={"T": [dtypes.string]}, fresh=True)
 def add_strings(x: Any, y: Any) -> Any:
     """Concatenation, broadcast."""
     if isinstance(x, bytes) and isinstance(y, bytes):
@@ -44,11 +43,14 @@ register_ufunc("BitwiseOr", np.bitwise_or, inline="{0} | {1}")
 register_ufunc("BitwiseXor", np.bitwise_xor, inline="{0} ^ {1}")
 
 
+def _negative_power() -> InvalidArgumentError:
+    return InvalidArgumentError("Integers to negative integer powers are not allowed")
+
+
 @kernel("Pow", types={"T": INTEGERS}, fresh=True)
 def pow_integer(xp: Any, x: Array, y: Array) -> Any:
     """x to the y-th, wrapped to the width; InvalidArgumentError for a negative exponent."""
-    if (y < 0).any():
-        raise InvalidArgumentError("Integers to negative integer powers are not allowed")
+    refuse((y < 0).any(), _negative_power)
     return xp.power(x, y)
 
 
@@ -70,22 +72,13 @@ def minimum_integer(xp: Any, x: Array, y: Array) -> Any:
 @kernel("Maximum", fresh=True)
 def maximum(xp: Any, x: Array, y: Array) -> Any:
     """y where x < y, else x: a NaN in x stays, a NaN in y loses."""
-    return _mend(xp, xp.maximum(x, y), x, y)
+    return xp.where(x < y, y, x)
 
 
 @kernel("Minimum", fresh=True)
 def minimum(xp: Any, x: Array, y: Array) -> Any:
     """y where y < x, else x: a NaN in x stays, a NaN in y loses."""
-    return _mend(xp, xp.minimum(x, y), x, y)
-
-
-def _mend(xp: Any, extreme: Any, x: Array, y: Array) -> Any:
-    """NumPy lets a NaN win on either side: take x back where only y has one."""
-    # The greatest of an array with a NaN is a NaN, which alone differs from itself.
-    greatest_y = xp.maximum.reduce(y, None) if y.ndim and y.size else y
-    if y.size == 0 or greatest_y == greatest_y:
-        return extreme
-    return xp.where(xp.isnan(y), x, extreme)
+    return xp.where(y < x, y, x)
 
 
 @kernel("SquaredDifference", fresh=True)
@@ -164,8 +157,6 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
         # Variants, such as lists of tensors, say themselves what their sum is.
         return functools.reduce(operator.add, inputs)
     if len(inputs) == 2 and inputs[1].shape == shape:
-        if first.size >= LARGE and is_large(*inputs):
-            return _add_blocks(inputs)
         return xp.add(first, inputs[1])
     for index, value in enumerate(inputs):
         if value.shape != shape:
@@ -175,8 +166,6 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
             )
     if len(inputs) == 1:
         return first.copy()
-    if first.size >= LARGE and is_large(*inputs):
-        return _add_blocks(inputs)
     if (
         len(inputs) >= _MANY
         and shape
@@ -195,25 +184,10 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
     return total
 
 
-def _add_blocks(inputs: tuple[Any, ...]) -> Any:
-    """The sum of large arrays, a block of all of them at a time."""
-    result = empty(inputs[0].shape, inputs[0].dtype)
-
-    def work(total: Array, one: Array, other: Array, *more: Array) -> None:
-        np.add(one, other, total)
-        for value in more:
-            np.add(total, value, total)
-
-    blockwise(work, result, *inputs)
-    return result
-
-
 @kernel("SelectV2", fresh=True)
 def select_v2(xp: Any, condition: Array, t: Any, e: Any) -> Any:
     """t where the condition holds, else e; all three broadcast."""
-    if type(t) is not np.ndarray or type(e) is not np.ndarray:
-        t, e = to_array(t), to_array(e)
-    return blend(condition, t, e)
+    return blend(xp, condition, to_array(t), to_array(e))
 
 
 #: So many rows are looked at one by one before they are chosen.
@@ -230,7 +204,9 @@ def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
     if condition.ndim == 0:
         if getattr(t, "shape", ()) != getattr(e, "shape", ()):
             raise incompatible_shapes(t, e)
-        return t if condition else e
+        if in_host_memory(condition):
+            return t if condition else e
+        return xp.where(condition, t, e)
     then, other = to_array(t), to_array(e)
     if then.shape != other.shape:
         raise InvalidArgumentError(
@@ -250,7 +226,7 @@ def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
                 "Number of batches of 'then' must match size of 'cond', but saw: "
                 f"{then.shape[0]} vs. {condition.shape[0]}"
             )
-        if condition.size <= _FEW_ROWS:
+        if condition.size <= _FEW_ROWS and in_host_memory(condition):
             # Most often all rows come from one side: that of the sequences that have not ended, for one.
             chosen = condition.tolist()
             if False not in chosen:
@@ -261,4 +237,4 @@ def select(xp: Any, condition: Array, t: Any, e: Any) -> Any:
             condition = condition[:, None]
         else:
             condition = condition.reshape((-1,) + (1,) * (then.ndim - 1))
-    return blend(condition, then, other)
+    return blend(xp, condition, then, other)

@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -23,7 +24,7 @@ _PLAIN: Final = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)
 
 
-def convert(x: Any, target: DType, *, truncate: bool = False) -> Any:
+def convert(xp: Any, x: Any, target: DType, *, truncate: bool = False) -> Any:
     """The values of a numeric tensor in another type; a new array unless it has that type already.
 
     truncate   drop the low bits instead of rounding, on the way to half and bfloat16
@@ -40,7 +41,7 @@ def convert(x: Any, target: DType, *, truncate: bool = False) -> Any:
     if target in (dtypes.float16, dtypes.bfloat16):
         if x.dtype != np.float32:
             x = x.astype(np.float32)
-        return _cut(x, target) if truncate else x.astype(dtype)
+        return _cut(xp, x, target) if truncate else x.astype(dtype)
     if x.dtype == np.float16 or x.dtype == dtypes.bfloat16.as_numpy_dtype:
         x = x.astype(np.float32)
         if dtype == np.float32:
@@ -48,35 +49,35 @@ def convert(x: Any, target: DType, *, truncate: bool = False) -> Any:
         kind = "f"
     if kind == "f" and dtype.kind in "iu" and dtype != np.int32 and dtype != np.int64:
         if dtype == np.uint64:
-            return _to_uint64(x)
+            return _to_uint64(xp, x)
         wide: Any = np.int64 if dtype.itemsize == 4 else np.int32
         return x.astype(wide).astype(dtype)
     return x.astype(dtype)
 
 
-def _to_uint64(x: Any) -> Any:
+def _to_uint64(xp: Any, x: Any) -> Any:
     """As the machine does: numbers from 2^63 up are shifted into the range of a signed conversion."""
     half = x.dtype.type(2.0**63)
     large = x >= half
-    low = np.where(large, x - half, x).astype(np.int64).astype(np.uint64)
-    return np.where(large, low ^ np.uint64(1 << 63), low)
+    low = xp.where(large, x - half, x).astype(np.int64).astype(np.uint64)
+    return xp.where(large, low ^ np.uint64(1 << 63), low)
 
 
-def _cut(x: Any, target: DType) -> Any:
+def _cut(xp: Any, x: Any, target: DType) -> Any:
     """float32 with the low bits dropped, as half or bfloat16; what is too large becomes infinite."""
-    bits = np.asarray(x).view(np.uint32)
+    bits = xp.asarray(x).view(np.uint32)
     if target is dtypes.bfloat16:
         cut = (bits >> np.uint32(16)).astype(np.uint16)
         # A NaN whose payload lies in the low bits only must not become an infinity.
-        cut = np.where(np.isnan(x), np.uint16(0x7FC0), cut)
+        cut = xp.where(xp.isnan(x), np.uint16(0x7FC0), cut)
         return cut.view(target.as_numpy_dtype)
     # Ten of the 23 bits of the fraction remain; then the conversion is exact in the normal range.
     cleared = (bits & np.uint32(0xFFFFE000)).view(np.float32)
-    return np.where(np.isnan(x), np.asarray(x), cleared).astype(np.float16)
+    return xp.where(xp.isnan(x), xp.asarray(x), cleared).astype(np.float16)
 
 
 @kernel("Cast")
-def cast(x: Any, *, SrcT: DType, DstT: DType, Truncate: bool) -> Any:
+def cast(xp: Any, x: Any, *, SrcT: DType, DstT: DType, Truncate: bool) -> Any:
     """Convert element by element; UnimplementedError to or from strings and handles."""
     if SrcT in _PLAIN and DstT in _PLAIN:
         return x if SrcT is DstT else x.astype(DstT.as_numpy_dtype)
@@ -84,11 +85,11 @@ def cast(x: Any, *, SrcT: DType, DstT: DType, Truncate: bool) -> Any:
         return x
     if SrcT.base in _OBJECTS or DstT.base in _OBJECTS:
         raise UnimplementedError(f"Cast {SrcT.base} to {DstT.base} is not supported")
-    return convert(x, DstT.base, truncate=Truncate)
+    return convert(xp, x, DstT.base, truncate=Truncate)
 
 
 @kernel("Bitcast", heavy=False)
-def bitcast(x: Array, *, node: Node) -> Any:
+def bitcast(xp: Any, x: Array, *, node: Node) -> Any:
     """The same bytes seen as another type.
 
     A narrower type adds an axis at the end; a wider one takes the last axis, which must have just the
@@ -96,7 +97,7 @@ def bitcast(x: Array, *, node: Node) -> Any:
     """
     dtype = node.attrs["type"].base.as_numpy_dtype
     source, target = x.dtype.itemsize, dtype.itemsize
-    x = np.asarray(x)
+    x = xp.asarray(x)
     if source == target:
         return x.view(dtype)
     if source > target:
@@ -113,7 +114,7 @@ def bitcast(x: Array, *, node: Node) -> Any:
     if not x.flags.c_contiguous:
         x = x.copy()
     if x.size == 0:
-        return np.empty(x.shape[:-1], dtype)
+        return xp.empty(x.shape[:-1], dtype)
     return x.view(dtype).reshape(x.shape[:-1])
 
 
@@ -121,8 +122,13 @@ def bitcast(x: Array, *, node: Node) -> Any:
 def check_numerics(xp: Any, tensor: Array, *, message: bytes) -> Any:
     """The tensor itself; InvalidArgumentError with the message if it has a NaN or an infinity."""
     finite = xp.isfinite(tensor)
-    if finite.all():
-        return tensor
+    holds = finite.all()
+    if not in_host_memory(holds) or not holds:
+        refuse(xp.logical_not(holds), lambda: _not_finite(xp, tensor, message))
+    return tensor
+
+
+def _not_finite(xp: Any, tensor: Array, message: bytes) -> InvalidArgumentError:
     has_nan, has_inf = bool(xp.isnan(tensor).any()), bool(xp.isinf(tensor).any())
     what = "NaN and Inf" if has_nan and has_inf else "NaN" if has_nan else "Inf"
-    raise InvalidArgumentError(f"{message.decode(errors='replace')} : Tensor had {what} values")
+    return InvalidArgumentError(f"{message.decode(errors='replace')} : Tensor had {what} values")

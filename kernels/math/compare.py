@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, to_array
+from flowengine.core.arrays import Array, is_tensor, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.ufuncs import register_ufunc, shape_text
 from flowengine.kernels.registry import kernel
@@ -23,26 +23,26 @@ register_ufunc("LogicalOr", np.logical_or, inline="{0} | {1}")
 _LENIENT: Final = "incompatible_shape_error"
 
 
-@kernel("Equal", types={"T": [dtypes.string]}, fresh=True)
+@kernel("Equal", device="CPU", types={"T": [dtypes.string]}, fresh=True)
 def equal_strings(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
     return _compare(np.equal, to_array(x), to_array(y), incompatible_shape_error, False)
 
 
-@kernel("NotEqual", types={"T": [dtypes.string]}, fresh=True)
+@kernel("NotEqual", device="CPU", types={"T": [dtypes.string]}, fresh=True)
 def not_equal_strings(x: Any, y: Any, *, incompatible_shape_error: bool) -> Any:
     return _compare(np.not_equal, to_array(x), to_array(y), incompatible_shape_error, True)
 
 
 @kernel("Equal", supports=lambda attrs: not attrs.get(_LENIENT, True), fresh=True)
-def equal_lenient(x: Array, y: Array) -> Any:
+def equal_lenient(xp: Any, x: Array, y: Array) -> Any:
     """x == y; a scalar False where the shapes do not broadcast."""
-    return _compare(np.equal, x, y, False, False)
+    return _compare(xp.equal, x, y, False, False)
 
 
 @kernel("NotEqual", supports=lambda attrs: not attrs.get(_LENIENT, True), fresh=True)
-def not_equal_lenient(x: Array, y: Array) -> Any:
+def not_equal_lenient(xp: Any, x: Array, y: Array) -> Any:
     """x != y; a scalar True where the shapes do not broadcast."""
-    return _compare(np.not_equal, x, y, False, True)
+    return _compare(xp.not_equal, x, y, False, True)
 
 
 register_ufunc("Equal", np.equal, inline="{0} == {1}")
@@ -57,7 +57,7 @@ def _compare(ufunc: Any, x: Array, y: Array, strict: bool, otherwise: bool) -> A
             raise
         return np.bool_(otherwise)
     # Object arrays of rank 0 come back as Python's bool.
-    return result if isinstance(result, np.ndarray) else np.bool_(result)
+    return result if is_tensor(result) else np.bool_(result)
 
 
 @kernel("ApproximateEqual", fresh=True)

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import INTEGERS, register_ufunc
 from flowengine.kernels.registry import kernel
 
@@ -20,9 +21,16 @@ _SCALAR_DIVISOR_MIN: Final = 256
 
 
 def _check_divisor(x: Array, y: Array) -> None:
+    if not in_host_memory(y):
+        if x.size:
+            refuse((y == 0).any(), _by_zero)
     # A scalar's truth costs a tenth of a reduction. Of nothing, even 0 is a divisor.
-    if not (y if y.ndim == 0 else y.all()) and x.size:
-        raise InvalidArgumentError("Integer division by zero")
+    elif not (y if y.ndim == 0 else y.all()) and x.size:
+        raise _by_zero()
+
+
+def _by_zero() -> InvalidArgumentError:
+    return InvalidArgumentError("Integer division by zero")
 
 
 def _truncated(xp: Any, x: Array, y: Array) -> Any:

@@ -6,6 +6,7 @@ wrap, half and bfloat16 are accumulated in float32 and rounded once. NaN never w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -57,7 +58,7 @@ def _accumulator(dtype: Any) -> Any:
     return _WIDE.get(dtype, dtype)
 
 
-@kernel("Sum")
+@kernel("Sum", host=("reduction_indices",))
 def sum_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The sum over the given axes; 0 over none."""
     axes = reduced_axes(x, reduction_indices)
@@ -85,7 +86,7 @@ def _folded_product(xp: Any, x: Array, dtype: Any) -> Any:
     )
 
 
-@kernel("Prod")
+@kernel("Prod", host=("reduction_indices",))
 def prod(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The product over the given axes; 1 over none."""
     wide = _accumulator(x.dtype)
@@ -105,7 +106,7 @@ def prod(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     return product if wide is x.dtype else product.astype(x.dtype)
 
 
-@kernel("Mean")
+@kernel("Mean", host=("reduction_indices",))
 def mean(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The mean over the given axes: NaN over none, for integers cut towards zero (0 over none)."""
     axes = reduced_axes(x, reduction_indices)
@@ -130,45 +131,54 @@ def mean(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     return result if wide_type is x.dtype else result.astype(x.dtype)
 
 
-def _lowest(dtype: Any) -> Any:
+def lowest(dtype: Any) -> Any:
     return dtype.type(-np.inf) if dtype.kind not in "iu" else np.iinfo(dtype).min
 
 
-def _highest(dtype: Any) -> Any:
+def highest(dtype: Any) -> Any:
     return dtype.type(np.inf) if dtype.kind not in "iu" else np.iinfo(dtype).max
 
 
-@kernel("Max")
+@kernel("Max", host=("reduction_indices",))
 def max_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The greatest over the given axes, NaN passed over; the type's lowest over none."""
     axes = reduced_axes(x, reduction_indices)
     if not axes:
         return x
-    reduce = xp.maximum.reduce if x.dtype.kind in "iu" else xp.fmax.reduce
-    return reduce(x, axes, None, None, keep_dims, _lowest(x.dtype))
+    return _extreme(xp, x, axes, keep_dims, True)
 
 
-@kernel("Min")
+def _extreme(xp: Any, x: Array, axes: tuple[int, ...], keep_dims: bool, greatest: bool) -> Any:
+    neutral = lowest(x.dtype) if greatest else highest(x.dtype)
+    if not x.size:
+        kept = (d for i, d in enumerate(x.shape) if i not in axes)
+        shape = (1 if i in axes else d for i, d in enumerate(x.shape)) if keep_dims else kept
+        return xp.full(tuple(shape), neutral, x.dtype)
+    if x.dtype.kind not in "iu":
+        x = xp.where(xp.isnan(x), neutral, x)
+    return (x.max if greatest else x.min)(axis=axes, keepdims=keep_dims)
+
+
+@kernel("Min", host=("reduction_indices",))
 def min_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The least over the given axes, NaN passed over; the type's highest over none."""
     axes = reduced_axes(x, reduction_indices)
     if not axes:
         return x
-    reduce = xp.minimum.reduce if x.dtype.kind in "iu" else xp.fmin.reduce
-    return reduce(x, axes, None, None, keep_dims, _highest(x.dtype))
+    return _extreme(xp, x, axes, keep_dims, False)
 
 
-@kernel("All")
+@kernel("All", host=("reduction_indices",))
 def all_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
-    return xp.logical_and.reduce(x, axis=reduced_axes(x, reduction_indices), keepdims=keep_dims)
+    return x.all(axis=reduced_axes(x, reduction_indices), keepdims=keep_dims)
 
 
-@kernel("Any")
+@kernel("Any", host=("reduction_indices",))
 def any_(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
-    return xp.logical_or.reduce(x, axis=reduced_axes(x, reduction_indices), keepdims=keep_dims)
+    return x.any(axis=reduced_axes(x, reduction_indices), keepdims=keep_dims)
 
 
-@kernel("EuclideanNorm", types={"T": COMPLEX})
+@kernel("EuclideanNorm", types={"T": COMPLEX}, host=("reduction_indices",))
 def euclidean_norm_complex(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The square root of the sum of x conj(x)."""
     axes = reduced_axes(x, reduction_indices)
@@ -178,7 +188,7 @@ def euclidean_norm_complex(xp: Any, x: Array, reduction_indices: Any, *, keep_di
     return xp.sqrt(xp.add.reduce(squares, axis=axes, keepdims=keep_dims)).astype(x.dtype)
 
 
-@float_kernel("EuclideanNorm")
+@float_kernel("EuclideanNorm", host=("reduction_indices",))
 def euclidean_norm(xp: Any, x: Array, reduction_indices: Any, *, keep_dims: bool) -> Any:
     """The square root of the sum of squares; for integers cut to an integer."""
     axes = reduced_axes(x, reduction_indices)
@@ -198,22 +208,23 @@ def one_axis(x: Array, axis: Any) -> int:
     return number % x.ndim
 
 
-def _position(xp: Any, x: Array, dimension: Any, output_type: DType, greatest: bool) -> Any:
+def check_position(x: Array, dimension: Any) -> int:
+    """The axis along which to look for an extreme; InvalidArgumentError where it has no elements."""
     axis = one_axis(x, dimension)
     if x.shape[axis] == 0:
         raise InvalidArgumentError(f"Reduction axis {axis} is empty in shape {shape_text(x)}")
-    extreme = xp.maximum if greatest else xp.minimum
-    if x.dtype.kind not in "iub" and x.size:
-        best = extreme.reduce(x, None)
-        if best != best:
-            # NumPy takes a NaN for the extreme; here it is passed over.
-            x = xp.where(xp.isnan(x), x.dtype.type(-np.inf if greatest else np.inf), x)
+    return axis
+
+
+def _position(xp: Any, x: Array, dimension: Any, output_type: DType, greatest: bool) -> Any:
+    axis = check_position(x, dimension)
+    if x.dtype.kind not in "iub":
+        x = xp.where(xp.isnan(x), x.dtype.type(-np.inf if greatest else np.inf), x)
     place = x.argmax(axis) if greatest else x.argmin(axis)
-    dtype = output_type.as_numpy_dtype
-    return place if place.dtype == dtype else place.astype(dtype)
+    return place.astype(output_type.as_numpy_dtype, copy=False)
 
 
-@kernel("ArgMax")
+@kernel("ArgMax", host=("dimension",))
 def arg_max(xp: Any, x: Array, dimension: Any, *, output_type: DType) -> Any:
     """The first position of the greatest element along an axis.
 
@@ -222,7 +233,7 @@ def arg_max(xp: Any, x: Array, dimension: Any, *, output_type: DType) -> Any:
     return _position(xp, x, dimension, output_type, True)
 
 
-@kernel("ArgMin")
+@kernel("ArgMin", host=("dimension",))
 def arg_min(xp: Any, x: Array, dimension: Any, *, output_type: DType) -> Any:
     """The first position of the least element along an axis; errors as `ArgMax`."""
     return _position(xp, x, dimension, output_type, False)
@@ -240,7 +251,16 @@ def scan_axis(x: Array, axis: Any) -> int:
     return number % x.ndim
 
 
-def _scan(xp: Any, ufunc: Any, identity: float, x: Array, axis: int, exclusive: bool, reverse: bool) -> Any:
+def scanned(
+    xp: Any,
+    accumulate: Callable[[Array], Array],
+    identity: float,
+    x: Array,
+    axis: int,
+    exclusive: bool,
+    reverse: bool,
+) -> Any:
+    """A running reduction along an axis, of which `accumulate` makes one along the first."""
     if x.size == 0:
         return x
     along = xp.moveaxis(x, axis, 0)
@@ -249,27 +269,45 @@ def _scan(xp: Any, ufunc: Any, identity: float, x: Array, axis: int, exclusive: 
     result = xp.empty(along.shape, x.dtype)
     if exclusive:
         result[0] = x.dtype.type(identity)
-        result[1:] = ufunc.accumulate(along[:-1], axis=0, dtype=_accumulator(x.dtype))
+        result[1:] = accumulate(along[:-1])
     else:
-        result[...] = ufunc.accumulate(along, axis=0, dtype=_accumulator(x.dtype))
+        result[...] = accumulate(along)
     if reverse:
         result = result[::-1]
     return xp.moveaxis(result, 0, axis)
 
 
-@kernel("Cumsum")
+@kernel("Cumsum", host=("axis",))
 def cumsum(xp: Any, x: Array, axis: Any, *, exclusive: bool, reverse: bool) -> Any:
     """Running sums along an axis, from the end with `reverse`, without the own element with `exclusive`."""
-    return _scan(xp, xp.add, 0, x, scan_axis(x, axis), exclusive, reverse)
+
+    def accumulate(along: Array) -> Any:
+        return xp.add.accumulate(along, axis=0, dtype=_accumulator(x.dtype))
+
+    return scanned(xp, accumulate, 0, x, scan_axis(x, axis), exclusive, reverse)
 
 
-@kernel("Cumprod")
+@kernel("Cumprod", host=("axis",))
 def cumprod(xp: Any, x: Array, axis: Any, *, exclusive: bool, reverse: bool) -> Any:
     """Running products; see `cumsum`."""
-    return _scan(xp, xp.multiply, 1, x, scan_axis(x, axis), exclusive, reverse)
+
+    def accumulate(along: Array) -> Any:
+        return xp.multiply.accumulate(along, axis=0, dtype=_accumulator(x.dtype))
+
+    return scanned(xp, accumulate, 1, x, scan_axis(x, axis), exclusive, reverse)
 
 
-@float_kernel("CumulativeLogsumexp")
+@float_kernel("CumulativeLogsumexp", host=("axis",))
 def cumulative_logsumexp(xp: Any, x: Array, axis: Any, *, exclusive: bool, reverse: bool) -> Any:
     """Running log of sums of exponentials; the empty sum of `exclusive` is the lowest finite number."""
-    return _scan(xp, xp.logaddexp, float(np.finfo(x.dtype).min), x, scan_axis(x, axis), exclusive, reverse)
+
+    def accumulate(along: Array) -> Array:
+        # Each element with the one so far before it, twice as far each time.
+        total, distance = along, 1
+        while distance < len(along):
+            more = xp.logaddexp(total[distance:], total[:-distance])
+            total = xp.concatenate([total[:distance], more])
+            distance *= 2
+        return total
+
+    return scanned(xp, accumulate, float(np.finfo(x.dtype).min), x, scan_axis(x, axis), exclusive, reverse)

@@ -6,26 +6,20 @@ ids and are told how many rows to make, and drop the rows of negative ids.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.dtypes import as_dtype
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.array_args import blank, brackets, check_indices, filled, scalar
-from flowengine.kernels.common.segment_sums import add_rows
+from flowengine.kernels.common.array_args import blank, brackets, filled, scalar
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.indices import check_indices, outside
+from flowengine.kernels.common.segment_sums import add_rows, combine_rows, count_rows
 from flowengine.kernels.registry import kernel
 
-#: Up to this many elements `ufunc.at` is quicker than sorting the rows.
-_AT_ELEMENTS: Final = 2048
 
-
-def sorted_ids(segment_ids: Array, rows: int) -> int:
-    """The number of segments of a vector of ids that never fall.
-
-    Raises InvalidArgumentError where it is no vector of `rows` ids, or one falls or is negative.
-    """
+def check_sorted(segment_ids: Array, rows: int) -> None:
+    """InvalidArgumentError unless this is a vector of `rows` ids, none negative, that never fall."""
     if segment_ids.ndim != 1:
         raise InvalidArgumentError(
             f"segment_ids should be a vector, but has shape {brackets(segment_ids.shape)}"
@@ -35,30 +29,27 @@ def sorted_ids(segment_ids: Array, rows: int) -> int:
             f"segment_ids should be the same size as dimension 0 of input: {segment_ids.size} vs. {rows}"
         )
     if not rows:
-        return 0
-    if segment_ids[0] < 0:
-        raise InvalidArgumentError(f"segment ids must be >= 0, but segment_ids[0] = {segment_ids[0]}")
-    falls = segment_ids[1:] < segment_ids[:-1]
-    if falls.any():
-        place = int(falls.argmax()) + 1
-        raise InvalidArgumentError(
-            f"segment ids are not increasing: segment_ids[{place}] = {segment_ids[place]} "
-            f"after {segment_ids[place - 1]}"
-        )
-    return int(segment_ids[-1]) + 1
-
-
-def starts_of(ids: Array) -> Array:
-    """Where each run of equal ids begins in a sorted, non-empty vector."""
-    return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
-
-
-def reduce_sorted(ufunc: Any, out: Array, ids: Array, rows: Array) -> None:
-    """out[id] = ufunc over the rows with that id, for the ids that occur; ids sorted."""
-    if not rows.size:
         return
-    starts = starts_of(ids)
-    out[ids[starts]] = ufunc.reduceat(rows, starts, axis=0)
+    refuse(segment_ids[0] < 0, lambda: _negative(segment_ids))
+    falls = segment_ids[1:] < segment_ids[:-1]
+    refuse(falls.any(), lambda: _fallen(segment_ids, falls))
+
+
+def segments_of(segment_ids: Array) -> int:
+    """The number of segments of ids that never fall: one more than the last, which is looked at."""
+    return int(segment_ids[-1]) + 1 if segment_ids.size else 0
+
+
+def _negative(segment_ids: Array) -> InvalidArgumentError:
+    return InvalidArgumentError(f"segment ids must be >= 0, but segment_ids[0] = {segment_ids[0]}")
+
+
+def _fallen(segment_ids: Array, falls: Array) -> InvalidArgumentError:
+    place = int(falls.argmax()) + 1
+    return InvalidArgumentError(
+        f"segment ids are not increasing: segment_ids[{place}] = {segment_ids[place]} "
+        f"after {segment_ids[place - 1]}"
+    )
 
 
 def _data(data: Value) -> Array:
@@ -68,31 +59,36 @@ def _data(data: Value) -> Array:
     return array
 
 
-def _sorted_output(data: Array, segment_ids: Array, initial: Any) -> tuple[Array, Array]:
-    count = sorted_ids(segment_ids, len(data))
-    return filled((count, *data.shape[1:]), initial, data.dtype), segment_ids
+def _sorted_output(xp: Any, data: Array, segment_ids: Array, initial: Any) -> tuple[Array, Array]:
+    check_sorted(segment_ids, len(data))
+    return filled(xp, (segments_of(segment_ids), *data.shape[1:]), initial, data.dtype), segment_ids
+
+
+def row_counts(xp: Any, ids: Array, count: int, like: Array) -> Any:
+    """How many rows have each id, at least 1: a column that broadcasts over `like`, of its dtype."""
+    counts = xp.maximum(count_rows(xp, ids, count), 1)
+    return counts.reshape((-1,) + (1,) * (like.ndim - 1)).astype(like.dtype)
 
 
 @kernel("SegmentSum", fresh=True)
-def segment_sum(data: Value, segment_ids: Array) -> Array:
+def segment_sum(xp: Any, data: Value, segment_ids: Array) -> Any:
     """(N, S...) rows and (N,) sorted ids -> (last id + 1, S...) sums; 0 where an id does not occur."""
     array = _data(data)
-    out, ids = _sorted_output(array, segment_ids, 0)
-    add_rows(out, ids, array)
+    out, ids = _sorted_output(xp, array, segment_ids, 0)
+    add_rows(xp, out, ids, array)
     return out
 
 
 @kernel("SegmentMean", fresh=True)
-def segment_mean(data: Value, segment_ids: Array) -> Array:
+def segment_mean(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The means of the rows of each sorted id; 0 where an id does not occur."""
     array = _data(data)
-    out, ids = _sorted_output(array, segment_ids, 0)
-    add_rows(out, ids, array)
-    counts = np.maximum(np.bincount(ids, minlength=len(out)), 1)
-    divisor = counts.reshape((-1,) + (1,) * (out.ndim - 1)).astype(out.dtype)
+    out, ids = _sorted_output(xp, array, segment_ids, 0)
+    add_rows(xp, out, ids, array)
+    divisor = row_counts(xp, ids, len(out), out)
     if out.dtype.kind in "iu":
         # Towards zero, as C divides: np.abs would wrap for the smallest number.
-        out -= np.fmod(out, divisor)
+        out -= xp.fmod(out, divisor)
         out //= divisor
     else:
         out /= divisor
@@ -100,33 +96,33 @@ def segment_mean(data: Value, segment_ids: Array) -> Array:
 
 
 @kernel("SegmentProd", fresh=True)
-def segment_prod(data: Value, segment_ids: Array) -> Array:
+def segment_prod(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The products of the rows of each sorted id; 1 where an id does not occur."""
     array = _data(data)
-    out, ids = _sorted_output(array, segment_ids, 1)
-    reduce_sorted(np.multiply, out, ids, array)
+    out, ids = _sorted_output(xp, array, segment_ids, 1)
+    combine_rows(xp, xp.multiply, out, ids, array, in_order=True)
     return out
 
 
 @kernel("SegmentMax", fresh=True)
-def segment_max(data: Value, segment_ids: Array) -> Array:
+def segment_max(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The largest of the rows of each sorted id; 0 where an id does not occur."""
     array = _data(data)
-    out, ids = _sorted_output(array, segment_ids, 0)
-    reduce_sorted(np.maximum, out, ids, array)
+    out, ids = _sorted_output(xp, array, segment_ids, 0)
+    combine_rows(xp, xp.maximum, out, ids, array, in_order=True)
     return out
 
 
 @kernel("SegmentMin", fresh=True)
-def segment_min(data: Value, segment_ids: Array) -> Array:
+def segment_min(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The smallest of the rows of each sorted id; 0 where an id does not occur."""
     array = _data(data)
-    out, ids = _sorted_output(array, segment_ids, 0)
-    reduce_sorted(np.minimum, out, ids, array)
+    out, ids = _sorted_output(xp, array, segment_ids, 0)
+    combine_rows(xp, xp.minimum, out, ids, array, in_order=True)
     return out
 
 
-def _unsorted(data: Value, segment_ids: Value, num_segments: Value) -> tuple[Array, Array, int]:
+def _unsorted(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> tuple[Array, Array, int]:
     """(rows, their ids, number of segments), ids checked and rows of negative ids dropped."""
     array, ids = to_array(data), to_array(segment_ids)
     if array.shape[: ids.ndim] != ids.shape:
@@ -139,61 +135,64 @@ def _unsorted(data: Value, segment_ids: Value, num_segments: Value) -> tuple[Arr
         raise InvalidArgumentError(f"Input num_segments == {count} must not be negative.")
     flat = ids.reshape(-1)
     rows = array.reshape((flat.size, *array.shape[ids.ndim :]))
-    if flat.size and int(np.minimum.reduce(flat)) < 0:
+    if not in_host_memory(ids):
+        refuse((ids >= count).any(), lambda: outside(xp.where(ids < 0, 0, ids), count, "segment_ids"))
+        # Rows of negative ids go to a row that is cut off.
+        flat = xp.where(flat < 0, count, flat)
+    elif flat.size and int(flat.min()) < 0:
         kept = flat >= 0
-        check_indices(np.where(ids < 0, 0, ids), count, "segment_ids") if kept.any() else None
+        if kept.any():
+            check_indices(xp.where(ids < 0, 0, ids), count, "segment_ids")
         flat, rows = flat[kept], rows[kept]
     else:
         check_indices(ids, count, "segment_ids")
     return rows, flat, count
 
 
-def _reduce_unsorted(ufunc: Any, out: Array, ids: Array, rows: Array) -> Array:
-    if not rows.size:
-        return out
-    if rows.size <= _AT_ELEMENTS:
-        ufunc.at(out, ids, rows)
-        return out
-    order = ids.argsort(kind="stable")
-    ids = ids.take(order)
-    starts = starts_of(ids)
-    present = ids[starts]
-    out[present] = ufunc.reduceat(rows.take(order, 0), starts, axis=0)
-    return out
+def _output(xp: Any, ids: Array, count: int, rows: Array, initial: Any) -> tuple[Any, Any]:
+    """(memory to combine rows in, the part of it that is the result)."""
+    spare = 0 if in_host_memory(ids) else 1
+    shape = (count + spare, *rows.shape[1:])
+    out = filled(xp, shape, initial, rows.dtype) if initial else blank(xp, shape, rows.dtype)
+    return out, out[:count] if spare else out
 
 
 @kernel("UnsortedSegmentSum", fresh=True, host=("num_segments",))
-def unsorted_segment_sum(data: Value, segment_ids: Value, num_segments: Value) -> Array:
+def unsorted_segment_sum(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> Any:
     """Sums of the rows by id.
 
     data          (I..., S...)
     segment_ids   (I...) int32 or int64, below num_segments; rows of negative ids are dropped
     returns       (num_segments, S...); 0 where an id does not occur
     """
-    rows, ids, count = _unsorted(data, segment_ids, num_segments)
-    out = blank((count, *rows.shape[1:]), rows.dtype)
-    add_rows(out, ids, rows)
-    return out
+    rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
+    out, result = _output(xp, ids, count, rows, 0)
+    add_rows(xp, out, ids, rows)
+    return result
 
 
 @kernel("UnsortedSegmentProd", fresh=True, host=("num_segments",))
-def unsorted_segment_prod(data: Value, segment_ids: Value, num_segments: Value) -> Array:
+def unsorted_segment_prod(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> Any:
     """Products of the rows by id; 1 where an id does not occur."""
-    rows, ids, count = _unsorted(data, segment_ids, num_segments)
-    return _reduce_unsorted(np.multiply, filled((count, *rows.shape[1:]), 1, rows.dtype), ids, rows)
+    rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
+    out, result = _output(xp, ids, count, rows, 1)
+    combine_rows(xp, xp.multiply, out, ids, rows)
+    return result
 
 
 @kernel("UnsortedSegmentMax", fresh=True, host=("num_segments",))
-def unsorted_segment_max(data: Value, segment_ids: Value, num_segments: Value) -> Array:
+def unsorted_segment_max(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> Any:
     """The largest of the rows by id; the smallest finite number where an id does not occur."""
-    rows, ids, count = _unsorted(data, segment_ids, num_segments)
-    out = filled((count, *rows.shape[1:]), as_dtype(rows.dtype).min, rows.dtype)
-    return _reduce_unsorted(np.maximum, out, ids, rows)
+    rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
+    out, result = _output(xp, ids, count, rows, as_dtype(rows.dtype).min)
+    combine_rows(xp, xp.maximum, out, ids, rows)
+    return result
 
 
 @kernel("UnsortedSegmentMin", fresh=True, host=("num_segments",))
-def unsorted_segment_min(data: Value, segment_ids: Value, num_segments: Value) -> Array:
+def unsorted_segment_min(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> Any:
     """The smallest of the rows by id; the largest finite number where an id does not occur."""
-    rows, ids, count = _unsorted(data, segment_ids, num_segments)
-    out = filled((count, *rows.shape[1:]), as_dtype(rows.dtype).max, rows.dtype)
-    return _reduce_unsorted(np.minimum, out, ids, rows)
+    rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
+    out, result = _output(xp, ids, count, rows, as_dtype(rows.dtype).max)
+    combine_rows(xp, xp.minimum, out, ids, rows)
+    return result

@@ -12,6 +12,9 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.host_vectors import fixed_vector
+from flowengine.kernels.common.segment_sums import add_rows, count_rows
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -27,11 +30,11 @@ def _scalar(name: str, value: Any) -> Any:
 
 
 def _range_cost(start: Any, limit: Any, delta: Any) -> float:
-    step = float(delta) if np.size(delta) == 1 else 0.0
+    step = float(delta) if getattr(delta, "size", 1) == 1 else 0.0
     return abs((float(limit) - float(start)) / step) * 1e-3 if step else 0.0
 
 
-@kernel("Range", fresh=True, heavy=_range_cost)
+@kernel("Range", fresh=True, heavy=_range_cost, host=("start", "limit", "delta"))
 def range_(xp: Any, start: Any, limit: Any, delta: Any) -> Any:
     """start, start + delta, ... short of limit, each the sum of the one before and delta in their type.
 
@@ -60,7 +63,7 @@ def range_(xp: Any, start: Any, limit: Any, delta: Any) -> Any:
     return xp.add.accumulate(steps, dtype=dtype)
 
 
-@kernel("LinSpace", fresh=True)
+@kernel("LinSpace", fresh=True, host=("start", "stop", "num"))
 def lin_space(xp: Any, start: Any, stop: Any, num: Any) -> Any:
     """`num` numbers at equal distances from start to stop, both included."""
     start, stop, count = _scalar("start", start), _scalar("stop", stop), int(_scalar("num", num))
@@ -75,7 +78,7 @@ def lin_space(xp: Any, start: Any, stop: Any, num: Any) -> Any:
     return result
 
 
-@kernel("BroadcastGradientArgs", heavy=False)
+@kernel("BroadcastGradientArgs", device=None, heavy=False, host=("s0", "s1", "r0", "r1"))
 def broadcast_gradient_args(s0: Array, s1: Array) -> Any:
     """The axes over which to sum the gradient of a broadcast operation, for each of two shapes.
 
@@ -106,45 +109,50 @@ def _gradient_axes(first: tuple[int, ...], second: tuple[int, ...], dtype: Any) 
             sum_b.append(axis)
         else:
             raise InvalidArgumentError(f"Incompatible shapes: [{_dims(first)}] vs. [{_dims(second)}]")
-    axes = np.array(sum_a, dtype), np.array(sum_b, dtype)
-    for vector in axes:
-        vector.flags.writeable = False
-    return axes
+    return fixed_vector(sum_a, dtype), fixed_vector(sum_b, dtype)
 
 
 def _dims(shape: Iterable[int]) -> str:
     return ",".join(map(str, shape))
 
 
-@kernel("Bincount", fresh=True)
+@kernel("Bincount", fresh=True, host=("size",))
 def bincount(xp: Any, arr: Array, size: Any, weights: Array) -> Any:
     """How often each number below `size` occurs, or the sum of its weights where there are any.
 
     arr, weights of one shape, weights possibly empty; numbers from `size` up are ignored.
     InvalidArgumentError for a negative number or size.
     """
-    count = int(size)
-    if count < 0:
-        raise InvalidArgumentError(f"size ({count}) must be non-negative")
+    count = bin_count(size)
     numbers = arr.reshape(-1)
-    if numbers.size and int(numbers.min()) < 0:
-        raise InvalidArgumentError("Input arr must be non-negative!")
-    inside = numbers < count
+    if numbers.size:
+        refuse(numbers.min() < 0, negative_number)
+    # What is outside goes to a bin that is cut off.
+    places = xp.minimum(numbers, count)
     if weights.size:
         if weights.size != arr.size:
             raise InvalidArgumentError(
                 f"weights must have the shape of arr or none: {shape_text(weights)} vs. {shape_text(arr)}"
             )
-        bins = xp.zeros(count, weights.dtype)
-        if weights.dtype.kind == "f":
-            bins[:] = xp.bincount(numbers[inside], weights.reshape(-1)[inside], minlength=count)[:count]
-        else:
-            xp.add.at(bins, numbers[inside], weights.reshape(-1)[inside])
-        return bins
-    return xp.bincount(numbers[inside], minlength=count)[:count].astype(weights.dtype)
+        bins = xp.zeros(count + 1, weights.dtype)
+        add_rows(xp, bins, places, weights.reshape(-1))
+        return bins[:count]
+    return count_rows(xp, places, count + 1)[:count].astype(weights.dtype)
 
 
-@kernel("HistogramFixedWidth", fresh=True)
+def bin_count(size: Any) -> int:
+    """A number of bins; InvalidArgumentError for a negative one."""
+    count = int(size)
+    if count < 0:
+        raise InvalidArgumentError(f"size ({count}) must be non-negative")
+    return count
+
+
+def negative_number() -> InvalidArgumentError:
+    return InvalidArgumentError("Input arr must be non-negative!")
+
+
+@kernel("HistogramFixedWidth", fresh=True, host=("value_range", "nbins"))
 def histogram_fixed_width(xp: Any, values: Array, value_range: Array, nbins: Any, *, dtype: DType) -> Any:
     """Counts of values in `nbins` equal parts of a range; what lies outside falls to the outer parts."""
     count = int(nbins)
@@ -162,7 +170,7 @@ def histogram_fixed_width(xp: Any, values: Array, value_range: Array, nbins: Any
     step = (float(high) - float(low)) / count
     index = xp.floor((values.reshape(-1).astype(np.float64) - float(low)) / step)
     index = xp.clip(xp.nan_to_num(index), 0, count - 1).astype(np.int64)
-    return xp.bincount(index, minlength=count).astype(dtype.as_numpy_dtype)
+    return count_rows(xp, index, count).astype(dtype.as_numpy_dtype)
 
 
 @kernel("Bucketize", fresh=True)

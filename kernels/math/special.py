@@ -9,11 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, is_numpy
 from flowengine.kernels.common.ufuncs import float_kernel
 
 
-def _special() -> Any:
+def special_functions(xp: Any) -> Any:
+    """The special functions for arrays of this module: its own `special`, for NumPy's those of SciPy."""
+    if not is_numpy(xp):
+        return xp.special
     import scipy.special
 
     return scipy.special
@@ -44,8 +47,8 @@ _ERF_BLOCK: Final = 1 << 14
 @float_kernel("Erf", fresh=True)
 def erf(xp: Any, x: Array) -> Any:
     """The error function, odd, from -1 to 1."""
-    if x.dtype != np.float32 or x.size < _ERF_MIN:
-        return _special().erf(x)
+    if x.dtype != np.float32 or x.size < _ERF_MIN or not is_numpy(xp):
+        return special_functions(xp).erf(x)
     result = xp.empty(x.shape, x.dtype)
     source, target = xp.ascontiguousarray(x).reshape(-1), result.reshape(-1)
     for start in range(0, source.size, _ERF_BLOCK):
@@ -69,42 +72,42 @@ def _polynomial(xp: Any, coefficients: tuple[float, ...], x: Array) -> Any:
 
 @float_kernel("Erfc", fresh=True)
 def erfc(xp: Any, x: Array) -> Any:
-    return _special().erfc(x)
+    return special_functions(xp).erfc(x)
 
 
 @float_kernel("Lgamma", fresh=True)
 def lgamma(xp: Any, x: Array) -> Any:
     """log |gamma(x)|."""
-    return _special().gammaln(x)
+    return special_functions(xp).gammaln(x)
 
 
 @float_kernel("Digamma", fresh=True)
 def digamma(xp: Any, x: Array) -> Any:
     """The derivative of `Lgamma`; infinite at its poles."""
     pole = xp.logical_and(xp.less_equal(x, 0), xp.equal(x, xp.floor(x)))
-    return xp.where(pole, x.dtype.type("inf"), _special().digamma(x))
+    return xp.where(pole, x.dtype.type("inf"), special_functions(xp).digamma(x))
 
 
 @float_kernel("BesselI0e", fresh=True)
 def bessel_i0e(xp: Any, x: Array) -> Any:
-    return _special().i0e(x)
+    return special_functions(xp).i0e(x)
 
 
 @float_kernel("BesselI1e", fresh=True)
 def bessel_i1e(xp: Any, x: Array) -> Any:
-    return _special().i1e(x)
+    return special_functions(xp).i1e(x)
 
 
 @float_kernel("Igamma", fresh=True)
 def igamma(xp: Any, a: Array, x: Array) -> Any:
     """The regularised lower incomplete gamma function; NaN where a <= 0 or x < 0."""
-    return xp.where(_outside(xp, a, x), a.dtype.type("nan"), _special().gammainc(a, x))
+    return xp.where(_outside(xp, a, x), a.dtype.type("nan"), special_functions(xp).gammainc(a, x))
 
 
 @float_kernel("Igammac", fresh=True)
 def igammac(xp: Any, a: Array, x: Array) -> Any:
     """1 - Igamma."""
-    return xp.where(_outside(xp, a, x), a.dtype.type("nan"), _special().gammaincc(a, x))
+    return xp.where(_outside(xp, a, x), a.dtype.type("nan"), special_functions(xp).gammaincc(a, x))
 
 
 def _outside(xp: Any, a: Array, x: Array) -> Any:
@@ -114,13 +117,13 @@ def _outside(xp: Any, a: Array, x: Array) -> Any:
 @float_kernel("Zeta", fresh=True)
 def zeta(xp: Any, x: Array, q: Array) -> Any:
     """The Hurwitz zeta function."""
-    return _special().zeta(x, q)
+    return special_functions(xp).zeta(x, q)
 
 
 @float_kernel("Polygamma", fresh=True)
 def polygamma(xp: Any, a: Array, x: Array) -> Any:
     """The a-th derivative of digamma; NaN where a is no natural number."""
-    special = _special()
+    special = special_functions(xp)
     sign = xp.where(xp.equal(xp.fmod(a, 2), 0), a.dtype.type(-1), a.dtype.type(1))
     order = xp.add(a, a.dtype.type(1))
     higher = sign * special.gamma(order) * special.zeta(order, x)
@@ -133,4 +136,4 @@ def polygamma(xp: Any, a: Array, x: Array) -> Any:
 @float_kernel("Betainc", fresh=True)
 def betainc(xp: Any, a: Array, b: Array, x: Array) -> Any:
     """The regularised incomplete beta function."""
-    return _special().betainc(a, b, x)
+    return special_functions(xp).betainc(a, b, x)

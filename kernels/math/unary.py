@@ -6,13 +6,12 @@ Most are a NumPy ufunc as it is. Where TensorFlow answers otherwise than NumPy, 
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.kernels.common.ufuncs import (
     COMPLEX,
     FLOATS,
@@ -86,7 +85,7 @@ def sign_complex(xp: Any, x: Array) -> Any:
 @kernel("Sign", types={"T": FLOATS}, fresh=True)
 def sign_float(xp: Any, x: Array) -> Any:
     """-1, 0 or 1; NaN has the sign 0."""
-    if x.ndim == 0:
+    if x.ndim == 0 and in_host_memory(x):
         return x.dtype.type(int(x > 0) - int(x < 0))
     return ((x > 0).view(np.int8) - (x < 0).view(np.int8)).astype(x.dtype)
 
@@ -101,15 +100,6 @@ def rsqrt(xp: Any, x: Array) -> Any:
     return xp.reciprocal(root, root) if x.ndim else xp.reciprocal(root)
 
 
-_negative, _exp, _add, _divide = np.negative, np.exp, np.add, np.divide
-
-
-@functools.cache
-def _one(dtype: np.dtype[Any]) -> Array:
-    """1 of rank 0: NumPy takes half a microsecond to convert a Python number."""
-    return np.ones((), dtype)
-
-
 @kernel("Sigmoid", types={"T": NARROW}, fresh=True)
 @widened
 def sigmoid_narrow(xp: Any, x: Array) -> Any:
@@ -119,13 +109,6 @@ def sigmoid_narrow(xp: Any, x: Array) -> Any:
 @kernel("Sigmoid", fresh=True)
 def sigmoid(xp: Any, x: Array) -> Any:
     """1 / (1 + exp(-x)); a large negative x gives 0 through the infinity of exp."""
-    if type(x) is np.ndarray and x.ndim:
-        # Networks of small layers ask often: what is looked up and converted costs as much as the sums.
-        y, one = _negative(x), _one(x.dtype)
-        _exp(y, y)
-        _add(y, one, y)
-        # The same bits as `reciprocal`, a little sooner.
-        return _divide(one, y, y)
     y = xp.negative(x)
     if y.ndim == 0:
         return xp.reciprocal(xp.exp(y) + y.dtype.type(1))
@@ -141,12 +124,12 @@ def population_count(xp: Any, x: Array) -> Any:
     return xp.bitwise_count(x.view(f"u{x.dtype.itemsize}"))
 
 
-@kernel("Real", heavy=False)
+@kernel("Real", device=None, heavy=False)
 def real(x: Array) -> Any:
     return x.real
 
 
-@kernel("Imag", heavy=False)
+@kernel("Imag", device=None, heavy=False)
 def imag(x: Array) -> Any:
     return x.imag
 
@@ -161,7 +144,7 @@ def angle(xp: Any, x: Array) -> Any:
 def complex_(xp: Any, real: Array, imag: Array) -> Any:
     """real + i imag, broadcast."""
     dtype = dtypes.complex64 if real.dtype == np.float32 else dtypes.complex128
-    result = xp.empty(np.broadcast_shapes(real.shape, imag.shape), dtype.as_numpy_dtype)
+    result = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtype.as_numpy_dtype)
     result.real = real
     result.imag = imag
     return result

@@ -12,31 +12,20 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.blockwise import CLIP_MIN, blockwise, is_large, scratch
-from flowengine.kernels.common.channels import Blocks
+from flowengine.kernels.common.blockwise import CLIP_MIN
 from flowengine.kernels.common.ufuncs import blend, float_kernel, shape_text
 from flowengine.kernels.common.windows import is_channels_first
 from flowengine.kernels.registry import kernel
 
 #: Scale and the product of scale and alpha of the self-normalising unit, to double precision.
-_SELU_SCALE: Final = 1.0507009873554804934193349852946
+SELU_SCALE: Final = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA: Final = 1.7580993408473768599402175208123
-
-
-#: Elements from which a bias is added by every core, and how long a row must be for NumPy's loop over rows.
-_SPREAD_MIN: Final = 1 << 16
-_LONG_ROW: Final = 32
 
 
 @kernel("Relu", fresh=True)
 def relu(xp: Any, features: Array) -> Any:
     """max(x, 0); NaN stays."""
     dtype = features.dtype.type
-    if is_large(features) and features.dtype.kind == "f":
-        result = np.empty_like(features)
-        infinite = dtype(np.inf)
-        blockwise(lambda x, y: np.clip(x, dtype(0), infinite, y), features, result)
-        return result
     if features.size >= CLIP_MIN and features.dtype.kind == "f":
         return xp.clip(features, dtype(0), dtype(np.inf))
     return xp.maximum(features, dtype(0))
@@ -45,28 +34,14 @@ def relu(xp: Any, features: Array) -> Any:
 @kernel("ReluGrad", fresh=True)
 def relu_grad(xp: Any, gradients: Array, features: Array) -> Any:
     """The gradient times whether the feature (or the output) is positive."""
-    _check_same(gradients, features)
-    if is_large(gradients, features):
-        result = np.empty_like(gradients)
-        blockwise(_relu_grad_block, gradients, features, result)
-        return result
+    check_same(gradients, features)
     return xp.multiply(gradients, xp.greater(features, 0))
-
-
-def _relu_grad_block(gradients: Array, features: Array, result: Array) -> None:
-    positive = scratch("mask", features.size, np.bool_)
-    np.greater(features, 0, positive)
-    np.multiply(gradients, positive, result)
 
 
 @kernel("Relu6", fresh=True)
 def relu6(xp: Any, features: Array) -> Any:
     """min(max(x, 0), 6)."""
     dtype = features.dtype.type
-    if is_large(features):
-        result = np.empty_like(features)
-        blockwise(lambda x, y: np.clip(x, dtype(0), dtype(6), y), features, result)
-        return result
     if features.size >= CLIP_MIN:
         return xp.clip(features, dtype(0), dtype(6))
     return xp.minimum(xp.maximum(features, dtype(0)), dtype(6))
@@ -75,7 +50,7 @@ def relu6(xp: Any, features: Array) -> Any:
 @kernel("Relu6Grad", fresh=True)
 def relu6_grad(xp: Any, gradients: Array, features: Array) -> Any:
     """The gradient times whether 0 < feature < 6."""
-    _check_same(gradients, features)
+    check_same(gradients, features)
     inside = xp.logical_and(features > 0, features < 6)
     return xp.multiply(gradients, inside)
 
@@ -97,37 +72,45 @@ def leaky_relu(xp: Any, features: Array, *, alpha: float) -> Any:
 
 @float_kernel("LeakyReluGrad", fresh=True)
 def leaky_relu_grad(xp: Any, gradients: Array, features: Array, *, alpha: float) -> Any:
-    _check_same(gradients, features)
-    return blend(features > 0, gradients, gradients * gradients.dtype.type(alpha))
+    check_same(gradients, features)
+    return blend(xp, features > 0, gradients, gradients * gradients.dtype.type(alpha))
 
 
 @float_kernel("Elu", fresh=True)
 def elu(xp: Any, features: Array) -> Any:
     """x where it is not negative, else exp(x) - 1."""
-    return relu(xp, features) + xp.expm1(_negative_part(xp, features))
+    return relu(xp, features) + elu_below(xp, features)
+
+
+def elu_below(xp: Any, features: Array) -> Any:
+    """What `Elu` adds to `Relu`."""
+    return xp.expm1(_negative_part(xp, features))
 
 
 @float_kernel("EluGrad", fresh=True)
 def elu_grad(xp: Any, gradients: Array, outputs: Array) -> Any:
-    _check_same(gradients, outputs)
+    check_same(gradients, outputs)
     slope = _negative_part(xp, outputs) + outputs.dtype.type(1)
-    return blend(xp.isnan(outputs), gradients, gradients * slope)
+    return blend(xp, xp.isnan(outputs), gradients, gradients * slope)
 
 
 @float_kernel("Selu", fresh=True)
 def selu(xp: Any, features: Array) -> Any:
     """The self-normalising exponential unit."""
-    dtype = features.dtype.type
-    below = dtype(_SELU_SCALE_ALPHA) * xp.expm1(_negative_part(xp, features))
-    return dtype(_SELU_SCALE) * relu(xp, features) + below
+    return features.dtype.type(SELU_SCALE) * relu(xp, features) + selu_below(xp, features)
+
+
+def selu_below(xp: Any, features: Array) -> Any:
+    """What `Selu` adds to the scaled `Relu`."""
+    return features.dtype.type(_SELU_SCALE_ALPHA) * elu_below(xp, features)
 
 
 @float_kernel("SeluGrad", fresh=True)
 def selu_grad(xp: Any, gradients: Array, outputs: Array) -> Any:
-    _check_same(gradients, outputs)
+    check_same(gradients, outputs)
     dtype = outputs.dtype.type
     return blend(
-        outputs < 0, gradients * (outputs + dtype(_SELU_SCALE_ALPHA)), gradients * dtype(_SELU_SCALE)
+        xp, outputs < 0, gradients * (outputs + dtype(_SELU_SCALE_ALPHA)), gradients * dtype(SELU_SCALE)
     )
 
 
@@ -135,13 +118,17 @@ def selu_grad(xp: Any, gradients: Array, outputs: Array) -> Any:
 def softplus(xp: Any, features: Array) -> Any:
     """log(1 + exp(x)), without overflow."""
     # max(x, 0) + log(1 + exp(-|x|)): what is left of the exponential never overflows.
-    rest = xp.negative(xp.absolute(features))
-    return relu(xp, features) + xp.log1p(xp.exp(rest))
+    return relu(xp, features) + softplus_rest(xp, features)
+
+
+def softplus_rest(xp: Any, features: Array) -> Any:
+    """What `Softplus` adds to `Relu`."""
+    return xp.log1p(xp.exp(xp.negative(xp.absolute(features))))
 
 
 @float_kernel("SoftplusGrad", fresh=True)
 def softplus_grad(xp: Any, gradients: Array, features: Array) -> Any:
-    _check_same(gradients, features)
+    check_same(gradients, features)
     return gradients / (xp.exp(-features) + features.dtype.type(1))
 
 
@@ -153,11 +140,11 @@ def softsign(xp: Any, features: Array) -> Any:
 
 @float_kernel("SoftsignGrad", fresh=True)
 def softsign_grad(xp: Any, gradients: Array, features: Array) -> Any:
-    _check_same(gradients, features)
+    check_same(gradients, features)
     return gradients / xp.square(xp.absolute(features) + features.dtype.type(1))
 
 
-def _check_same(gradients: Array, other: Array) -> None:
+def check_same(gradients: Array, other: Array) -> None:
     if gradients.shape != other.shape:
         raise InvalidArgumentError(
             f"Inputs to operation must have the same shape: {shape_text(gradients)} vs. {shape_text(other)}"
@@ -171,9 +158,7 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
     InvalidArgumentError where the bias is no vector or not as long as the channel axis.
     """
     if value.ndim > 1 and bias.shape == value.shape[-1:] and data_format == b"NHWC":
-        size = value.size
-        if size < CLIP_MIN or (size < _SPREAD_MIN and bias.size >= _LONG_ROW):
-            return xp.add(value, bias)
+        return xp.add(value, bias)
     first = is_channels_first(data_format)
     if value.ndim < 2:
         raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape_text(value)}")
@@ -185,23 +170,7 @@ def bias_add(xp: Any, value: Array, bias: Array, *, data_format: bytes) -> Any:
             "Must provide as many biases as the last dimension of the input tensor: "
             f"{shape_text(bias)} vs. {shape_text(value)}"
         )
-    if axis == value.ndim - 1 and value.size >= CLIP_MIN and value.flags.c_contiguous:
-        return _with_bias(value, bias)
     return xp.add(value, bias.reshape((-1,) + (1,) * (value.ndim - 1 - axis)))
-
-
-def _with_bias(value: Array, bias: Array) -> Array:
-    """value (..., C), C-contiguous, plus bias (C,)."""
-    result = np.empty_like(value)
-    rows, sums = value.reshape(-1, bias.size), result.reshape(-1, bias.size)
-    blocks = Blocks(*rows.shape)
-    vectors = blocks.vector(bias)
-    blocks.run(
-        lambda _, part, repeat: np.add(
-            blocks.long(rows, part, repeat), vectors[repeat], blocks.long(sums, part, repeat)
-        )
-    )
-    return result
 
 
 @kernel("BiasAddV1", fresh=True)

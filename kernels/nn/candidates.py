@@ -21,6 +21,8 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.stateful import node_generator
 from flowengine.kernels.registry import kernel
 
+HOST: Final = "draws are made until they are distinct; TensorFlow has no GPU kernel"
+
 #: 32-bit numbers reserved for each class to draw.
 _RESERVED: Final = 2048
 

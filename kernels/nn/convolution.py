@@ -7,10 +7,9 @@ NHWC and NCHW are both served, half and bfloat16 through float32. The work is do
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
@@ -26,8 +25,7 @@ from flowengine.kernels.common.windows import (
     to_channels_last,
     windows,
 )
-from flowengine.kernels.nn import conv_products as conv
-from flowengine.kernels.nn import depthwise
+from flowengine.kernels.nn.conv_products import DepthwiseProducts, Products
 
 #: Multiplications and additions of one core in a microsecond, of convolutions over BLAS.
 _PRODUCTS_A_MICROSECOND = 40_000.0
@@ -120,13 +118,12 @@ def _check_gradient(gradient: Array, count: int, geometry: Windows, width: int) 
         )
 
 
-def _conv_cost(x: Array, filters: Array) -> float:
+def conv_cost(x: Array, filters: Array) -> float:
     pixels = x.size / max(x.shape[-1], 1) if x.ndim else 1
     return pixels * filters.size / _PRODUCTS_A_MICROSECOND
 
 
-@float_kernel("Conv2D", "Conv3D", fresh=True, heavy=_conv_cost)
-def convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
+def convolve(xp: Any, products: Any, x: Array, filters: Array, *, node: Node) -> Any:
     """Convolve (N, *sizes, C_in) with filters (*window, C_in / groups, C_out); any spatial rank.
 
     Returns (N, *out, C_out), or both with the channels second as `data_format` says.
@@ -139,24 +136,29 @@ def convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
     geometry = _geometry(node.attrs, first, x.shape[1:-1], filters.shape[:-2])
     groups = _groups(x.shape[-1], filters.shape[-2], filters.shape[-1])
     if groups == 1:
-        return from_channels_last(conv.forward(x, filters, geometry), first)
+        return from_channels_last(xp, products.forward(x, filters, geometry), first)
     parts = [
-        conv.forward(part, weights, geometry)
+        products.forward(part, weights, geometry)
         for part, weights in zip(
             xp.split(x, groups, axis=-1), xp.split(filters, groups, axis=-1), strict=True
         )
     ]
-    return from_channels_last(xp.concatenate(parts, axis=-1), first)
+    return from_channels_last(xp, xp.concatenate(parts, axis=-1), first)
 
 
-def _filter_cost(x: Array, filter_sizes: Array, out_backprop: Array) -> float:
-    window = float(np.prod(filter_sizes.reshape(-1)[:-1].astype(np.float64)))
+@float_kernel("Conv2D", "Conv3D", fresh=True, heavy=conv_cost)
+def convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
+    """Convolve (N, *sizes, C_in) with filters (*window, C_in / groups, C_out); any spatial rank."""
+    return convolve(xp, Products(xp), x, filters, node=node)
+
+
+def filter_cost(x: Array, filter_sizes: Array, out_backprop: Array) -> float:
+    window = float(math.prod(filter_sizes.reshape(-1)[:-1].tolist()))
     return out_backprop.size * window / _PRODUCTS_A_MICROSECOND
 
 
-@float_kernel("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", fresh=True, heavy=_filter_cost)
-def convolution_backprop_filter(
-    xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
+def backprop_filter(
+    xp: Any, products: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
 ) -> Any:
     """The gradient of a convolution's filters, of the shape `filter_sizes`."""
     rank = x.ndim
@@ -171,22 +173,35 @@ def convolution_backprop_filter(
     _check_gradient(gradient, x.shape[0], geometry, shape[-1])
     groups = _groups(x.shape[-1], shape[-2], shape[-1])
     if groups == 1:
-        return conv.filter_gradient(x, gradient, geometry)
+        return products.filter_gradient(x, gradient, geometry)
     parts = [
-        conv.filter_gradient(part, g, geometry)
+        products.filter_gradient(part, g, geometry)
         for part, g in zip(xp.split(x, groups, axis=-1), xp.split(gradient, groups, axis=-1), strict=True)
     ]
     return xp.concatenate(parts, axis=-1)
 
 
-def _input_cost(input_sizes: Array, filters: Array, out_backprop: Array) -> float:
+@float_kernel(
+    "Conv2DBackpropFilter",
+    "Conv3DBackpropFilterV2",
+    fresh=True,
+    heavy=filter_cost,
+    host=("filter_sizes",),
+)
+def convolution_backprop_filter(
+    xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a convolution's filters, of the shape `filter_sizes`."""
+    return backprop_filter(xp, Products(xp), x, filter_sizes, out_backprop, node=node)
+
+
+def input_cost(input_sizes: Array, filters: Array, out_backprop: Array) -> float:
     width = max(filters.shape[-1], 1) if filters.ndim else 1
     return float(out_backprop.size * filters.size / width / _PRODUCTS_A_MICROSECOND)
 
 
-@float_kernel("Conv2DBackpropInput", "Conv3DBackpropInputV2", fresh=True, heavy=_input_cost)
-def convolution_backprop_input(
-    xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
+def backprop_input(
+    xp: Any, products: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
 ) -> Any:
     """The gradient of a convolution's input, of the shape `input_sizes`."""
     rank = filters.ndim
@@ -202,14 +217,28 @@ def convolution_backprop_input(
     _check_gradient(gradient, batch, geometry, filters.shape[-1])
     groups = _groups(channels, filters.shape[-2], filters.shape[-1])
     if groups == 1:
-        return from_channels_last(conv.input_gradient(filters, gradient, geometry), first)
+        return from_channels_last(xp, products.input_gradient(filters, gradient, geometry), first)
     parts = [
-        conv.input_gradient(weights, g, geometry)
+        products.input_gradient(weights, g, geometry)
         for weights, g in zip(
             xp.split(filters, groups, axis=-1), xp.split(gradient, groups, axis=-1), strict=True
         )
     ]
-    return from_channels_last(xp.concatenate(parts, axis=-1), first)
+    return from_channels_last(xp, xp.concatenate(parts, axis=-1), first)
+
+
+@float_kernel(
+    "Conv2DBackpropInput",
+    "Conv3DBackpropInputV2",
+    fresh=True,
+    heavy=input_cost,
+    host=("input_sizes",),
+)
+def convolution_backprop_input(
+    xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a convolution's input, of the shape `input_sizes`."""
+    return backprop_input(xp, Products(xp), input_sizes, filters, out_backprop, node=node)
 
 
 def _depthwise_geometry(
@@ -233,21 +262,35 @@ def _depthwise_geometry(
     return _geometry(attrs, first, shape[1:-1], filter_shape[:2])
 
 
-@float_kernel("DepthwiseConv2dNative", fresh=True, heavy=lambda x, f: x.size * f[..., 0, 0].size / 7000)
-def depthwise_convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
+def depthwise_cost(x: Array, filters: Array) -> float:
+    return float(x.size * math.prod(filters.shape[:2]) / 7000)
+
+
+def depthwise_input_cost(input_sizes: Array, filters: Array, out_backprop: Array) -> float:
+    return float(out_backprop.size * math.prod(filters.shape[:2]) / 7000)
+
+
+def depthwise_filter_cost(x: Array, filter_sizes: Array, out_backprop: Array) -> float:
+    return float(out_backprop.size * 9 / 7000)
+
+
+def convolve_depthwise(xp: Any, products: Any, x: Array, filters: Array, *, node: Node) -> Any:
     """Convolve every channel of (N, H, W, C) with its own filters (H_f, W_f, C, M); returns C M channels."""
     first = _channels_first(node.attrs, 4)
     _check_ranks(x, filters, 4)
     x = to_channels_last(x, first)
     geometry = _depthwise_geometry(node.attrs, x.shape, filters.shape, first)
-    return from_channels_last(depthwise.forward(x, filters, geometry), first)
+    return from_channels_last(xp, products.forward(x, filters, geometry), first)
 
 
-@float_kernel(
-    "DepthwiseConv2dNativeBackpropInput", fresh=True, heavy=lambda s, f, g: g.size * f[..., 0, 0].size / 7000
-)
-def depthwise_backprop_input(
-    xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
+@float_kernel("DepthwiseConv2dNative", fresh=True, heavy=depthwise_cost)
+def depthwise_convolution(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
+    """Convolve every channel of (N, H, W, C) with its own filters (H_f, W_f, C, M); returns C M channels."""
+    return convolve_depthwise(xp, DepthwiseProducts(xp), x, filters, node=node)
+
+
+def backprop_depthwise_input(
+    xp: Any, products: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
 ) -> Any:
     """The gradient of a depthwise convolution's input, of the shape `input_sizes`."""
     first = _channels_first(node.attrs, 4)
@@ -257,12 +300,21 @@ def depthwise_backprop_input(
     last = (shape[0], *shape[2:], shape[1]) if first else shape
     geometry = _depthwise_geometry(node.attrs, last, filters.shape, first)
     _check_gradient(gradient, last[0], geometry, filters.shape[2] * filters.shape[3])
-    return from_channels_last(depthwise.input_gradient(filters, gradient, geometry), first)
+    return from_channels_last(xp, products.input_gradient(filters, gradient, geometry), first)
 
 
-@float_kernel("DepthwiseConv2dNativeBackpropFilter", fresh=True, heavy=lambda x, s, g: g.size * 9 / 7000)
-def depthwise_backprop_filter(
-    xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
+@float_kernel(
+    "DepthwiseConv2dNativeBackpropInput", fresh=True, heavy=depthwise_input_cost, host=("input_sizes",)
+)
+def depthwise_backprop_input(
+    xp: Any, input_sizes: Array, filters: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a depthwise convolution's input, of the shape `input_sizes`."""
+    return backprop_depthwise_input(xp, DepthwiseProducts(xp), input_sizes, filters, out_backprop, node=node)
+
+
+def backprop_depthwise_filter(
+    xp: Any, products: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
 ) -> Any:
     """The gradient of a depthwise convolution's filters, of the shape `filter_sizes`."""
     first = _channels_first(node.attrs, 4)
@@ -271,4 +323,14 @@ def depthwise_backprop_filter(
     x, gradient = to_channels_last(x, first), to_channels_last(out_backprop, first)
     geometry = _depthwise_geometry(node.attrs, x.shape, shape, first)
     _check_gradient(gradient, x.shape[0], geometry, shape[2] * shape[3])
-    return depthwise.filter_gradient(x, gradient, geometry, shape[3])
+    return products.filter_gradient(x, gradient, geometry, shape[3])
+
+
+@float_kernel(
+    "DepthwiseConv2dNativeBackpropFilter", fresh=True, heavy=depthwise_filter_cost, host=("filter_sizes",)
+)
+def depthwise_backprop_filter(
+    xp: Any, x: Array, filter_sizes: Array, out_backprop: Array, *, node: Node
+) -> Any:
+    """The gradient of a depthwise convolution's filters, of the shape `filter_sizes`."""
+    return backprop_depthwise_filter(xp, DepthwiseProducts(xp), x, filter_sizes, out_backprop, node=node)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -20,18 +19,22 @@ def _check(source: bytes, target: bytes) -> None:
         )
 
 
+def _no_axis(x: Array, rank: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"an axis is outside of [{-rank}, {rank}): {x.tolist()}")
+
+
 @kernel("DataFormatDimMap", fresh=True)
-def data_format_dim_map(x: Array, *, src_format: bytes, dst_format: bytes) -> Any:
+def data_format_dim_map(xp: Any, x: Array, *, src_format: bytes, dst_format: bytes) -> Any:
     """Where each axis of the source, possibly counted from the end, lies in the target."""
     _check(src_format, dst_format)
     rank = len(src_format)
-    if x.size and not (int(x.min()) >= -rank and int(x.max()) < rank):
-        raise InvalidArgumentError(f"an axis is outside of [{-rank}, {rank}): {x.tolist()}")
-    places = np.array([dst_format.index(axis) for axis in src_format], x.dtype)
+    if x.size:
+        refuse(((x < -rank) | (x >= rank)).any(), lambda: _no_axis(x, rank))
+    places = xp.array([dst_format.index(axis) for axis in src_format], x.dtype)
     return places[x]
 
 
-@kernel("DataFormatVecPermute", fresh=True)
+@kernel("DataFormatVecPermute", device=None, fresh=True)
 def data_format_vec_permute(x: Array, *, src_format: bytes, dst_format: bytes) -> Any:
     """The entries (4,), or pairs (4, 2), of the source's axes in the order of the target's."""
     _check(src_format, dst_format)

@@ -38,42 +38,42 @@ def _lowest(dtype: Any) -> Any:
 
 
 def _candidates(
-    x: Array, filters: Array, geometry: Windows
+    xp: Any, x: Array, filters: Array, geometry: Windows
 ) -> Iterator[tuple[tuple[int, ...], Array, Array]]:
     """(offset in the window, which windows have a real element there, element plus filter)."""
-    padded = geometry.pad(x)
-    real = geometry.pad(np.ones((1, *x.shape[1:3], 1), bool))
+    padded = geometry.pad(xp, x)
+    real = geometry.pad(xp, xp.ones((1, *x.shape[1:3], 1), bool))
     for offset in itertools.product(*(range(n) for n in geometry.window)):
         places = (slice(None), *geometry.slices(offset))
         yield offset, real[places], padded[places] + filters[offset]
 
 
-def _winners(x: Array, filters: Array, geometry: Windows) -> tuple[Array, Array]:
+def _winners(xp: Any, x: Array, filters: Array, geometry: Windows) -> tuple[Array, Array]:
     """The greatest sum of each window, and the number of the first offset that has it."""
     shape = (x.shape[0], *geometry.out, x.shape[-1])
-    best = np.full(shape, _lowest(x.dtype), x.dtype)
-    winner = np.zeros(shape, np.int32)
-    for number, (_, real, value) in enumerate(_candidates(x, filters, geometry)):
+    best = xp.full(shape, _lowest(x.dtype), x.dtype)
+    winner = xp.zeros(shape, np.int32)
+    for number, (_, real, value) in enumerate(_candidates(xp, x, filters, geometry)):
         better = (value > best) & real
-        np.copyto(best, value, where=better)
+        xp.copyto(best, value, where=better)
         winner[better] = number
     return best, winner
 
 
-def _dilation(x: Array, filters: Array, node: Node) -> Any:
-    return _winners(x, filters, _geometry(x, filters, node))[0]
+def _dilation(xp: Any, x: Array, filters: Array, node: Node) -> Any:
+    return _winners(xp, x, filters, _geometry(x, filters, node))[0]
 
 
-@kernel("Dilation2D", device="CPU", types={"T": NARROW}, fresh=True)
+@kernel("Dilation2D", types={"T": NARROW}, fresh=True)
 @widened
 def dilation_2d_narrow(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
-    return _dilation(x, filters, node)
+    return _dilation(xp, x, filters, node)
 
 
 @kernel("Dilation2D", fresh=True)
-def dilation_2d(x: Array, filters: Array, *, node: Node) -> Any:
+def dilation_2d(xp: Any, x: Array, filters: Array, *, node: Node) -> Any:
     """The greatest of x + filter over windows of (N, H, W, C), filters (H_f, W_f, C)."""
-    return _dilation(x, filters, node)
+    return _dilation(xp, x, filters, node)
 
 
 def _check_gradient(gradient: Array, x: Array, geometry: Windows) -> None:
@@ -85,26 +85,26 @@ def _check_gradient(gradient: Array, x: Array, geometry: Windows) -> None:
 
 
 @kernel("Dilation2DBackpropInput", fresh=True)
-def dilation_2d_backprop_input(x: Array, filters: Array, out_backprop: Array, *, node: Node) -> Any:
+def dilation_2d_backprop_input(xp: Any, x: Array, filters: Array, out_backprop: Array, *, node: Node) -> Any:
     """The gradient of the input: each window's goes to its first greatest element."""
     geometry = _geometry(x, filters, node)
     _check_gradient(out_backprop, x, geometry)
-    winner = _winners(x, filters, geometry)[1]
-    padded = np.zeros((x.shape[0], *geometry.padded, x.shape[-1]), x.dtype)
+    winner = _winners(xp, x, filters, geometry)[1]
+    padded = xp.zeros((x.shape[0], *geometry.padded, x.shape[-1]), x.dtype)
     for number, offset in enumerate(itertools.product(*(range(n) for n in geometry.window))):
-        part = np.where(winner == number, out_backprop, out_backprop.dtype.type(0))
+        part = xp.where(winner == number, out_backprop, out_backprop.dtype.type(0))
         padded[(slice(None), *geometry.slices(offset))] += part
-    return np.ascontiguousarray(geometry.crop(padded))
+    return xp.ascontiguousarray(geometry.crop(padded))
 
 
 @kernel("Dilation2DBackpropFilter", fresh=True)
-def dilation_2d_backprop_filter(x: Array, filters: Array, out_backprop: Array, *, node: Node) -> Any:
+def dilation_2d_backprop_filter(xp: Any, x: Array, filters: Array, out_backprop: Array, *, node: Node) -> Any:
     """The gradient of the filter: each window's goes to the first offset that has the greatest sum."""
     geometry = _geometry(x, filters, node)
     _check_gradient(out_backprop, x, geometry)
-    winner = _winners(x, filters, geometry)[1]
-    result = np.zeros_like(filters)
+    winner = _winners(xp, x, filters, geometry)[1]
+    result = xp.zeros_like(filters)
     for number, offset in enumerate(itertools.product(*(range(n) for n in geometry.window))):
-        part = np.where(winner == number, out_backprop, out_backprop.dtype.type(0))
-        result[offset] = np.add.reduce(part, axis=(0, 1, 2), dtype=filters.dtype)
+        part = xp.where(winner == number, out_backprop, out_backprop.dtype.type(0))
+        result[offset] = xp.add.reduce(part, axis=(0, 1, 2), dtype=filters.dtype)
     return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.stateful import node_generator, shuffled
 from flowengine.kernels.registry import kernel
+
+HOST: Final = "windows of random sizes, drawn one after another; TensorFlow has no GPU kernel"
 
 
 def _pseudo_random_sizes(length: int, count: int, generator: philox.Generator) -> list[int]:

@@ -1,7 +1,7 @@
 """Batch normalisation in its versions with gradients, and local response normalisation.
 
-Statistics are in float32 whatever the type of the features. A large batch is walked over in blocks of
-rows (`channels`), so that what is centred and squared stays in cache.
+Statistics are in float32 whatever the type of the features. `norms` does the arithmetic on rows (rows, C):
+`Normalization` for any array module, what `kernels/numpy` has, in blocks, for NumPy's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import float32, float64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.channels import Blocks
 from flowengine.kernels.common.ufuncs import float_kernel, shape_text
 from flowengine.kernels.common.windows import from_channels_last, is_channels_first, to_channels_last
-from flowengine.kernels.nn.activations import relu
 from flowengine.kernels.registry import kernel
 
 #: The versions that give nothing else for the gradient's sake than statistics.
@@ -26,15 +24,15 @@ _WITHOUT_RESERVED: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2"})
 _BAND_MAX: Final = 256
 
 
-def _rows(x: Array, channels_first: bool) -> Array:
+def _rows(xp: Any, x: Array, channels_first: bool) -> Any:
     """(N, ..., C) or (N, C, ...) as float32 (rows, C)."""
     last = to_channels_last(x, channels_first)
-    return np.ascontiguousarray(last, np.float32).reshape(-1, last.shape[-1])
+    return xp.ascontiguousarray(last, np.float32).reshape(-1, last.shape[-1])
 
 
-def _restored(rows: Array, like: Array, channels_first: bool) -> Array:
+def _restored(xp: Any, rows: Array, like: Array, channels_first: bool) -> Any:
     shape = to_channels_last(like, channels_first).shape
-    return from_channels_last(rows.reshape(shape), channels_first).astype(like.dtype, copy=False)
+    return from_channels_last(xp, rows.reshape(shape), channels_first).astype(like.dtype, copy=False)
 
 
 def _check(x: Array, first: bool, **vectors: Array) -> None:
@@ -50,63 +48,53 @@ def _check(x: Array, first: bool, **vectors: Array) -> None:
             )
 
 
-def _normalized(
-    rows: Array, mean: Array, variance: Array, scale: Array, offset: Array, epsilon: float
-) -> Array:
-    result = np.empty_like(rows)
-    blocks = Blocks(*rows.shape)
-    means = blocks.vector(mean)
-    factors = blocks.vector(scale / np.sqrt(variance + np.float32(epsilon)))
-    offsets = blocks.vector(offset)
+class Normalization:
+    """The arithmetic of batch normalisation on float32 rows (rows, C) by arrays of `xp`."""
 
-    def work(number: int, part: slice, repeat: int) -> None:
-        block = blocks.long(result, part, repeat)
-        np.subtract(blocks.long(rows, part, repeat), means[repeat], out=block)
-        np.multiply(block, factors[repeat], out=block)
-        np.add(block, offsets[repeat], out=block)
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
 
-    blocks.run(work)
-    return result
+    def normalized(
+        self, rows: Array, mean: Array, variance: Array, scale: Array, offset: Array, epsilon: float
+    ) -> Any:
+        """Rows centred by a mean, scaled by a variance, then scaled and shifted."""
+        factor = scale / self._xp.sqrt(variance + np.float32(epsilon))
+        return (rows - mean) * factor + offset
 
+    def normalized_by_itself(
+        self, rows: Array, scale: Array, offset: Array, epsilon: float
+    ) -> tuple[Any, Any, Any]:
+        """What `normalized` gives with the rows' own mean and mean squared deviation; and these two."""
+        share = np.float32(1) / np.float32(rows.shape[0])
+        mean = rows.sum(0) * share
+        variance = self._xp.square(rows - mean).sum(0) * share
+        return self.normalized(rows, mean, variance, scale, offset, epsilon), mean, variance
 
-def _normalized_by_itself(
-    rows: Array, scale: Array, offset: Array, epsilon: float
-) -> tuple[Array, Array, Array]:
-    """What `_normalized` gives with the rows' own statistics; and these: mean, mean squared deviation."""
-    blocks = Blocks(*rows.shape)
-    share = np.float32(1) / np.float32(rows.shape[0])
-    # Far from 0 the last bit of the mean shows in what is centred by it: rounded as TensorFlow rounds.
-    mean = blocks.sums(lambda p, r: np.add.reduce(blocks.long(rows, p, r), 0), np.float32) * share
-    means = blocks.vector(mean)
-    result = np.empty_like(rows)
-
-    def squares(part: slice, repeat: int) -> Array:
-        centred = blocks.long(result, part, repeat)
-        np.subtract(blocks.long(rows, part, repeat), means[repeat], out=centred)
-        return _products(centred, centred)
-
-    variance = blocks.sums(squares, np.float32) * share
-    factors = blocks.vector(scale / np.sqrt(variance + np.float32(epsilon)))
-    offsets = blocks.vector(offset)
-
-    def work(number: int, part: slice, repeat: int) -> None:
-        block = blocks.long(result, part, repeat)
-        np.multiply(block, factors[repeat], out=block)
-        np.add(block, offsets[repeat], out=block)
-
-    blocks.run(work)
-    return result, mean, variance
+    def gradients(
+        self,
+        rows: Array,
+        upstream: Array,
+        scale: Array,
+        mean: Array,
+        variance: Array,
+        epsilon: float,
+        is_training: bool,
+    ) -> tuple[Any, Any, Any]:
+        """The gradients of the rows, of scale and of offset."""
+        inverse = np.float32(1) / self._xp.sqrt(variance + np.float32(epsilon))
+        centred = rows - mean
+        offset_backprop = upstream.sum(0)
+        along = (centred * upstream).sum(0)
+        result = upstream
+        if is_training:
+            count = np.float32(rows.shape[0])
+            slopes = along * inverse * inverse / count
+            result = upstream - centred * slopes - offset_backprop / count
+        return result * (scale * inverse), along * inverse, offset_backprop
 
 
-def _products(x: Array, y: Array) -> Array:
-    """The sums of the columns of x y: products are added as they are made."""
-    sums: Array = np.einsum("rx,rx->x", x, y)
-    return sums
-
-
-@kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", fresh=True)
-def fused_batch_norm(
-    x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, node: Node
+def batch_normalized(
+    xp: Any, norms: Any, x: Array, scale: Array, offset: Array, mean: Array, variance: Array, node: Node
 ) -> Any:
     """Normalise each channel of (N, H, W, C) or (N, C, H, W), then scale and shift it.
 
@@ -117,38 +105,45 @@ def fused_batch_norm(
     attrs = node.attrs
     first = is_channels_first(attrs["data_format"])
     _check(x, first, scale=scale, offset=offset)
-    rows = _rows(x, first)
+    rows = _rows(xp, x, first)
     if attrs["is_training"]:
         for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
             if vector.size:
                 raise InvalidArgumentError(f"{name} must be empty for training{shape_text(vector)}")
         if not rows.size:
-            unknown = np.full(scale.shape, np.nan, np.float32)
-            outputs = (np.empty(x.shape, x.dtype), unknown, unknown.copy(), unknown.copy(), unknown.copy())
+            unknown = xp.full(scale.shape, np.nan, np.float32)
+            outputs = (xp.empty(x.shape, x.dtype), unknown, unknown.copy(), unknown.copy(), unknown.copy())
         else:
-            y, batch_mean, biased = _normalized_by_itself(rows, scale, offset, attrs["epsilon"])
+            y, batch_mean, biased = norms.normalized_by_itself(rows, scale, offset, attrs["epsilon"])
             count = rows.shape[0]
             unbiased = biased * np.float32(count / max(count - 1, 1))
-            outputs = (_restored(y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
+            outputs = (_restored(xp, y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
     else:
         _check(x, first, estimated_mean=mean, estimated_variance=variance)
-        y = _normalized(rows, mean, variance, scale, offset, attrs["epsilon"])
-        outputs = (_restored(y, x, first), mean.copy(), variance.copy(), mean.copy(), variance.copy())
-    return outputs if node.op in _WITHOUT_RESERVED else (*outputs, np.zeros((), np.float32))
+        y = norms.normalized(rows, mean, variance, scale, offset, attrs["epsilon"])
+        outputs = (_restored(xp, y, x, first), mean.copy(), variance.copy(), mean.copy(), variance.copy())
+    return outputs if node.op in _WITHOUT_RESERVED else (*outputs, xp.zeros((), np.float32))
 
 
-@kernel("_BatchNormRelu", fresh=True)
-def batch_norm_relu(
-    x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, node: Node
+@kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", fresh=True)
+def fused_batch_norm(
+    xp: Any, x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, node: Node
 ) -> Any:
-    """`FusedBatchNormV3`, the first of its results through Relu: see `passes/claims/rectify_norms.py`."""
-    y, *others = fused_batch_norm(x, scale, offset, mean, variance, node=node)
-    return (relu(np, y), *others)
+    """Normalise each channel of (N, H, W, C) or (N, C, H, W), then scale and shift it."""
+    return batch_normalized(xp, Normalization(xp), x, scale, offset, mean, variance, node)
 
 
-def _batch_norm_grad(
-    gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, node: Node
+def batch_gradients(
+    xp: Any,
+    norms: Any,
+    gradient: Array,
+    x: Array,
+    scale: Array,
+    mean: Array,
+    variance: Array,
+    node: Node,
 ) -> Any:
+    """Gradients of x, scale and offset from the saved mean and (biased) variance."""
     attrs = node.attrs
     first = is_channels_first(attrs["data_format"])
     _check(x, first, scale=scale, saved_mean=mean, saved_variance=variance)
@@ -156,57 +151,37 @@ def _batch_norm_grad(
         raise InvalidArgumentError(
             f"x and y_backprop must have the same shape: {shape_text(x)} vs. {shape_text(gradient)}"
         )
-    rows, upstream = _rows(x, first), _rows(gradient, first)
-    inverse = np.float32(1) / np.sqrt(variance + np.float32(attrs["epsilon"]))
-    blocks = Blocks(*rows.shape)
-    result = np.empty_like(rows)
-    means = blocks.vector(mean)
-    offset_backprop = blocks.sums(lambda p, r: np.add.reduce(blocks.long(upstream, p, r), 0), np.float32)
-
-    def products(part: slice, repeat: int) -> Array:
-        centred = blocks.long(result, part, repeat)
-        np.subtract(blocks.long(rows, part, repeat), means[repeat], out=centred)
-        return _products(centred, blocks.long(upstream, part, repeat))
-
-    along = blocks.sums(products, np.float32)
-    scale_backprop = along * inverse
-    factors = blocks.vector(scale * inverse)
+    rows, upstream = _rows(xp, x, first), _rows(xp, gradient, first)
     is_training = attrs["is_training"] and rows.shape[0] > 0
-    if is_training:
-        count = np.float32(rows.shape[0])
-        mean_upstream = blocks.vector(offset_backprop / count)
-        slopes = blocks.vector(along * inverse * inverse / count)
-
-    def work(number: int, part: slice, repeat: int) -> None:
-        block, arrived = blocks.long(result, part, repeat), blocks.long(upstream, part, repeat)
-        if not is_training:
-            np.multiply(arrived, factors[repeat], out=block)
-            return
-        # `block` holds the centred features.
-        np.multiply(block, slopes[repeat], out=block)
-        np.subtract(arrived, block, out=block)
-        np.subtract(block, mean_upstream[repeat], out=block)
-        np.multiply(block, factors[repeat], out=block)
-
-    blocks.run(work)
-    reserved = np.zeros((), np.float32)
-    return _restored(result, x, first), scale_backprop, offset_backprop, reserved, reserved.copy()
+    result, scale_backprop, offset_backprop = norms.gradients(
+        rows, upstream, scale, mean, variance, attrs["epsilon"], is_training
+    )
+    reserved = xp.zeros((), np.float32)
+    return _restored(xp, result, x, first), scale_backprop, offset_backprop, reserved, reserved.copy()
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", fresh=True)
 def fused_batch_norm_grad(
-    y_backprop: Array, x: Array, scale: Array, mean: Array, variance: Array, *, node: Node
+    xp: Any, y_backprop: Array, x: Array, scale: Array, mean: Array, variance: Array, *, node: Node
 ) -> Any:
     """Gradients of x, scale and offset from the saved mean and (biased) variance."""
-    return _batch_norm_grad(y_backprop, x, scale, mean, variance, node)
+    return batch_gradients(xp, Normalization(xp), y_backprop, x, scale, mean, variance, node)
 
 
 @kernel("FusedBatchNormGradV3", fresh=True)
 def fused_batch_norm_grad_v3(
-    y_backprop: Array, x: Array, scale: Array, mean: Array, variance: Array, reserved: Array, *, node: Node
+    xp: Any,
+    y_backprop: Array,
+    x: Array,
+    scale: Array,
+    mean: Array,
+    variance: Array,
+    reserved: Array,
+    *,
+    node: Node,
 ) -> Any:
     """`FusedBatchNormGradV2` with a reserved input that is not needed here."""
-    return _batch_norm_grad(y_backprop, x, scale, mean, variance, node)
+    return batch_gradients(xp, Normalization(xp), y_backprop, x, scale, mean, variance, node)
 
 
 @float_kernel("BatchNormWithGlobalNormalization", types=(float32, float64), fresh=True)
@@ -255,14 +230,14 @@ def batch_norm_with_global_normalization_grad(
     return dx, dm, dv, db, dg
 
 
-def _banded_sum(values: Array, radius: int) -> Array:
+def _banded_sum(xp: Any, values: Array, radius: int) -> Any:
     """Along the last axis, the sum of each element with its neighbours up to `radius` away."""
     depth = values.shape[-1]
     if depth <= _BAND_MAX:
         # A product with a matrix of ones near its diagonal: cheaper than sums of shifted channels.
-        places = np.arange(depth)
-        band = (np.abs(places[:, None] - places) <= radius).astype(values.dtype)
-        product: Array = np.dot(values.reshape(-1, depth), band)
+        places = xp.arange(depth)
+        band = (xp.abs(places[:, None] - places) <= radius).astype(values.dtype)
+        product: Array = xp.dot(values.reshape(-1, depth), band)
         return product.reshape(values.shape)
     result = values.copy()
     for distance in range(1, min(radius, depth - 1) + 1):
@@ -271,26 +246,26 @@ def _banded_sum(values: Array, radius: int) -> Array:
     return result
 
 
-def _inverse_power(norm: Array, beta: float) -> Array:
+def _inverse_power(xp: Any, norm: Array, beta: float) -> Any:
     """norm ** -beta, with square roots for the exponents that networks use."""
     if beta == 0.5:
-        root: Array = np.sqrt(norm)
+        root: Array = xp.sqrt(norm)
     elif beta == 0.75:
-        root = np.sqrt(norm)
-        root *= np.sqrt(root)
+        root = xp.sqrt(norm)
+        root *= xp.sqrt(root)
     elif beta == 1.0:
         root = norm
     else:
-        power: Array = np.power(norm, norm.dtype.type(-beta))
+        power: Array = xp.power(norm, norm.dtype.type(-beta))
         return power
-    inverse: Array = np.reciprocal(root)
+    inverse: Array = xp.reciprocal(root)
     return inverse
 
 
-def _response_norm(x: Array, radius: int, bias: float, alpha: float) -> Array:
+def _response_norm(xp: Any, x: Array, radius: int, bias: float, alpha: float) -> Any:
     if x.ndim != 4:
         raise InvalidArgumentError(f"in must be 4-dimensional, not {shape_text(x)}")
-    norm = _banded_sum(np.square(x), radius)
+    norm = _banded_sum(xp, xp.square(x), radius)
     norm *= x.dtype.type(alpha)
     norm += x.dtype.type(bias)
     return norm
@@ -299,8 +274,8 @@ def _response_norm(x: Array, radius: int, bias: float, alpha: float) -> Array:
 @float_kernel("LRN", fresh=True)
 def lrn(xp: Any, x: Array, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
     """x / (bias + alpha * sum of the squares of neighbouring channels) ** beta."""
-    norm = _response_norm(x, depth_radius, bias, alpha)
-    return xp.multiply(x, _inverse_power(norm, beta))
+    norm = _response_norm(xp, x, depth_radius, bias, alpha)
+    return xp.multiply(x, _inverse_power(xp, norm, beta))
 
 
 @float_kernel("LRNGrad", fresh=True)
@@ -322,9 +297,9 @@ def lrn_grad(
             f"{shape_text(input_grads)}, {shape_text(input_image)}, {shape_text(output_image)}"
         )
     dtype = input_image.dtype.type
-    norm = _response_norm(input_image, depth_radius, bias, alpha)
-    along = _banded_sum(input_grads * output_image / norm, depth_radius)
+    norm = _response_norm(xp, input_image, depth_radius, bias, alpha)
+    along = _banded_sum(xp, input_grads * output_image / norm, depth_radius)
     along *= input_image
     along *= dtype(-2.0 * alpha * beta)
-    along += input_grads * _inverse_power(norm, beta)
+    along += input_grads * _inverse_power(xp, norm, beta)
     return along

@@ -5,13 +5,15 @@ These kernels have nothing to hand on; those of a provider do, and call these wh
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.nn import pooling as nn_pool
+from flowengine.kernels.numpy import pooling as nn_pool
 from flowengine.kernels.registry import kernel
+
+HOST: Final = "stands behind a provider's kernels for a CPU"
 
 
 @kernel("_MaxPoolWithPlaces", fresh=True)

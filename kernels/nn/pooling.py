@@ -1,8 +1,12 @@
-"""Pooling ops: arguments checked and layouts undone before `pooling` does the work."""
+"""Pooling ops: arguments checked and layouts undone before the windows are reduced.
+
+`pool` reduces them: `WindowReductions` for any array module, what `kernels/numpy` has for NumPy's.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +16,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.ufuncs import NARROW, float_kernel, shape_text, widened
 from flowengine.kernels.common.windows import (
     Windows,
@@ -21,7 +27,7 @@ from flowengine.kernels.common.windows import (
     to_channels_last,
     windows,
 )
-from flowengine.kernels.nn import window_extremes as pooling
+from flowengine.kernels.nn.window_extremes import WindowReductions, maximum_with_position, offset_by_image
 from flowengine.kernels.registry import kernel
 
 
@@ -79,7 +85,7 @@ def _check_batch(ksize: Sequence[int], strides: Sequence[int]) -> None:
         raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
 
 
-def _accepts(attrs: Mapping[str, Any]) -> bool:
+def accepts(attrs: Mapping[str, Any]) -> bool:
     """Refuse what no input could make right when the plan is made, before anything is fed."""
     _check_batch(attrs["ksize"], attrs["strides"])
     return True
@@ -92,42 +98,54 @@ def _spatial(
     return windows(spatial(shape, first), window, spatial(strides, first), (1,) * len(window), padding)
 
 
-def _check_rank(value: Array, rank: int, name: str = "tensor_in") -> None:
+def check_rank(value: Array, rank: int, name: str = "tensor_in") -> None:
     if value.ndim != rank:
         raise InvalidArgumentError(f"{name} must be {rank}-dimensional, not {shape_text(value)}")
 
 
-def _max_pool(
-    x: Array, ksize: Sequence[int], strides: Sequence[int], padding: bytes, data_format: bytes
+def max_pooled(
+    xp: Any,
+    pool: Any,
+    x: Array,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: bytes,
+    data_format: bytes,
 ) -> Any:
+    """The greatest of each window."""
     geometry, first, over_channels = _plan(x.shape, ksize, strides, padding, data_format)
     if over_channels:
-        return pooling.maximum(x.reshape(-1, x.shape[-1], 1), geometry).reshape(*x.shape[:-1], -1)
-    return from_channels_last(pooling.maximum(to_channels_last(x, first), geometry), first)
+        return pool.maximum(x.reshape(-1, x.shape[-1], 1), geometry).reshape(*x.shape[:-1], -1)
+    return from_channels_last(xp, pool.maximum(to_channels_last(x, first), geometry), first)
 
 
-@kernel("MaxPool", supports=_accepts, fresh=True)
-def max_pool(x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
+@kernel("MaxPool", supports=accepts, fresh=True)
+def max_pool(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The greatest of each window of (N, H, W, C)."""
-    _check_rank(x, 4)
-    return _max_pool(x, ksize, strides, padding, data_format)
+    check_rank(x, 4)
+    return max_pooled(xp, WindowReductions(xp), x, ksize, strides, padding, data_format)
 
 
-@kernel("MaxPoolV2", fresh=True)
-def max_pool_v2(x: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes) -> Any:
+@kernel("MaxPoolV2", fresh=True, host=("ksize", "strides"))
+def max_pool_v2(
+    xp: Any, x: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes
+) -> Any:
     """`MaxPool` with window and strides as tensors of four numbers."""
-    _check_rank(x, 4)
-    return _max_pool(x, ksize.tolist(), strides.tolist(), padding, data_format)
+    check_rank(x, 4)
+    pool = WindowReductions(xp)
+    return max_pooled(xp, pool, x, ksize.tolist(), strides.tolist(), padding, data_format)
 
 
-@kernel("MaxPool3D", supports=_accepts, fresh=True)
-def max_pool_3d(x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
+@kernel("MaxPool3D", supports=accepts, fresh=True)
+def max_pool_3d(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The greatest of each window of (N, D, H, W, C)."""
-    _check_rank(x, 5)
-    return _max_pool(x, ksize, strides, padding, data_format)
+    check_rank(x, 5)
+    return max_pooled(xp, WindowReductions(xp), x, ksize, strides, padding, data_format)
 
 
-def _max_pool_grad(
+def max_pooled_gradient(
+    xp: Any,
+    pool: Any,
     x: Array,
     y: Array,
     g: Array,
@@ -136,6 +154,7 @@ def _max_pool_grad(
     padding: bytes,
     data_format: bytes,
 ) -> Any:
+    """The gradient of the input of `max_pooled`."""
     geometry, first, over_channels = _plan(x.shape, ksize, strides, padding, data_format)
     if over_channels:
         raise UnimplementedError("MaxPoolingGrad is not yet supported on the depth dimension.")
@@ -146,48 +165,68 @@ def _max_pool_grad(
             raise InvalidArgumentError(
                 f"Expected {name} shape to be {list(expected)} (channels last), but got {shape_text(value)}"
             )
-    return from_channels_last(pooling.maximum_gradient(x, g, geometry), first)
+    return from_channels_last(xp, pool.maximum_gradient(x, g, geometry), first)
 
 
-@kernel("MaxPoolGrad", "MaxPool3DGrad", supports=_accepts, fresh=True)
+@kernel("MaxPoolGrad", "MaxPool3DGrad", supports=accepts, fresh=True)
 def max_pool_grad(
-    x: Array, y: Array, g: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
+    xp: Any,
+    x: Array,
+    y: Array,
+    g: Array,
+    *,
+    ksize: Any,
+    strides: Any,
+    padding: bytes,
+    data_format: bytes,
 ) -> Any:
     """The gradient of the input from input, output and the output's gradient."""
-    return _max_pool_grad(x, y, g, ksize, strides, padding, data_format)
+    pool = WindowReductions(xp)
+    return max_pooled_gradient(xp, pool, x, y, g, ksize, strides, padding, data_format)
 
 
-@kernel("MaxPoolGradV2", fresh=True)
+@kernel("MaxPoolGradV2", fresh=True, host=("ksize", "strides"))
 def max_pool_grad_v2(
-    x: Array, y: Array, g: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes
+    xp: Any,
+    x: Array,
+    y: Array,
+    g: Array,
+    ksize: Array,
+    strides: Array,
+    *,
+    padding: bytes,
+    data_format: bytes,
 ) -> Any:
     """`MaxPoolGrad` with window and strides as tensors of four numbers."""
-    return _max_pool_grad(x, y, g, ksize.tolist(), strides.tolist(), padding, data_format)
+    pool = WindowReductions(xp)
+    window, steps = ksize.tolist(), strides.tolist()
+    return max_pooled_gradient(xp, pool, x, y, g, window, steps, padding, data_format)
 
 
-def _gathered(x: Array, y: Array, g: Array, geometry: Windows) -> Array:
+def _gathered(xp: Any, x: Array, y: Array, g: Array, geometry: Windows) -> Any:
     """For each window the element of g (shaped as the input) where the input is first the greatest."""
-    image = int(np.prod(x.shape[1:]))
-    place = _offset_by_image(pooling.maximum_with_position(x, geometry)[1], image)
+    image = math.prod(x.shape[1:])
+    place = offset_by_image(xp, maximum_with_position(xp, x, geometry)[1], image)
     return g.reshape(-1)[place].reshape(y.shape)
 
 
-@kernel("MaxPoolGradGrad", "MaxPool3DGradGrad", supports=_accepts, fresh=True)
+@kernel("MaxPoolGradGrad", "MaxPool3DGradGrad", supports=accepts, fresh=True)
 def max_pool_grad_grad(
-    x: Array, y: Array, g: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
+    xp: Any, x: Array, y: Array, g: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
 ) -> Any:
     """The gradient of `MaxPoolGrad` by its gradient: what flows back at each window's maximum."""
     geometry, first, _ = _plan(x.shape, ksize, strides, padding, data_format)
-    x, y, g = (np.ascontiguousarray(to_channels_last(v, first)) for v in (x, y, g))
-    return from_channels_last(_gathered(x, y, g, geometry), first)
+    x, y, g = (xp.ascontiguousarray(to_channels_last(v, first)) for v in (x, y, g))
+    return from_channels_last(xp, _gathered(xp, x, y, g, geometry), first)
 
 
-@kernel("MaxPoolGradGradV2", fresh=True)
+@kernel("MaxPoolGradGradV2", fresh=True, host=("ksize", "strides"))
 def max_pool_grad_grad_v2(
-    x: Array, y: Array, g: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes
+    xp: Any, x: Array, y: Array, g: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes
 ) -> Any:
     """`MaxPoolGradGrad` with window and strides as tensors of four numbers."""
     return max_pool_grad_grad(
+        xp,
         x,
         y,
         g,
@@ -198,13 +237,9 @@ def max_pool_grad_grad_v2(
     )
 
 
-def _offset_by_image(place: Array, image_size: int) -> Array:
-    images = np.arange(place.shape[0], dtype=np.int64) * image_size
-    return place + images.reshape(-1, *(1,) * (place.ndim - 1))
-
-
-@kernel("MaxPoolWithArgmax", supports=_accepts, fresh=True)
+@kernel("MaxPoolWithArgmax", supports=accepts, fresh=True)
 def max_pool_with_argmax(
+    xp: Any,
     x: Array,
     *,
     ksize: Any,
@@ -217,59 +252,75 @@ def max_pool_with_argmax(
 
     The position is (y W + x) C + c, with b H W C added where `include_batch_in_index`.
     """
-    _check_rank(x, 4)
+    check_rank(x, 4)
     geometry, _, over_channels = _plan(x.shape, ksize, strides, padding, b"NHWC")
     if over_channels:
         raise UnimplementedError("MaxPoolWithArgmax is not yet supported on the depth dimension.")
-    best, place = pooling.maximum_with_position(np.ascontiguousarray(x), geometry)
+    best, place = maximum_with_position(xp, xp.ascontiguousarray(x), geometry)
     if include_batch_in_index:
-        place = _offset_by_image(place, int(np.prod(x.shape[1:])))
+        place = offset_by_image(xp, place, math.prod(x.shape[1:]))
     return best, place.astype(Targmax.as_numpy_dtype)
 
 
-def _argmax_places(argmax: Array, image: int, include_batch_in_index: bool, total: int) -> Array:
+def _argmax_places(xp: Any, argmax: Array, image: int, include_batch_in_index: bool, total: int) -> Any:
     place = argmax.astype(np.int64)
     if not include_batch_in_index:
-        place = _offset_by_image(place, image)
-    if place.size and (int(place.min()) < 0 or int(place.max()) >= total):
-        raise InvalidArgumentError(
-            f"an index in argmax is outside of the input's [0, {total}): {int(place.max())}"
-        )
+        place = offset_by_image(xp, place, image)
+    if place.size:
+        refuse(((place < 0) | (place >= total)).any(), lambda: _argmax_outside(place, total))
     return place.reshape(-1)
 
 
+def _argmax_outside(place: Array, total: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"an index in argmax is outside of the input's [0, {total}): {int(place.max())}"
+    )
+
+
 @kernel("MaxPoolGradWithArgmax", fresh=True)
-def max_pool_grad_with_argmax(x: Array, g: Array, argmax: Array, *, include_batch_in_index: bool) -> Any:
+def max_pool_grad_with_argmax(
+    xp: Any, x: Array, g: Array, argmax: Array, *, include_batch_in_index: bool
+) -> Any:
     """The gradient of the input: each window's goes to the position that argmax names."""
     if g.shape != argmax.shape:
         raise InvalidArgumentError(
             f"grad and argmax must have one shape: {shape_text(g)} vs. {shape_text(argmax)}"
         )
-    result = np.zeros(x.size, g.dtype)
-    places = _argmax_places(argmax, int(np.prod(x.shape[1:])), include_batch_in_index, x.size)
-    np.add.at(result, places, g.reshape(-1))
+    result = xp.zeros(x.size, g.dtype)
+    places = _argmax_places(xp, argmax, math.prod(x.shape[1:]), include_batch_in_index, x.size)
+    add_rows(xp, result, places, g.reshape(-1))
     return result.reshape(x.shape)
 
 
 @kernel("MaxPoolGradGradWithArgmax", fresh=True)
-def max_pool_grad_grad_with_argmax(x: Array, g: Array, argmax: Array, *, include_batch_in_index: bool) -> Any:
+def max_pool_grad_grad_with_argmax(
+    xp: Any, x: Array, g: Array, argmax: Array, *, include_batch_in_index: bool
+) -> Any:
     """What of a tensor shaped as the input lies at the positions that argmax names."""
-    places = _argmax_places(argmax, int(np.prod(x.shape[1:])), include_batch_in_index, x.size)
+    places = _argmax_places(xp, argmax, math.prod(x.shape[1:]), include_batch_in_index, x.size)
     return g.reshape(-1)[places].reshape(argmax.shape)
 
 
-@float_kernel("AvgPool", "AvgPool3D", supports=_accepts, fresh=True)
-def avg_pool(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
+def average_pooled(
+    xp: Any, pool: Any, x: Array, ksize: Any, strides: Any, padding: bytes, data_format: bytes
+) -> Any:
     """The mean of each window; padding does not count."""
     if x.ndim not in (4, 5):
         raise InvalidArgumentError(f"tensor_in must be 4- or 5-dimensional, not {shape_text(x)}")
     geometry, first, over_channels = _plan(x.shape, ksize, strides, padding, data_format)
     if over_channels:
         raise UnimplementedError("AvgPooling is not yet supported on the depth dimension.")
-    return from_channels_last(pooling.mean(to_channels_last(x, first), geometry), first)
+    return from_channels_last(xp, pool.mean(to_channels_last(x, first), geometry), first)
 
 
-def _average_grad(shape: Array, gradient: Array, attrs: Mapping[str, Any]) -> Any:
+@float_kernel("AvgPool", "AvgPool3D", supports=accepts, fresh=True)
+def avg_pool(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
+    """The mean of each window; padding does not count."""
+    return average_pooled(xp, WindowReductions(xp), x, ksize, strides, padding, data_format)
+
+
+def average_gradient(xp: Any, pool: Any, shape: Array, gradient: Array, attrs: Mapping[str, Any]) -> Any:
+    """The gradient of the input, of the shape given, of `average_pooled`."""
     sizes = tuple(shape.tolist())
     if len(sizes) != gradient.ndim:
         raise InvalidArgumentError(
@@ -284,16 +335,16 @@ def _average_grad(shape: Array, gradient: Array, attrs: Mapping[str, Any]) -> An
             f"the gradient has spatial sizes {list(last.shape[1:-1])}, the pooling of {list(sizes)} "
             f"{list(geometry.out)}"
         )
-    return from_channels_last(pooling.mean_gradient(last, geometry), first)
+    return from_channels_last(xp, pool.mean_gradient(last, geometry), first)
 
 
-@kernel("AvgPoolGrad", "AvgPool3DGrad", device="CPU", types={"T": NARROW}, fresh=True)
+@kernel("AvgPoolGrad", "AvgPool3DGrad", types={"T": NARROW}, fresh=True, host=("orig_input_shape",))
 @widened
 def avg_pool_grad_narrow(xp: Any, orig_input_shape: Array, grad: Array, *, node: Node) -> Any:
-    return _average_grad(orig_input_shape, grad, node.attrs)
+    return average_gradient(xp, WindowReductions(xp), orig_input_shape, grad, node.attrs)
 
 
-@kernel("AvgPoolGrad", "AvgPool3DGrad", supports=_accepts, fresh=True)
-def avg_pool_grad(orig_input_shape: Array, grad: Array, *, node: Node) -> Any:
+@kernel("AvgPoolGrad", "AvgPool3DGrad", supports=accepts, fresh=True, host=("orig_input_shape",))
+def avg_pool_grad(xp: Any, orig_input_shape: Array, grad: Array, *, node: Node) -> Any:
     """The gradient of a mean over windows, spread evenly over each window's real elements."""
-    return _average_grad(orig_input_shape, grad, node.attrs)
+    return average_gradient(xp, WindowReductions(xp), orig_input_shape, grad, node.attrs)

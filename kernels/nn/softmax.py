@@ -5,23 +5,19 @@ The greatest logit of a row is subtracted first, so that nothing overflows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.parallel import slices, spread
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.indices import first_true
 from flowengine.kernels.common.ufuncs import float_kernel, shape_text
 
 #: Label values that an error message shows.
 _LABELS_SHOWN: Final = 32
-#: Elements of a block of rows that stays in cache through its passes.
-_BLOCK: Final = 1 << 16
 
 
-def _check_rank(logits: Array) -> None:
+def check_rank(logits: Array) -> None:
     if logits.ndim < 1:
         raise InvalidArgumentError(f"logits must have >= 1 dimension, got {logits.ndim}")
 
@@ -30,55 +26,26 @@ def _shifted(xp: Any, logits: Array) -> Any:
     """Logits less the greatest of their row; a new array."""
     if logits.shape[-1] == 0:
         return logits.copy()
-    return xp.subtract(logits, xp.maximum.reduce(logits, -1, None, None, True))
+    greatest: Any = logits.max
+    return xp.subtract(logits, greatest(-1, None, True))
 
 
 @float_kernel("Softmax", fresh=True)
 def softmax(xp: Any, logits: Array) -> Any:
     """exp(x) over its sum along the last axis; (..., C)."""
-    _check_rank(logits)
-    if logits.size <= _BLOCK or type(logits) is not np.ndarray:
-        weights = _shifted(xp, logits)
-        xp.exp(weights, weights)
-        return xp.divide(weights, xp.add.reduce(weights, -1, None, None, True), weights)
-    result = np.empty(logits.shape, logits.dtype)
-    sources, targets = (a.reshape(-1, logits.shape[-1]) for a in (logits, result))
-
-    def work(part: slice) -> None:
-        rows, target = sources[part], targets[part]
-        np.subtract(rows, np.maximum.reduce(rows, -1, keepdims=True), target)
-        np.exp(target, target)
-        np.divide(target, np.add.reduce(target, -1, keepdims=True), target)
-
-    _by_rows(work, sources)
-    return result
-
-
-def _by_rows(work: Callable[[slice], None], rows: Array) -> None:
-    """Do it to blocks of rows, on every core."""
-    parts = slices(rows.shape[0], max(1, _BLOCK // rows.shape[1]))
-    spread(lambda number: work(parts[number]), len(parts))
+    check_rank(logits)
+    weights = _shifted(xp, logits)
+    xp.exp(weights, weights)
+    return xp.divide(weights, xp.add.reduce(weights, -1, None, None, True), weights)
 
 
 @float_kernel("LogSoftmax", fresh=True)
 def log_softmax(xp: Any, logits: Array) -> Any:
     """x less the logarithm of the sum of exp(x) along the last axis; (..., C)."""
-    _check_rank(logits)
-    if logits.size <= _BLOCK or type(logits) is not np.ndarray:
-        shifted = _shifted(xp, logits)
-        total = xp.add.reduce(xp.exp(shifted), -1, None, None, True)
-        return xp.subtract(shifted, xp.log(total, total), shifted)
-    result = np.empty(logits.shape, logits.dtype)
-    sources, targets = (a.reshape(-1, logits.shape[-1]) for a in (logits, result))
-
-    def work(part: slice) -> None:
-        rows, target = sources[part], targets[part]
-        np.subtract(rows, np.maximum.reduce(rows, -1, keepdims=True), target)
-        total = np.add.reduce(np.exp(target), -1, keepdims=True)
-        np.subtract(target, np.log(total, total), target)
-
-    _by_rows(work, sources)
-    return result
+    check_rank(logits)
+    shifted = _shifted(xp, logits)
+    total = xp.add.reduce(xp.exp(shifted), -1, None, None, True)
+    return xp.subtract(shifted, xp.log(total, total), shifted)
 
 
 @float_kernel("SoftmaxCrossEntropyWithLogits", fresh=True)
@@ -89,7 +56,7 @@ def softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any:
     where they are no matrices or do not broadcast.
     """
     try:
-        shape = np.broadcast_shapes(features.shape, labels.shape)
+        shape = xp.broadcast_shapes(features.shape, labels.shape)
     except ValueError:
         raise InvalidArgumentError(
             f"logits and labels must be broadcastable: logits_size={shape_text(features)} "
@@ -111,6 +78,15 @@ def softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any:
     surprise = xp.subtract(xp.log(total), shifted, out=shifted)
     surprise *= labels
     return xp.add.reduce(surprise, axis=-1), backprop
+
+
+def _label_outside(labels: Array, classes: int) -> InvalidArgumentError:
+    wrong = labels[first_true((labels < 0) | (labels >= classes))]
+    shown = " ".join(map(str, labels[:_LABELS_SHOWN].tolist()))
+    return InvalidArgumentError(
+        f"Received a label value of {wrong} which is outside the valid range of "
+        f"[0, {classes}).  Label values: {shown}"
+    )
 
 
 @float_kernel("SparseSoftmaxCrossEntropyWithLogits", fresh=True)
@@ -136,13 +112,10 @@ def sparse_softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any
         )
     if count == 0:
         return xp.zeros(0, features.dtype), xp.zeros((0, classes), features.dtype)
-    if int(xp.minimum.reduce(labels)) < 0 or int(xp.maximum.reduce(labels)) >= classes:
-        outside = (labels < 0) | (labels >= classes)
-        shown = " ".join(map(str, labels[:_LABELS_SHOWN].tolist()))
-        raise InvalidArgumentError(
-            f"Received a label value of {labels[outside][0]} which is outside the valid range of "
-            f"[0, {classes}).  Label values: {shown}"
-        )
+    if in_host_memory(labels):
+        refuse(int(labels.min()) < 0 or int(labels.max()) >= classes, lambda: _label_outside(labels, classes))
+    else:
+        refuse(((labels < 0) | (labels >= classes)).any(), lambda: _label_outside(labels, classes))
     shifted = _shifted(xp, features)
     backprop = xp.exp(shifted)
     total = xp.add.reduce(backprop, -1)

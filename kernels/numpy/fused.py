@@ -19,8 +19,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.blockwise import CLIP_MIN, LARGE
-from flowengine.kernels.common.channels import Blocks
 from flowengine.kernels.common.pieces import Fixed, Piece, Want, piece_of, tells
+from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.registry import kernel
 
 #: What an executor is told of the time that a product takes: it was seen to be worth a thread.

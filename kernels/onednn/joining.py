@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
-from flowengine.kernels.array.joining import join_rows
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plain
+from flowengine.kernels.numpy.joining import join_rows
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.kernels.onednn.programs.preparing import prepared, required
 from flowengine.kernels.onednn.programs.program import Program

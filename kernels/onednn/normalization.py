@@ -13,8 +13,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plain
-from flowengine.kernels.nn import normalization as nn_norm
-from flowengine.kernels.nn.activations import relu
+from flowengine.kernels.numpy import normalization as nn_norm
+from flowengine.kernels.numpy.activations import relu
 from flowengine.kernels.onednn.library import Library, address
 from flowengine.kernels.onednn.objects import (
     Description,
@@ -328,7 +328,7 @@ class _BatchNormReluKernel(_BatchNormKernel):
             return made
         y, *others = self._plain(*inputs)
         self.is_odd = self._plain.is_odd
-        return (relu(np, y), *others)
+        return (relu(y), *others)
 
 
 def _reserved(node: Node) -> tuple[Array, ...]:

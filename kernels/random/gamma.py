@@ -7,7 +7,7 @@ nearly all, are computed at once and the others one by one.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,14 +18,16 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
 from flowengine.kernels.registry import kernel
 
+HOST: Final = "numbers are drawn until they are accepted; TensorFlow has no GPU kernel"
+
 
 def _pairs(key: int, start: int, outputs: Array, counter: int) -> tuple[Array, Array]:
     """Two normal and two uniform numbers of a counter of each output's stretch: (n, 2), (n, 2)."""
     low = np.uint64(start & ((1 << 64) - 1))
     places = outputs.astype(np.uint64) * np.uint64(philox.RESERVED) + np.uint64(counter) + low
     high = np.full(places.size, np.uint64(start >> 64)) + (places < low).astype(np.uint64)
-    bits = philox.blocks(key, places, high)
-    return philox.box_muller64(bits), philox.to_float64(bits[:, ::2], bits[:, 1::2])
+    bits = philox.blocks(np, key, places, high)
+    return philox.box_muller64(np, bits), philox.to_float64(bits[:, ::2], bits[:, 1::2])
 
 
 def _accepted(x: Any, u: Any, v: Any, d: Any) -> Any:

@@ -5,6 +5,7 @@ Given seeds, every op yields TensorFlow's own sequence, which goes on from one r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ def count_of(dims: tuple[int, ...]) -> int:
 
 
 def _cost(shape: Array, *rest: Any) -> float:
-    return float(np.prod(shape, dtype=np.float64)) * 0.02
+    return float(math.prod(shape.tolist())) * 0.02
 
 
 def node_generator(ctx: KernelContext, node: Node) -> philox.Generator:
@@ -50,36 +51,36 @@ def node_generator(ctx: KernelContext, node: Node) -> philox.Generator:
     return philox.generator_of(ctx.resources, node.name, node.attrs["seed"], node.attrs["seed2"])
 
 
-def _draw(distribution: Any, shape: Array, node: Node, dtype: DType, ctx: KernelContext) -> Any:
+def _draw(xp: Any, distribution: Any, shape: Array, node: Node, dtype: DType, ctx: KernelContext) -> Any:
     dims = shape_of(shape)
     count = count_of(dims)
     if not count:
-        return np.empty(dims, dtype.as_numpy_dtype)
+        return xp.empty(dims, dtype.as_numpy_dtype)
     key, start = node_generator(ctx, node).reserve(count * philox.RESERVED)
-    return distribution(key, start, count, dtype.base).reshape(dims)
+    return distribution(xp, key, start, count, dtype.base).reshape(dims)
 
 
-@kernel("RandomUniform", fresh=True, heavy=_cost)
-def random_uniform(shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
+@kernel("RandomUniform", fresh=True, heavy=_cost, host=("shape",))
+def random_uniform(xp: Any, shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
     """Numbers in [0, 1)."""
-    return _draw(philox.uniform, shape, node, dtype, ctx)
+    return _draw(xp, philox.uniform, shape, node, dtype, ctx)
 
 
-@kernel("RandomStandardNormal", fresh=True, heavy=_cost)
-def random_standard_normal(shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
+@kernel("RandomStandardNormal", fresh=True, heavy=_cost, host=("shape",))
+def random_standard_normal(xp: Any, shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
     """Numbers of mean 0 and deviation 1."""
-    return _draw(philox.normal, shape, node, dtype, ctx)
+    return _draw(xp, philox.normal, shape, node, dtype, ctx)
 
 
-@kernel("TruncatedNormal", fresh=True, heavy=_cost)
-def truncated_normal(shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
+@kernel("TruncatedNormal", fresh=True, heavy=_cost, host=("shape",))
+def truncated_normal(xp: Any, shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
     """Numbers of a normal distribution, none beyond two deviations."""
-    return _draw(philox.truncated_normal, shape, node, dtype, ctx)
+    return _draw(xp, philox.truncated_normal, shape, node, dtype, ctx)
 
 
-@kernel("RandomUniformInt", fresh=True, heavy=_cost)
+@kernel("RandomUniformInt", fresh=True, heavy=_cost, host=("shape", "minval", "maxval"))
 def random_uniform_int(
-    shape: Array, minval: Any, maxval: Any, *, Tout: DType, node: Node, ctx: KernelContext
+    xp: Any, shape: Array, minval: Any, maxval: Any, *, Tout: DType, node: Node, ctx: KernelContext
 ) -> Any:
     """Integers in [minval, maxval); InvalidArgumentError where that is empty."""
     for name, value in (("minval", minval), ("maxval", maxval)):
@@ -88,15 +89,15 @@ def random_uniform_int(
     dims = shape_of(shape)
     count = count_of(dims)
     if not count:
-        return np.empty(dims, Tout.as_numpy_dtype)
+        return xp.empty(dims, Tout.as_numpy_dtype)
     low, high = int(minval), int(maxval)
     if low >= high:
         raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
     key, start = node_generator(ctx, node).reserve(count * philox.RESERVED)
-    return philox.uniform_integers(key, start, count, low, high, Tout.base).reshape(dims)
+    return philox.uniform_integers(xp, key, start, count, low, high, Tout.base).reshape(dims)
 
 
-@kernel("RandomShuffle")
+@kernel("RandomShuffle", device="CPU")
 def random_shuffle(value: Any, *, node: Node, ctx: KernelContext) -> Any:
     """The rows of a tensor in random order."""
     array = to_array(value)
@@ -110,7 +111,7 @@ def shuffled(generator: philox.Generator, items: list[int]) -> list[int]:
     """The items in random order."""
     count = len(items)
     key, start = generator.reserve(-(-count // 4))
-    bits = philox.uniform_bits(key, start, count).tolist()
+    bits = philox.uniform_bits(np, key, start, count).tolist()
     result = list(items)
     # The last one is left where it is; its draw is not made either.
     for i in range(count - 1):
@@ -119,9 +120,13 @@ def shuffled(generator: philox.Generator, items: list[int]) -> list[int]:
     return result
 
 
-@kernel("Multinomial", fresh=True, heavy=lambda logits, n: logits.size * 0.02 + len(logits) * int(n) * 0.3)
+def _multinomial_cost(logits: Array, num_samples: Any) -> float:
+    return float(logits.size * 0.02 + len(logits) * int(num_samples) * 0.3)
+
+
+@kernel("Multinomial", fresh=True, heavy=_multinomial_cost, host=("num_samples",))
 def multinomial(
-    logits: Array, num_samples: Any, *, output_dtype: DType, node: Node, ctx: KernelContext
+    xp: Any, logits: Array, num_samples: Any, *, output_dtype: DType, node: Node, ctx: KernelContext
 ) -> Any:
     """Draw classes: (B, C) unnormalised log-probabilities to (B, num_samples).
 
@@ -130,12 +135,12 @@ def multinomial(
     """
     generator = node_generator(ctx, node)
     return categories(
-        logits, num_samples, output_dtype, lambda count: generator.reserve(count * philox.RESERVED)
+        xp, logits, num_samples, output_dtype, lambda count: generator.reserve(count * philox.RESERVED)
     )
 
 
 def categories(
-    logits: Array, num_samples: Any, output_dtype: DType, reserve: Callable[[int], tuple[int, int]]
+    xp: Any, logits: Array, num_samples: Any, output_dtype: DType, reserve: Callable[[int], tuple[int, int]]
 ) -> Any:
     """What `multinomial` draws from the counters that `reserve` hands out."""
     if logits.ndim != 2:
@@ -148,20 +153,20 @@ def categories(
     rows, classes = logits.shape
     if rows and samples and classes == 0:
         raise InvalidArgumentError(f"num_classes should be positive, got {classes}")
-    result = np.empty((rows, samples), np.int64)
+    result = xp.empty((rows, samples), np.int64)
     if result.size:
         key, start = reserve(2 * rows * (-(-samples // 4) * 4))
-        draws = philox.uniform(key, start, rows * samples, dtypes.float64).reshape(rows, samples)
+        draws = philox.uniform(xp, key, start, rows * samples, dtypes.float64).reshape(rows, samples)
         for row, target, draw in zip(logits, result, draws, strict=True):
-            target[:] = _classes(row.astype(np.float64), draw)
+            target[:] = _classes(xp, row.astype(np.float64), draw)
     return result.astype(output_dtype.as_numpy_dtype)
 
 
-def _classes(logits: Array, draws: Array) -> Array:
+def _classes(xp: Any, logits: Array, draws: Array) -> Any:
     """The class in which each draw falls, by the running sum of probabilities."""
-    finite = np.isfinite(logits)
-    greatest = logits[finite].max() if finite.any() else 0.0
-    weights = np.where(finite, np.exp(np.where(finite, logits - greatest, 0.0)), 0.0)
-    running = np.cumsum(weights)
-    classes: Array = np.searchsorted(running, draws * running[-1], side="right")
-    return classes
+    finite = xp.isfinite(logits)
+    # Of nothing finite all weights are 0.
+    greatest = xp.where(finite, logits, -np.inf).max()
+    weights = xp.where(finite, xp.exp(xp.where(finite, logits - greatest, 0.0)), 0.0)
+    running = xp.cumsum(weights)
+    return xp.searchsorted(running, draws * running[-1], side="right")

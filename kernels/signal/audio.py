@@ -12,6 +12,8 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 
+HOST: Final = "files of samples, and spectra by tables; TensorFlow has no GPU kernel"
+
 #: What a full scale of 16 bits is as a float.
 _SCALE: Final = np.float32(1 << 15)
 #: The least that a filter gives before its logarithm is taken.

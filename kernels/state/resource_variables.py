@@ -90,13 +90,13 @@ def assign_variable_op(resource: Variable, value: Value, *, dtype: DType) -> Non
     variable.assign(value, validate_shape=False)
 
 
-@kernel("AssignAddVariableOp")
+@kernel("AssignAddVariableOp", device="CPU")
 def assign_add_variable_op(xp: Any, resource: Variable, value: Value, *, dtype: DType) -> None:
     """Add `value`, of the variable's shape, in place."""
     _update(resource, value, dtype, xp.add)
 
 
-@kernel("AssignSubVariableOp")
+@kernel("AssignSubVariableOp", device="CPU")
 def assign_sub_variable_op(xp: Any, resource: Variable, value: Value, *, dtype: DType) -> None:
     """Subtract `value`, of the variable's shape, in place."""
     _update(resource, value, dtype, xp.subtract)

@@ -14,7 +14,7 @@ import numpy as np
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.segment_sums import SPARSE_KINDS, sum_rows
+from flowengine.kernels.common.host_rows import SPARSE_KINDS, sum_rows
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import check_dtype, existing
 from flowengine.resources.variable import Variable

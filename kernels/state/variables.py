@@ -55,14 +55,14 @@ def assign(ref: Variable, value: Value, *, validate_shape: bool) -> Variable:
     return ref
 
 
-@kernel("AssignAdd")
+@kernel("AssignAdd", device="CPU")
 def assign_add(xp: Any, ref: Variable, value: Value) -> Variable:
     """Add `value`, of the variable's shape, in place."""
     _update(ref, value, xp.add)
     return ref
 
 
-@kernel("AssignSub")
+@kernel("AssignSub", device="CPU")
 def assign_sub(xp: Any, ref: Variable, value: Value) -> Variable:
     """Subtract `value`, of the variable's shape, in place."""
     _update(ref, value, xp.subtract)

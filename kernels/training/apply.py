@@ -23,6 +23,8 @@ from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import REGISTRY, Kernel
 from flowengine.kernels.training import optimizers
 
+HOST: Final = "variables are updated in place, and their arrays are in host memory"
+
 #: Elements changed at a time: with five arrays of float32 they stay in a core's second cache, and the
 #: intermediate ones below the size from which the allocator asks the operating system for each anew.
 BLOCK: Final = 1 << 15

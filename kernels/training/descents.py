@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.numpy.fused import located
 from flowengine.kernels.registry import kernel
+
+HOST: Final = "variables are updated in place, and their arrays are in host memory"
 
 
 class DescentByProduct:

@@ -26,6 +26,8 @@ from flowengine.kernels.numpy.fused import located
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.training.apply import BLOCK, DenseUpdate, numbers_by_name
 
+HOST: Final = "variables are updated in place, and their arrays are in host memory"
+
 _FLOAT32: Final = np.dtype(np.float32)
 _FLOATS: Final = {_FLOAT32}
 _ARRAYS: Final = {np.ndarray}

@@ -7,11 +7,13 @@ rule is elementwise, so it may be given a block of a variable, or some of its ro
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
+
+HOST: Final = "the arithmetic of updates in place, in blocks with `out`"
 
 
 def _one(number: Any) -> Any:

@@ -32,7 +32,7 @@ from typing import Final
 
 
 class TwoModulesError(Exception):
-    """An op has kernels in two modules, of which neither is a provider's."""
+    """An op has kernels for one type of device in two modules, of which neither is a provider's."""
 
 
 def kernel_modules(kernels: Path = KERNELS) -> list[str]:
@@ -54,14 +54,21 @@ def registering_module(frame: FrameType | None) -> str:
 
 
 def registrations(modules: list[str]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """{module: ops that it registers kernels for}: this package's own, and those of providers."""
+    """{module: ops that it registers kernels for}: this package's own, and those of providers.
+
+    Raises TwoModulesError where two modules have kernels of one op for one type of device.
+    """
     own: dict[str, set[str]] = {}
+    homes: dict[tuple[str, str | None], str] = {}
     provided: dict[str, set[str]] = {}
     register = KernelRegistry.register
 
     def noted(self: KernelRegistry, kernel: Kernel, *, first: bool = False) -> Kernel:
+        module = registering_module(sys._getframe(1))
+        if kernel.maker is None:
+            check_one_module(homes, kernel.op, kernel.device, module)
         found = own if kernel.maker is None else provided
-        found.setdefault(registering_module(sys._getframe(1)), set()).add(kernel.op)
+        found.setdefault(module, set()).add(kernel.op)
         return register(self, kernel, first=first)
 
     with mock.patch.object(KernelRegistry, "register", noted):
@@ -70,17 +77,18 @@ def registrations(modules: list[str]) -> tuple[dict[str, set[str]], dict[str, se
     return own, provided
 
 
-def check_one_module_an_op(own: Mapping[str, set[str]]) -> None:
-    """Raise TwoModulesError naming an op that two modules have kernels of.
+def check_one_module(
+    homes: dict[tuple[str, str | None], str], op: str, device: str | None, module: str
+) -> None:
+    """Raise TwoModulesError if another module has a kernel of the op for the same type of device.
 
     Which of them is tried first would depend on which was imported first.
     """
-    home: dict[str, str] = {}
-    for module, ops in own.items():
-        for op in sorted(ops):
-            other = home.setdefault(op, module)
-            if other != module:
-                raise TwoModulesError(f"'{op}' has kernels in kernels.{other} and in kernels.{module}")
+    other = homes.setdefault((op, device), module)
+    if other != module:
+        raise TwoModulesError(
+            f"'{op}' has kernels for {device or 'any device'} in kernels.{other} and in kernels.{module}"
+        )
 
 
 def table(name: str, found: Mapping[str, set[str]]) -> list[str]:
@@ -100,7 +108,6 @@ def table(name: str, found: Mapping[str, set[str]]) -> list[str]:
 
 def source() -> str:
     own, provided = registrations(kernel_modules())
-    check_one_module_an_op(own)
     lines = [HEAD, "#: {module: names of its ops}", *table("OPS", own), ""]
     lines += ["#: {module of a provider: names of the ops that it has kernels of}"]
     return "\n".join([*lines, *table("PROVIDED", provided), ""])

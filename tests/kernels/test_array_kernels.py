@@ -16,9 +16,9 @@ from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.array.identity import summarize_value
 from flowengine.kernels.array.unique import first_appearances
-from flowengine.kernels.common import segment_sums
+from flowengine.kernels.common import host_rows
 from flowengine.kernels.common.segment_sums import add_rows
-from flowengine.kernels.image import resizing as image
+from flowengine.kernels.numpy import resizing as image
 
 Run = Callable[..., Any]
 
@@ -276,12 +276,12 @@ def test_gather_with_batch_dimensions_is_a_gather_of_each_entry(run_op: Run, see
 def test_rows_added_by_index_on_every_path(dtype: Any, width: tuple[int, ...], many: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = 40
-    size = 4 * segment_sums._SPARSE_ELEMENTS // 8 if many else 50
+    size = 4 * host_rows._SPARSE_ELEMENTS // 8 if many else 50
     positions: Any = rng.integers(0, count, size).astype(np.int32 if seed % 2 else np.int64)
     rows = rng.integers(-3 if np.dtype(dtype).kind != "u" else 0, 4, (size, *width)).astype(dtype)
     out = np.ones((count, *width), dtype)
     expected = out.copy()
-    add_rows(out, positions, rows)
+    add_rows(np, out, positions, rows)
     np.add.at(expected, positions, rows)
     np.testing.assert_array_equal(out, expected)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.array import joining
-from flowengine.kernels.array.joining import concat_v2
-from flowengine.kernels.math.binary import add_n
+from flowengine.kernels.numpy import joining
+from flowengine.kernels.numpy.binary import add_n_in_blocks
+from flowengine.kernels.numpy.joining import concat_v2
 
 
 def numbers(seed: int, *shape: int) -> Any:
@@ -24,7 +24,7 @@ def test_joined_along_any_axis(axis: int) -> None:
         shape[axis] += extra
     values = tuple(numbers(i, *shape) for i, shape in enumerate(shapes))
     for given in (values, tuple(v.transpose(1, 0, 2).copy().transpose(1, 0, 2) for v in values)):
-        got = concat_v2(np, given, np.int32(axis))
+        got = concat_v2(given, np.int32(axis))
         np.testing.assert_array_equal(got, np.concatenate(values, axis))
 
 
@@ -51,14 +51,14 @@ def test_rows_of_nothing_are_joined() -> None:
 
 def test_nothing_to_join_in_one_of_them() -> None:
     values = (numbers(0, 600, 500), np.empty((600, 0), np.float32), numbers(1, 600, 7))
-    np.testing.assert_array_equal(concat_v2(np, values, np.int32(1)), np.concatenate(values, 1))
+    np.testing.assert_array_equal(concat_v2(values, np.int32(1)), np.concatenate(values, 1))
 
 
 def test_shapes_that_do_not_fit_are_told() -> None:
     with pytest.raises(InvalidArgumentError, match="should match"):
-        concat_v2(np, (numbers(0, 600, 500), numbers(0, 601, 500)), np.int32(1))
+        concat_v2((numbers(0, 600, 500), numbers(0, 601, 500)), np.int32(1))
     with pytest.raises(InvalidArgumentError, match="concatenating dimension"):
-        concat_v2(np, (numbers(0, 600, 500), numbers(0, 600, 500)), np.int32(2))
+        concat_v2((numbers(0, 600, 500), numbers(0, 600, 500)), np.int32(2))
 
 
 @pytest.mark.parametrize("count", [2, 3, 9])
@@ -68,6 +68,6 @@ def test_a_sum_of_many(count: int) -> None:
     for value in values[1:]:
         wanted = wanted + value
     kept = [value.copy() for value in values]
-    np.testing.assert_array_equal(add_n(np, values), wanted)
+    np.testing.assert_array_equal(add_n_in_blocks(values), wanted)
     for value, before in zip(values, kept, strict=True):
         np.testing.assert_array_equal(value, before)

@@ -15,12 +15,12 @@ from hypothesis.extra import numpy as hnp
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.common import blockwise, ufuncs
-from flowengine.kernels.common.channels import Blocks
 from flowengine.kernels.io.summaries import histogram_proto
 from flowengine.kernels.math import binary as math_binary
 from flowengine.kernels.math import division as math_division
 from flowengine.kernels.math.cast import convert
-from flowengine.kernels.nn.sorting import _top
+from flowengine.kernels.numpy.channels import Blocks
+from flowengine.kernels.numpy.sorting import _top
 
 Run = Callable[..., Any]
 
@@ -61,13 +61,13 @@ def test_a_blend_is_where(dtype: Any, shape: tuple[int, ...]) -> None:
     x, y = (np.asarray(random.normal(size=shape) * 100).astype(dtype) for _ in range(2))
     for a, b in ((x, y), (x[..., :1], y) if shape else (x, y), (x.T, y.T)):
         mask = condition.T if a is not x and a.shape == x.T.shape and len(shape) > 1 else condition
-        np.testing.assert_array_equal(ufuncs.blend(mask, a, b), np.where(mask, a, b))
+        np.testing.assert_array_equal(ufuncs.blend(np, mask, a, b), np.where(mask, a, b))
 
 
 def test_a_blend_keeps_the_bits_of_a_nan() -> None:
     odd = np.array([0x7FC12345], np.uint32).view(np.float32)
     x = np.repeat(odd, 5000)
-    kept = ufuncs.blend(np.ones(5000, bool), x, np.zeros(5000, np.float32))
+    kept = ufuncs.blend(np, np.ones(5000, bool), x, np.zeros(5000, np.float32))
     assert (kept.view(np.uint32) == 0x7FC12345).all()
 
 
@@ -164,14 +164,14 @@ def test_a_cast_to_or_from_strings_is_refused(run_op: Run) -> None:
 def test_integers_survive_a_wider_type(narrow: dtypes.DType, data: st.DataObject) -> None:
     values = data.draw(hnp.arrays(narrow.as_numpy_dtype, 5))
     wide = dtypes.uint64 if narrow.as_numpy_dtype.kind == "u" else dtypes.int64
-    there = convert(values, wide)
-    np.testing.assert_array_equal(convert(there, narrow), values)
+    there = convert(np, values, wide)
+    np.testing.assert_array_equal(convert(np, there, narrow), values)
 
 
 @pytest.mark.parametrize(("target", "expected"), [(dtypes.int32, -(2**31)), (dtypes.int64, -(2**63))])
 def test_what_does_not_fit_an_integer_is_the_smallest(target: dtypes.DType, expected: int) -> None:
     with np.errstate(all="ignore"):
-        cast = convert(np.array([np.nan, np.inf, -np.inf, 1e30]), target)
+        cast = convert(np, np.array([np.nan, np.inf, -np.inf, 1e30]), target)
     assert cast.tolist() == [expected] * 4
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.kernels.common import strided
 from flowengine.kernels.common.parallel import cores, slices, spread
 from flowengine.kernels.common.windows import windows
-from flowengine.kernels.nn import window_extremes as pooling
+from flowengine.kernels.numpy import strided
+from flowengine.kernels.numpy import window_extremes as pooling
 
 
 def test_every_piece_runs_once() -> None:

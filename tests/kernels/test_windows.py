@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
-from flowengine.kernels.common.windows import BLOCK_BYTES, Windows, scratch, windows
-from flowengine.kernels.nn import conv_planes, depthwise
-from flowengine.kernels.nn import conv_products as conv
-from flowengine.kernels.nn import window_extremes as pooling
+from flowengine.kernels.common.windows import Windows, windows
+from flowengine.kernels.numpy import conv_planes, depthwise
+from flowengine.kernels.numpy import conv_products as conv
+from flowengine.kernels.numpy import window_extremes as pooling
+from flowengine.kernels.numpy.patch_memory import BLOCK_BYTES, scratch
 
 Run = Callable[..., Any]
 
@@ -93,7 +94,7 @@ def test_blocks_of_rows_and_of_images_make_no_difference(stride: int) -> None:
         x, filters = _random(0, count, size, size, depth), _random(1, 3, 3, depth, 4)
         geometry = windows((size, size), (3, 3), (stride, stride), (1, 1), b"SAME")
         assert np.prod((count, *geometry.out)) * 9 * depth * 8 > BLOCK_BYTES
-        whole = np.tensordot(geometry.patches(geometry.pad(x)), filters, axes=((3, 4, 5), (0, 1, 2)))
+        whole = np.tensordot(geometry.patches(np, geometry.pad(np, x)), filters, axes=((3, 4, 5), (0, 1, 2)))
         np.testing.assert_allclose(conv.forward(x, filters, geometry), whole, rtol=1e-9, atol=1e-9)
         gradient = _random(2, *whole.shape)
         product = np.vdot(whole, gradient)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.ir.graph import Graph, Node, OutputPort
-from flowengine.kernels.common import channels
 from flowengine.kernels.load import registry
-from flowengine.kernels.numpy import fused
+from flowengine.kernels.numpy import channels, fused
 from flowengine.passes.context import HotContext, PassContext
 from tests.passes.claiming import claimed
 

@@ -10,10 +10,9 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.kernels.common import blockwise, channels
-from flowengine.kernels.nn import depthwise
-from flowengine.kernels.nn import window_extremes as pooling
-from flowengine.kernels.numpy import fused
+from flowengine.kernels.common import blockwise
+from flowengine.kernels.numpy import channels, depthwise, fused
+from flowengine.kernels.numpy import window_extremes as pooling
 
 
 @pytest.fixture(autouse=True)

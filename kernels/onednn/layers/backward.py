@@ -11,7 +11,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Sizes
 from flowengine.kernels.common.windows import Windows
-from flowengine.kernels.nn import conv_planes
+from flowengine.kernels.numpy import conv_planes
 from flowengine.kernels.onednn.layers.algorithms import (
     FILTER_PRODUCT_SHARE,
     PLANES_SHARE,

@@ -71,7 +71,7 @@ class PatchProduct(Product):
 
     def _patches(self, x: Array) -> Array:
         patches = aligned(self._parts, np.float32)
-        np.copyto(patches, self._geometry.patches(self._geometry.pad(x)))
+        np.copyto(patches, self._geometry.patches(np, self._geometry.pad(np, x)))
         return patches
 
     def forward(self, x: Array, w: Array, *operands: Array) -> Array:

@@ -10,7 +10,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from flowengine.kernels.common.windows import windows
-from flowengine.kernels.nn import conv_products as conv
+from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers.first_layers import Axis, BlockGradient, block_gradient, cheapest
 from flowengine.kernels.onednn.layers.shapes import Layer, Sliding

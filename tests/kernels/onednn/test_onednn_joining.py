@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels.array import joining
 from flowengine.kernels.common.pieces import Like, Same
+from flowengine.kernels.numpy import joining
 from flowengine.kernels.onednn.joining import Concat
 from flowengine.kernels.onednn.library import search
 from tests.kernels.onednn.rig import Rig, constant, numbers

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from flowengine.kernels.common.windows import windows
-from flowengine.kernels.nn import conv_products as conv
+from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers.after import ZERO
 from flowengine.kernels.onednn.layers.patch_products import PatchProduct, are_quicker, as_patches

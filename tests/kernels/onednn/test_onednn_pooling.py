@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.kernels.math.binary import add_n
 from flowengine.kernels.nn import activations as nn_activations
-from flowengine.kernels.nn import pooling as nn_pool
+from flowengine.kernels.numpy import pooling as nn_pool
 from flowengine.kernels.onednn.layers.poolings import Pooling, max_gradient_at_places, max_with_places
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.pooling import GradientAtPlaces

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels.nn import conv_products as conv
+from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers import winograd, winograd_programs
 from flowengine.kernels.onednn.layers.after import ZERO

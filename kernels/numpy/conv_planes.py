@@ -17,7 +17,8 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.parallel import spread
-from flowengine.kernels.common.windows import BLOCK_BYTES, Windows, scratch
+from flowengine.kernels.common.windows import Windows
+from flowengine.kernels.numpy.patch_memory import BLOCK_BYTES, scratch
 
 #: (a, b, out): see `input_gradient`.
 Product: TypeAlias = Callable[[Array, Array, Array], None]

@@ -17,8 +17,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.common.parallel import slices, spread
-from flowengine.kernels.common.strided import wide
 from flowengine.kernels.common.windows import Windows
+from flowengine.kernels.numpy.strided import wide
 
 #: Output elements of a block: its input and its output stay in a core's second cache.
 _BLOCK: Final = 1 << 16

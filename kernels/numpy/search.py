@@ -1,0 +1,21 @@
+"""Coordinates of flat positions by NumPy's own function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value
+from flowengine.kernels.array.search import checked_positions
+from flowengine.kernels.registry import kernel
+
+
+@kernel("UnravelIndex", device="CPU", fresh=True, host=("dims",))
+def unravel_index(indices: Value, dims: Array) -> Any:
+    """(N,) or () flat positions -> (rank, N) or (rank,) coordinates in an array of shape `dims`."""
+    positions, shape = checked_positions(indices, dims)
+    out = np.empty((len(shape), *positions.shape), positions.dtype)
+    for axis, coordinates in enumerate(np.unravel_index(positions, shape)):
+        out[axis] = coordinates
+    return out

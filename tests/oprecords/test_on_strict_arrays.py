@@ -1,0 +1,83 @@
+"""Every record of numbers on arrays as strict as CuPy's: the CPU's values, and nobody looked at one.
+
+What an op must refuse is refused there too: by its shapes at once, by its values when somebody looks at the
+checks that its kernel has made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+import flowengine as fe
+from tests.oprecords.families import RECORDS
+from tests.oprecords.record import BadSample, OpRecord, wanted_attrs
+from tests.oprecords.strict import StrictRun, differences, held_types, is_of_numbers
+
+#: {why an op cannot: ops}. Exact: an op that runs on a device is taken off.
+NOT_ON_A_DEVICE: Final = {
+    "how large the result is depends on values, which TensorFlow's own kernel for GPUs waits for too": """
+        DynamicPartition SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean
+        SparseSegmentSqrtN SparseSegmentSum Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Where
+    """,
+    "TensorFlow has no kernel for GPUs either": """
+        AllCandidateSampler AudioSpectrogram ComputeAccidentalHits ListDiff LogUniformCandidateSampler Mfcc
+        NonMaxSuppression RandomShuffle UniformCandidateSampler
+    """,
+    "a box is kept or not by those kept before it, one after another, and how many are is not known": """
+        NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
+    """,
+}
+_EXCUSED: Final = frozenset(op for ops in NOT_ON_A_DEVICE.values() for op in ops.split())
+_OF_NUMBERS: Final = [record for record in RECORDS if is_of_numbers(record)]
+_BAD: Final = [
+    (record, each)
+    for record in _OF_NUMBERS
+    if record.op not in _EXCUSED
+    for each in record.bad
+    if any(held_types(record))
+]
+#: So many of the ops of numbers have to run on a device.
+_ENOUGH: Final = 260
+
+
+def _findings(record: OpRecord) -> list[str]:
+    """What of a record does not hold on strict arrays."""
+    found: list[str] = []
+    for types in held_types(record):
+        for each in record.samples:
+            run = StrictRun(record, each, types)
+            found += run.findings
+            if run.findings or not run.outputs:
+                continue
+            if record.check is not None:
+                node = run.built.node
+                record.check(list(run.outputs), run.built.inputs, **wanted_attrs(record.check, node))
+            if not record.random:
+                pairs = zip(run.outputs, run.near(), strict=True)
+                found += [different for far, near in pairs if (different := differences(record, far, near))]
+    return found
+
+
+@pytest.mark.parametrize("record", _OF_NUMBERS, ids=lambda record: record.op)
+def test_has_the_values_of_the_cpu_and_nobody_looks(record: OpRecord) -> None:
+    found = _findings(record)
+    if record.op in _EXCUSED:
+        assert found, "it runs on a device now: take it off NOT_ON_A_DEVICE"
+    else:
+        assert found == []
+
+
+@pytest.mark.parametrize(("record", "each"), _BAD, ids=[f"{r.op}-{i}" for i, (r, _) in enumerate(_BAD)])
+def test_refuses_on_a_device_what_it_refuses_on_a_cpu(record: OpRecord, each: BadSample) -> None:
+    with pytest.raises(getattr(fe.errors, each.error)) as caught:
+        StrictRun(record, each, next(held_types(record)))
+    assert each.message in str(caught.value)
+
+
+def test_the_list_is_exact_and_short() -> None:
+    ops = [op for listed in NOT_ON_A_DEVICE.values() for op in listed.split()]
+    assert len(ops) == len(set(ops))
+    assert set(ops) <= {record.op for record in _OF_NUMBERS}
+    assert len(_OF_NUMBERS) - len(ops) >= _ENOUGH
