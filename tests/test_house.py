@@ -60,10 +60,7 @@ TWICE: Final = frozenset(
         "Graph",
         "Master",
         "Operation",
-        "Product",
-        "Program",
         "Request",
-        "Variable",
         "_Prepared",
         "_Waiter",
     }

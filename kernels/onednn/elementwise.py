@@ -27,7 +27,7 @@ from flowengine.kernels.onednn.programs.program import (
     SCALE_OF,
     SRC,
     SRC_1,
-    Program,
+    PrimitiveProgram,
     one_step,
     operand_after,
 )
@@ -82,7 +82,9 @@ class Gate:
             },
         )
 
-    def call(self, gradients: Source, features: Source, out: Source) -> tuple[Program, tuple[Source, ...]]:
+    def call(
+        self, gradients: Source, features: Source, out: Source
+    ) -> tuple[PrimitiveProgram, tuple[Source, ...]]:
         """The call of a piece, see `pieces`."""
         return self.program, (features, *map(staying, self.numbers), gradients, out)
 
@@ -95,11 +97,11 @@ class Gathering:
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], *, alone: bool) -> None:
         found = required()
-        self._program = program = Program(found, alone)
+        self._program = program = PrimitiveProgram(found, alone)
         view, whole = strided(found, shape, strides), dense(found, shape)
         program.reorder(program.outside(view), program.outside(whole), attributes(found))
 
-    def call(self, view: Source, out: Source) -> tuple[Program, tuple[Source, ...]]:
+    def call(self, view: Source, out: Source) -> tuple[PrimitiveProgram, tuple[Source, ...]]:
         """The call of a piece, see `pieces`."""
         return self._program, (view, out)
 

@@ -14,7 +14,7 @@ from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Same, is_plai
 from flowengine.kernels.numpy.joining import join_rows
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.kernels.onednn.programs.preparing import prepared, required
-from flowengine.kernels.onednn.programs.program import Program
+from flowengine.kernels.onednn.programs.program import PrimitiveProgram
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
 
@@ -26,7 +26,7 @@ class Joined:
     """Tables (R, C_i) joined along their second axis."""
 
     def __init__(self, rows: int, columns: tuple[int, ...], *, alone: bool) -> None:
-        self.program = program = Program(required(), alone)
+        self.program = program = PrimitiveProgram(required(), alone)
         memories = [program.numbers((rows, width)) for width in (*columns, sum(columns))]
         program.by_numpy(_join, memories)
 

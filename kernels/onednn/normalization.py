@@ -38,7 +38,7 @@ from flowengine.kernels.onednn.programs.program import (
     SRC,
     SRC_1,
     VARIANCE,
-    Program,
+    PrimitiveProgram,
     dense_array,
     one_step,
     operand_after,
@@ -130,7 +130,7 @@ class BatchNorm:
         return out, mean.copy(), variance * self._correction, mean, variance
 
 
-def _scaled(library: Library, vector: Handle, factor: float) -> Program:
+def _scaled(library: Library, vector: Handle, factor: float) -> PrimitiveProgram:
     """A vector times a number."""
     attrs = attributes(library)
     what = Description(

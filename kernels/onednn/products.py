@@ -21,7 +21,7 @@ from flowengine.kernels.onednn.objects import Description, attributes, dense_str
 from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, constant_product
 from flowengine.kernels.onednn.programs.matrix_product import matrix_product
 from flowengine.kernels.onednn.programs.preparing import prepared, required
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program, dense_array
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram, dense_array
 from flowengine.kernels.onednn.programs.thin_products import (
     gives_large,
     large_factor,
@@ -149,7 +149,7 @@ class BatchProduct:
             *(one.value, other.value, None, result.value, attrs.value),
         )
         self.shape = (*x[:-2], rows, columns)
-        self._program = program = Program(found, alone)
+        self._program = program = PrimitiveProgram(found, alone)
         program.step(
             what,
             {

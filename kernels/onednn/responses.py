@@ -26,7 +26,7 @@ from flowengine.kernels.onednn.programs.program import (
     DST,
     SRC,
     WORKSPACE,
-    Program,
+    PrimitiveProgram,
     dense_array,
     one_step,
 )
@@ -130,7 +130,7 @@ class ResponseNormGradient:
             attrs.value,
         )
         self.shape = x
-        self._program = program = Program(library, alone)
+        self._program = program = PrimitiveProgram(library, alone)
         source = program.outside(images)
         arguments = {SRC: source, DIFF_DST: program.outside(images), DIFF_SRC: program.outside(images)}
         kept = ahead.memory(QUERY_WORKSPACE)

@@ -21,7 +21,7 @@ from flowengine.kernels.onednn.layers.algorithms import (
     direct_cost,
     tiled_cost,
 )
-from flowengine.kernels.onednn.layers.conv_products import Product
+from flowengine.kernels.onednn.layers.conv_products import ConvolutionProduct
 from flowengine.kernels.onednn.layers.filter_products import filter_product, may_be_product
 from flowengine.kernels.onednn.layers.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.layers.forward import patches, patches_cost, product, product_cost
@@ -39,7 +39,14 @@ from flowengine.kernels.onednn.objects import (
 )
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.kernels.onednn.programs.matrix_product import product_alone
-from flowengine.kernels.onednn.programs.program import DIFF_DST, DIFF_SRC, DIFF_WEIGHTS, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import (
+    DIFF_DST,
+    DIFF_SRC,
+    DIFF_WEIGHTS,
+    SRC,
+    WEIGHTS,
+    PrimitiveProgram,
+)
 
 
 def _planes_cost(case: ConvolutionCase) -> float | None:
@@ -53,17 +60,17 @@ def _planes(case: ConvolutionCase) -> Windows:
     return case.layer.geometry
 
 
-def _input_in_tiles(case: ConvolutionCase) -> Program | None:
+def _input_in_tiles(case: ConvolutionCase) -> PrimitiveProgram | None:
     try:
         return tiled_input_gradient(case.layer, case.tiles, alone=case.alone)
     except LibraryError:
         return None
 
 
-def _input_direct(case: ConvolutionCase) -> Program:
+def _input_direct(case: ConvolutionCase) -> PrimitiveProgram:
     layer = case.layer
     what, attrs = layer.input_gradient(), layer.attributes
-    program = Program(layer.library, case.alone)
+    program = PrimitiveProgram(layer.library, case.alone)
     upstream = readable(program, layer.results, what.memory(QUERY_DIFF_DST), attrs)
     filters = readable(program, layer.filters, what.memory(QUERY_WEIGHTS), attrs)
     produced = what.memory(QUERY_DIFF_SRC)
@@ -75,25 +82,25 @@ def _filter_product_cost(case: ConvolutionCase) -> float | None:
     return FILTER_PRODUCT_SHARE if may_be_product(case.sliding, case.x, case.w) else None
 
 
-def _filter_product(case: ConvolutionCase) -> Program | None:
+def _filter_product(case: ConvolutionCase) -> PrimitiveProgram | None:
     return filter_product(case.sliding, case.x, case.w, case.alone)
 
 
-def _filters_of_patches(case: ConvolutionCase) -> Product | None:
+def _filters_of_patches(case: ConvolutionCase) -> ConvolutionProduct | None:
     return as_patches(case.sliding, case.x, case.w, of_filters=True)
 
 
-def _filters_in_tiles(case: ConvolutionCase) -> Program | None:
+def _filters_in_tiles(case: ConvolutionCase) -> PrimitiveProgram | None:
     try:
         return tiled_filter_gradient(case.layer, case.tiles, alone=case.alone)
     except LibraryError:
         return None
 
 
-def _filters_direct(case: ConvolutionCase) -> Program:
+def _filters_direct(case: ConvolutionCase) -> PrimitiveProgram:
     layer = case.layer
     what, attrs = layer.filter_gradient(), layer.attributes
-    program = Program(layer.library, case.alone)
+    program = PrimitiveProgram(layer.library, case.alone)
     source = readable(program, layer.images, what.memory(QUERY_SRC), attrs)
     upstream = readable(program, layer.results, what.memory(QUERY_DIFF_DST), attrs)
     produced = what.memory(QUERY_DIFF_WEIGHTS)
@@ -101,14 +108,14 @@ def _filters_direct(case: ConvolutionCase) -> Program:
     return program
 
 
-INPUT_CANDIDATES: Final[tuple[Candidate[Product | Program | Windows], ...]] = (
+INPUT_CANDIDATES: Final[tuple[Candidate[ConvolutionProduct | PrimitiveProgram | Windows], ...]] = (
     Candidate("product", product_cost, product),
     Candidate("patches", patches_cost, patches),
     Candidate("planes", _planes_cost, _planes),
     Candidate("tiles", tiled_cost, _input_in_tiles),
     Candidate("direct", direct_cost, _input_direct),
 )
-FILTER_CANDIDATES: Final[tuple[Candidate[Product | Program], ...]] = (
+FILTER_CANDIDATES: Final[tuple[Candidate[ConvolutionProduct | PrimitiveProgram], ...]] = (
     Candidate("product", product_cost, product),
     Candidate("patches", partial(patches_cost, of_filters=True), _filters_of_patches),
     Candidate("filter product", _filter_product_cost, _filter_product),
@@ -123,17 +130,17 @@ class InputGradient:
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
         case = ConvolutionCase(sliding, x, w, alone=alone)
         made = cheapest(INPUT_CANDIDATES, case)
-        self._product = made if isinstance(made, Product) else None
+        self._product = made if isinstance(made, ConvolutionProduct) else None
         self._planes = made if isinstance(made, Windows) else None
         #: Before all but products: what is not finite has to be computed by the others again.
         self._blocks: BlockGradient | None = None
-        if isinstance(made, Product):
+        if isinstance(made, ConvolutionProduct):
             self.expected = made.output
             return
         self.shape, self.expected = x, case.layer.output
         if not sliding.depthwise:
             self._blocks = block_gradient(case.layer, sliding.first, self._planes is not None, alone=alone)
-        if isinstance(made, Program):
+        if isinstance(made, PrimitiveProgram):
             self._program = made
 
     def piece(self, sizes: Array, w: Array, gradient: Array) -> Piece | None:
@@ -175,8 +182,8 @@ class FilterGradient:
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
         case = ConvolutionCase(sliding, x, w, alone=alone)
         made = cheapest(FILTER_CANDIDATES, case)
-        self._product = made if isinstance(made, Product) else None
-        if isinstance(made, Product):
+        self._product = made if isinstance(made, ConvolutionProduct) else None
+        if isinstance(made, ConvolutionProduct):
             self.expected = made.output
             return
         self.shape, self.expected = w, case.layer.output

@@ -74,7 +74,7 @@ def _work(rows: int, depth: int, columns: int, forms: tuple[str, ...]) -> float:
 followed_product: Final = prepared(FollowedProduct, _work, LAYER_ALONE_MICROSECONDS)
 
 
-class Product:
+class ConvolutionProduct:
     """A convolution that is a product of few rows."""
 
     def __init__(
@@ -138,7 +138,7 @@ def as_product(
     w: tuple[int, ...],
     forms: tuple[str, ...] = (),
     constant: bool = False,
-) -> Product | None:
+) -> ConvolutionProduct | None:
     """The convolution as a product of few rows, if it is one; LibraryError if NumPy's is as quick.
 
     forms      of what is done to the result, see `after`
@@ -152,4 +152,4 @@ def as_product(
         raise LibraryError("a product that is too small")
     if not is_few_rows((rows, depth, columns), constant):
         return None
-    return Product((rows, depth, columns), x, w, output, forms)
+    return ConvolutionProduct((rows, depth, columns), x, w, output, forms)

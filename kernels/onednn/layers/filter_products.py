@@ -17,7 +17,7 @@ from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
 from flowengine.kernels.onednn.programs.preparing import required
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram
 
 #: Channels that were measured.
 _NARROWEST: Final = 16
@@ -55,7 +55,9 @@ def may_be_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> 
     return sizes is not None and w[:2] == (1, 1) and is_quicker(x[1] * x[2], sizes[1], sizes[2])
 
 
-def filter_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], alone: bool) -> Program | None:
+def filter_product(
+    sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], alone: bool
+) -> PrimitiveProgram | None:
     """A program that takes input, gradient and result; None where the convolution is as quick.
 
     x, w   shapes of input and filters
@@ -87,7 +89,7 @@ def filter_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], alo
         )
     except LibraryError:
         return None
-    program = Program(library, alone)
+    program = PrimitiveProgram(library, alone)
     arguments = {number: program.outside(form) for number, form in factors.items()}
     if exchanged:
         arguments[DST] = program.inside(result)

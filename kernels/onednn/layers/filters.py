@@ -11,7 +11,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.onednn.library import Library, address
 from flowengine.kernels.onednn.objects import Handle
-from flowengine.kernels.onednn.programs.program import Program, aligned
+from flowengine.kernels.onednn.programs.program import PrimitiveProgram, aligned
 
 #: Calls after which filters of a variable are looked at for the first time, and at most.
 _PATIENCE: Final = 2
@@ -62,7 +62,7 @@ class Aligned:
 
 
 #: Has a program bring filters from one of its memories to another.
-Filling: TypeAlias = Callable[[Program, int, int], None]
+Filling: TypeAlias = Callable[[PrimitiveProgram, int, int], None]
 
 
 class Packed:
@@ -74,7 +74,7 @@ class Packed:
     size     bytes of what it brings there
     """
 
-    def __init__(self, plain: Handle, wanted: Handle, program: Program, size: int) -> None:
+    def __init__(self, plain: Handle, wanted: Handle, program: PrimitiveProgram, size: int) -> None:
         self.plain, self.wanted = plain, wanted
         self._size = size
         self._program = program
@@ -177,7 +177,7 @@ def shared(library: Library, plain: Handle, wanted: Handle, fill: Filling, size:
             packed.wanted.value, wanted.value
         ):
             return packed
-    program = Program(library)
+    program = PrimitiveProgram(library)
     fill(program, program.outside(plain), program.outside(wanted))
     made = Packed(plain, wanted, program, library.size_of(wanted.value) if size is None else size)
     _every.add(made)

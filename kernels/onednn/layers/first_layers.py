@@ -37,7 +37,7 @@ from flowengine.kernels.onednn.objects import (
     image,
     strided,
 )
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram
 
 _FORWARD: Final = 96
 #: Numbers of a vector, and how many of these a block has at most.
@@ -173,7 +173,7 @@ class BlockGradient:
             dims((down.after, across.after)),
             attrs.value,
         )
-        self._program = program = Program(library, alone)
+        self._program = program = PrimitiveProgram(library, alone)
         upstream = readable(program, layer.results, source, attrs)
         filters = readable(program, given, what.memory(QUERY_WEIGHTS), attrs)
         made = program.inside(blocks)

@@ -21,7 +21,12 @@ from flowengine.kernels.onednn.layers.algorithms import (
     direct_cost,
     tiled_cost,
 )
-from flowengine.kernels.onednn.layers.conv_products import Product, as_product, is_few_rows, product_sizes
+from flowengine.kernels.onednn.layers.conv_products import (
+    ConvolutionProduct,
+    as_product,
+    is_few_rows,
+    product_sizes,
+)
 from flowengine.kernels.onednn.layers.filters import Lasting, Packed, never_changes, reordering, shared
 from flowengine.kernels.onednn.layers.patch_products import as_patches, may_be_patches, suits
 from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer, Sliding, finish, readable
@@ -37,7 +42,7 @@ from flowengine.kernels.onednn.objects import (
     dense,
 )
 from flowengine.kernels.onednn.programs.joint import JointProgram
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,8 @@ class ForwardPrograms:
 
     shape: tuple[int, ...]
     packed: Packed | None
-    program: Program
-    packed_program: Program
+    program: PrimitiveProgram
+    packed_program: PrimitiveProgram
 
 
 def product_cost(case: ConvolutionCase) -> float | None:
@@ -68,12 +73,12 @@ def patches_cost(case: ConvolutionCase, of_filters: bool = False) -> float | Non
     return PATCHES_SHARE if suits(case.layer, of_filters) else None
 
 
-def product(case: ConvolutionCase) -> Product | None:
+def product(case: ConvolutionCase) -> ConvolutionProduct | None:
     """The convolution as a product of few rows."""
     return as_product(case.sliding, case.x, case.w, case.forms, case.constant)
 
 
-def patches(case: ConvolutionCase) -> Product | None:
+def patches(case: ConvolutionCase) -> ConvolutionProduct | None:
     """The convolution as a product of patches."""
     return as_patches(case.sliding, case.x, case.w, case.forms)
 
@@ -97,18 +102,18 @@ def _direct(case: ConvolutionCase) -> ForwardPrograms:
     packed = None
     if not library.equal(wanted.value, layer.filters.value):
         packed = shared(library, layer.filters, wanted, reordering(layer.attributes))
-    program = _run_of(Program(library, case.alone), layer, what, layer.filters, operands)
-    packed_program = _run_of(Program(library, case.alone), layer, what, wanted, operands)
+    program = _run_of(PrimitiveProgram(library, case.alone), layer, what, layer.filters, operands)
+    packed_program = _run_of(PrimitiveProgram(library, case.alone), layer, what, wanted, operands)
     return ForwardPrograms(layer.output, packed, program, packed_program)
 
 
 def _run_of(
-    program: Program,
+    program: PrimitiveProgram,
     layer: Layer,
     what: Description,
     given: Handle,
     operands: Sequence[tuple[int, Handle]],
-) -> Program:
+) -> PrimitiveProgram:
     attrs = layer.attributes
     source = readable(program, layer.images, what.memory(QUERY_SRC), attrs)
     filters = readable(program, given, what.memory(QUERY_WEIGHTS), attrs)
@@ -119,7 +124,7 @@ def _run_of(
     return program
 
 
-FORWARD_CANDIDATES: Final[tuple[Candidate[Product | ForwardPrograms], ...]] = (
+FORWARD_CANDIDATES: Final[tuple[Candidate[ConvolutionProduct | ForwardPrograms], ...]] = (
     Candidate("product", product_cost, product),
     Candidate("patches", patches_cost, patches),
     Candidate("tiles", tiled_cost, _in_tiles),
@@ -148,9 +153,9 @@ class ConvolutionForward:
         """
         case = ConvolutionCase(sliding, x, w, forms, constant, alone)
         made = cheapest(FORWARD_CANDIDATES, case)
-        self._product = made if isinstance(made, Product) else None
+        self._product = made if isinstance(made, ConvolutionProduct) else None
         self._packed: Packed | None = None
-        if isinstance(made, Product):
+        if isinstance(made, ConvolutionProduct):
             self.shape = made.output
             return
         self.shape, self._packed = made.shape, made.packed

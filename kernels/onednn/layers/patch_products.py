@@ -19,7 +19,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import aligned
 from flowengine.kernels.common.pieces import Piece, Source, Want
 from flowengine.kernels.common.windows import Windows
-from flowengine.kernels.onednn.layers.conv_products import Product
+from flowengine.kernels.onednn.layers.conv_products import ConvolutionProduct
 from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 
 #: Bytes of filters from which a core's second cache does not hold them.
@@ -53,7 +53,7 @@ def are_quicker(geometry: Windows, images: int, filter_bytes: int, of_filters: b
     )
 
 
-class PatchProduct(Product):
+class PatchProduct(ConvolutionProduct):
     """A convolution of these windows as a product of patches (N H_out W_out, H_f W_f C_in)."""
 
     def __init__(

@@ -39,7 +39,7 @@ from flowengine.kernels.onednn.programs.program import (
     DST,
     SRC,
     WORKSPACE,
-    Program,
+    PrimitiveProgram,
     one_step,
     padded,
 )
@@ -210,7 +210,7 @@ class MaxWithPlaces:
         given = {SRC: layer.images, DST: layer.results, WORKSPACE: places}
         self._program = one_step(what, alone, given)
         #: The same, and a look at it.
-        self._reviewed = reviewed = Program(layer.library, alone)
+        self._reviewed = reviewed = PrimitiveProgram(layer.library, alone)
         reviewed.include(self._program, [~number for number in range(len(given))], 0)
         reviewed.by_numpy(self._review, [reviewed.numbers(x), reviewed.numbers(self.shape)])
 
@@ -262,14 +262,14 @@ class MaxGradientOfRelu:
         placing = MaxGradientAtPlaces(pooling, x, alone=alone)
         self.shape, self.expected, self.places = x, placing.expected, placing.places
         gating = Gate(math.prod(self.expected), alone=alone)
-        self._program = program = Program(required(), alone)
+        self._program = program = PrimitiveProgram(required(), alone)
         gated, behind = 0, padded(math.prod(self.expected) * FLOAT32.itemsize)
         program.include(gating.program, [~1, ~3, ~4, ~0, gated], behind)
         program.include(placing.program, [gated, ~2, ~5], behind)
 
     def call(
         self, gradient: Source, maxima: Source, places: Source, out: Source
-    ) -> tuple[Program, tuple[Source, ...]]:
+    ) -> tuple[PrimitiveProgram, tuple[Source, ...]]:
         """The call of a piece, see `pieces`."""
         return self._program, (gradient, maxima, places, *map(staying, Gate.numbers), out)
 
@@ -286,7 +286,7 @@ class MaxGradient:
         layer = PoolingLayer(pooling, x)
         self.shape, self.expected, self.firsts = x, layer.output, layer.firsts
         ahead = layer.forward(_TRAINING, MAX)
-        self._program = program = Program(layer.library, alone)
+        self._program = program = PrimitiveProgram(layer.library, alone)
         images, gradient = program.outside(layer.images), program.outside(layer.results)
         places = program.inside(ahead.memory(QUERY_WORKSPACE))
         program.step(ahead, {SRC: images, DST: program.inside(layer.results), WORKSPACE: places})

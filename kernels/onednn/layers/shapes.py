@@ -19,7 +19,7 @@ from flowengine.kernels.onednn.objects import (
     strided,
 )
 from flowengine.kernels.onednn.programs.preparing import required
-from flowengine.kernels.onednn.programs.program import Program
+from flowengine.kernels.onednn.programs.program import PrimitiveProgram
 
 DIRECT: Final = 1
 FORWARD: Final = 96
@@ -178,7 +178,7 @@ def _geometry(sliding: Sliding, sizes: tuple[int, ...], window: tuple[int, ...])
         raise LibraryError("windows that do not fit") from error
 
 
-def readable(program: Program, plain: Handle, wanted: Handle, attrs: Handle) -> int:
+def readable(program: PrimitiveProgram, plain: Handle, wanted: Handle, attrs: Handle) -> int:
     """The memory to read of what the caller gives: that itself, or a copy that is brought into order."""
     outer = program.outside(plain)
     if program.library.equal(plain.value, wanted.value):
@@ -189,7 +189,7 @@ def readable(program: Program, plain: Handle, wanted: Handle, attrs: Handle) -> 
 
 
 def finish(
-    program: Program,
+    program: PrimitiveProgram,
     what: Description,
     arguments: dict[int, int],
     result: int,

@@ -41,7 +41,7 @@ from flowengine.kernels.onednn.programs.program import (
     DST,
     SRC,
     WEIGHTS,
-    Program,
+    PrimitiveProgram,
     padded,
 )
 
@@ -69,13 +69,13 @@ class _Filters:
     def bytes(self) -> int:
         return PRODUCTS * self._slot
 
-    def made(self, program: Program) -> int:
+    def made(self, program: PrimitiveProgram) -> int:
         """Where filters are that the program makes of those at the next address that it is given."""
         given, made = program.outside(self._whole), program.room(self.wanted, self.bytes)
         self._mix(program, given, made)
         return made
 
-    def each(self, program: Program, made: int) -> list[int]:
+    def each(self, program: PrimitiveProgram, made: int) -> list[int]:
         """The memories of the four."""
         return [program.within(made, self.wanted, k * self._slot) for k in range(PRODUCTS)]
 
@@ -83,7 +83,7 @@ class _Filters:
         """What keeps filters that never change."""
         return shared(self._library, self._whole, self.wanted, self._mix, self.bytes)
 
-    def _mix(self, program: Program, given: int, made: int) -> None:
+    def _mix(self, program: PrimitiveProgram, given: int, made: int) -> None:
         row, each = self._row, self.each(program, made)
         for number, place in enumerate(self._places):
             taken = program.within(given, row.filters, number * self._skipped)
@@ -117,8 +117,8 @@ class TiledForward:
             for shape, row in self._rows.items()
         }
         self.packed = self._filters.packed()
-        self.program = self._made(Program(layer.library, alone), is_packed=False)
-        self.packed_program = self._made(Program(layer.library, alone), is_packed=True)
+        self.program = self._made(PrimitiveProgram(layer.library, alone), is_packed=False)
+        self.packed_program = self._made(PrimitiveProgram(layer.library, alone), is_packed=True)
 
     def _described(self, row: Layer, filters: Handle, is_last: bool = False) -> Description:
         attrs = attributes(row.library, self._after()[0]) if is_last else row.attributes
@@ -130,7 +130,7 @@ class TiledForward:
         channel, number = dense(library, (1, channels, 1, 1)), dense(library, (1, 1, 1, 1))
         return attached(self._forms, channel, number, self._layer.results, (_ADDED,))
 
-    def _made(self, program: Program, is_packed: bool) -> Program:
+    def _made(self, program: PrimitiveProgram, is_packed: bool) -> PrimitiveProgram:
         layer, filters = self._layer, self._filters
         source = program.numbers(layer.input)
         made = program.outside(filters.wanted) if is_packed else filters.made(program)
@@ -157,13 +157,13 @@ class TiledForward:
         return program
 
 
-def input_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> Program:
+def input_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> PrimitiveProgram:
     """The gradient of the input: takes the result's, the filters and where it is put.
 
     LibraryError where a part of it has no good implementation.
     """
     library = layer.library
-    program = Program(library, alone)
+    program = PrimitiveProgram(library, alone)
     tiles = tiles.reversed()
     parts = blocks(layer.input[0], tiles.count, _row_of_tiles(layer), BLOCK_BYTES)
     rows = {shape: one_row(layer, shape) for shape in {block.shape for block in parts}}
@@ -186,13 +186,13 @@ def input_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> Program:
     return program
 
 
-def filter_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> Program:
+def filter_gradient(layer: Layer, tiles: Tiles, *, alone: bool) -> PrimitiveProgram:
     """The gradient of the filters: takes the input, the result's gradient and where it is put.
 
     LibraryError where a part of it has no good implementation.
     """
     library = layer.library
-    program = Program(library, alone)
+    program = PrimitiveProgram(library, alone)
     source, gradient = program.numbers(layer.input), program.numbers(layer.output)
     out = program.outside(layer.filters)
     parts = blocks(layer.input[0], tiles.count, _row_of_tiles(layer), LARGE_BLOCK_BYTES)
@@ -236,12 +236,12 @@ def _row_bytes(row: Layer) -> int:
     return _SIZE * wide * inward * outward
 
 
-def _rooms(program: Program, form: Handle) -> list[int]:
+def _rooms(program: PrimitiveProgram, form: Handle) -> list[int]:
     """Four memories of this form, which do not begin at one place of their pages."""
     size = program.library.size_of(form.value) + STAGGER
     return [program.room(form, size) for _ in range(PRODUCTS)]
 
 
-def _seen(program: Program, memories: Sequence[int], shape: tuple[int, ...]) -> list[int]:
+def _seen(program: PrimitiveProgram, memories: Sequence[int], shape: tuple[int, ...]) -> list[int]:
     """Memories for NumPy, of this shape."""
     return [program.within(memory, shape) for memory in memories]

@@ -21,7 +21,7 @@ from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, Handle, attributes, dense
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared, required
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram
 
 #: Elements from which the library takes them; for fewer NumPy's call is as quick.
 _LEAST: Final = 1 << 14
@@ -59,7 +59,7 @@ class ColumnSums:
         found = required()
         blocks = count // block
         self._width = width
-        self._program = program = Program(found, alone)
+        self._program = program = PrimitiveProgram(found, alone)
         ones, rows = dense(found, (1, 1, block)), dense(found, (blocks, block, width))
         sums, total = dense(found, (blocks, 1, width)), dense(found, (1, 1, width))
         first = program.outside(ones), program.outside(rows)

@@ -20,7 +20,7 @@ from flowengine.kernels.onednn.objects import (
     strided,
 )
 from flowengine.kernels.onednn.programs.preparing import prepared, required
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram
 
 #: With more rows the constant is walked through so often that its order in memory hardly matters.
 ROWS_MAX: Final = 64
@@ -45,7 +45,7 @@ class ConstantProduct:
         wanted = what.memory(QUERY_WEIGHTS)
         plain = strided(found, (inner, columns), (1, inner) if right else (columns, 1))
         self.kept = shared(found, plain, wanted, reordering(attrs))
-        self._program = program = Program(found, alone)
+        self._program = program = PrimitiveProgram(found, alone)
         program.step(
             what,
             {SRC: program.outside(one), WEIGHTS: program.outside(wanted), DST: program.outside(result)},

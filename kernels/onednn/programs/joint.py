@@ -29,7 +29,7 @@ from flowengine.kernels.common.pieces import (
 )
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.programs.preparing import required
-from flowengine.kernels.onednn.programs.program import KEPT_BYTES, Program, SuspendedProgram, padded
+from flowengine.kernels.onednn.programs.program import KEPT_BYTES, PrimitiveProgram, SuspendedProgram, padded
 
 #: Scratch memory that a joint program may take.
 _SCRATCH_MAX: Final = KEPT_BYTES
@@ -116,7 +116,7 @@ class JointProgram:
                 return at_fixed[source.address]
             return at[arguments[source] if source >= 0 else results[~source]]
 
-        self._program = Program(required())
+        self._program = PrimitiveProgram(required())
         for made_by, arguments, results in calls:
             for program, sources in made_by:
                 self._program.include(program, [place(each, arguments, results) for each in sources], used)

@@ -9,7 +9,7 @@ from flowengine.kernels.onednn.library import address
 from flowengine.kernels.onednn.objects import Description, attributes, strided
 from flowengine.kernels.onednn.programs.constant_products import work
 from flowengine.kernels.onednn.programs.preparing import prepared, required
-from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Program
+from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, PrimitiveProgram
 
 
 class MatrixProduct:
@@ -29,7 +29,7 @@ class MatrixProduct:
             *(found, "matmul", found.engine),
             *(one.value, other.value, None, result.value, attrs.value),
         )
-        self._program = program = Program(found, alone)
+        self._program = program = PrimitiveProgram(found, alone)
         program.step(
             what,
             {SRC: program.outside(one), WEIGHTS: program.outside(other), DST: program.outside(result)},

@@ -120,7 +120,7 @@ class _Frame:
 
     __slots__ = ("addresses", "arguments", "base", "by_numpy", "calls", "inside", "memories", "outside")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PrimitiveProgram) -> None:
         library = program.library
         free = library._functions.dnnl_memory_destroy
         self.memories = [
@@ -162,7 +162,7 @@ class _Frame:
                 self.calls.append((is_alone, 0, 0, bound))
 
 
-class Program:
+class PrimitiveProgram:
     """Memories and steps; call it with the addresses of the outside memories in order.
 
     alone   compute on the calling thread alone: to wake another and wait for it takes 10 to 30 us
@@ -218,7 +218,7 @@ class Program:
             self.memories.append(part)
         return number
 
-    def include(self, other: Program, places: Sequence[int], scratch: int) -> None:
+    def include(self, other: PrimitiveProgram, places: Sequence[int], scratch: int) -> None:
         """Do what another program does, after what this one does so far.
 
         places   for each address that the other is called with: an offset in this one's scratch memory, or
@@ -378,9 +378,9 @@ class SuspendedProgram:
         self.own = own
 
 
-def one_step(what: Description, alone: bool, given: Mapping[int, Handle]) -> Program:
+def one_step(what: Description, alone: bool, given: Mapping[int, Handle]) -> PrimitiveProgram:
     """A program of one primitive, called with the addresses of its arguments in this order."""
-    program = Program(what.library, alone)
+    program = PrimitiveProgram(what.library, alone)
     program.step(what, {number: program.outside(form) for number, form in given.items()})
     return program
 

@@ -13,7 +13,14 @@ from flowengine.kernels.common.pieces import Source
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared, required
-from flowengine.kernels.onednn.programs.program import DST, SRC, SRC_1, Program, one_step, operand_after
+from flowengine.kernels.onednn.programs.program import (
+    DST,
+    SRC,
+    SRC_1,
+    PrimitiveProgram,
+    one_step,
+    operand_after,
+)
 
 _ADD: Final = 0x1FFF0
 #: More than these the library does not take.
@@ -39,7 +46,7 @@ class Total:
         given = [SRC, SRC_1, *others, DST]
         self._program = one_step(what, alone, dict.fromkeys(given, elements))
 
-    def call(self, tensors: Sequence[Source], out: Source) -> tuple[Program, tuple[Source, ...]]:
+    def call(self, tensors: Sequence[Source], out: Source) -> tuple[PrimitiveProgram, tuple[Source, ...]]:
         """The call of a piece, see `pieces`."""
         return self._program, (*tensors, out)
 

@@ -27,7 +27,7 @@ from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import address, search
 from flowengine.kernels.onednn.programs.joint import JointProgram
-from flowengine.kernels.onednn.programs.program import Program
+from flowengine.kernels.onednn.programs.program import PrimitiveProgram
 from flowengine.resources.variable import Variable
 from tests.kernels.onednn.rig import ENOUGH, ONE, Rig, chain, constant, inputs_of_chain, numbers, same
 from tests.kernels.turns import Turns
@@ -382,7 +382,7 @@ def test_values_of_another_type_are_as_wrong_as_they_are_by_themselves() -> None
     rig.join(**values)
     for name in ("x", "w1", "b1", "w2"):
         wrong = {**values, name: values[name].astype(np.float64)}
-        with mock.patch.object(Program, "__call__", side_effect=AssertionError("computed")):
+        with mock.patch.object(PrimitiveProgram, "__call__", side_effect=AssertionError("computed")):
             listed = rig.listed(wrong)
             units = [unit.joint for unit in rig.sequence._units if unit.joint is not None]
             assert [joint.run([*listed, *[None] * 8]) for joint in units] == [False]
@@ -841,16 +841,16 @@ def test_a_library_that_fails_leaves_it_to_the_kernels(monkeypatch: pytest.Monke
     rig.join(**values)
     listed = rig.listed(values)
     expected = rig.alone(listed)
-    proceed = Program._proceed
+    proceed = PrimitiveProgram._proceed
 
-    def fail(self: Program, *how: Any) -> int:
+    def fail(self: PrimitiveProgram, *how: Any) -> int:
         if len(self._steps) > 2:
             raise InternalError("oneDNN could not compute: status 1")
         return proceed(self, *how)
 
-    monkeypatch.setattr(Program, "_proceed", fail)
+    monkeypatch.setattr(PrimitiveProgram, "_proceed", fail)
     same(rig.sequence.run(listed), expected)
-    monkeypatch.setattr(Program, "_proceed", mock.Mock(side_effect=InternalError("status 1")))
+    monkeypatch.setattr(PrimitiveProgram, "_proceed", mock.Mock(side_effect=InternalError("status 1")))
     with pytest.raises(InternalError) as caught:
         rig.sequence.run(listed)
     assert caught.value.node_name == "first"

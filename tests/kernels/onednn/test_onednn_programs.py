@@ -10,7 +10,7 @@ import pytest
 from flowengine.core.errors import InternalError
 from flowengine.kernels.onednn.library import Library, address, search
 from flowengine.kernels.onednn.objects import Description, attributes, dense
-from flowengine.kernels.onednn.programs.program import DST, SRC, SRC_1, Program, aligned, padded
+from flowengine.kernels.onednn.programs.program import DST, SRC, SRC_1, PrimitiveProgram, aligned, padded
 from tests.kernels.onednn.rig import numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -39,9 +39,9 @@ class _Told:
         return self._library.execute(*arguments)
 
 
-def _negation(library: Any, alone: bool, size: int = 1000) -> Program:
+def _negation(library: Any, alone: bool, size: int = 1000) -> PrimitiveProgram:
     """y = -(x), over scratch memory: (x, -1, y)."""
-    program = Program(library, alone)
+    program = PrimitiveProgram(library, alone)
     form, number = dense(library, (size,)), dense(library, (1,))
     x, minus_one, y = program.outside(form), program.outside(number), program.outside(form)
     between = program.inside(form)
@@ -60,7 +60,7 @@ def test_parts_of_what_is_given_move_with_it() -> None:
     library = search().library
     assert library is not None
     form = dense(library, (16,))
-    program = Program(library)
+    program = PrimitiveProgram(library)
     given, made = program.outside(form), program.outside(form)
     # The second sixteen numbers become the first, then NumPy doubles the last four of them.
     program.reorder(program.within(given, form, 64), made, attributes(library))
@@ -69,7 +69,7 @@ def test_parts_of_what_is_given_move_with_it() -> None:
         arrays[0] *= 2
 
     program.by_numpy(double, [program.within(program.within(made, form, 16), (4,), 32)])
-    joined = Program(library)
+    joined = PrimitiveProgram(library)
     joined.include(program, [~0, 64], 256)
     joined.reorder(
         joined.within(len(joined.memories) - 1, form, -48), joined.outside(form), attributes(library)
@@ -89,7 +89,7 @@ def test_programs_in_a_row_are_one_and_some_of_it_stays_on_one_thread() -> None:
     assert found is not None
     told: Any = _Told(found)
     apart, together = _negation(told, True), _negation(told, False)
-    joined = Program(told)
+    joined = PrimitiveProgram(told)
     size = padded(4000)
     # (x, -1, y): the first gives y and a copy in scratch memory, of which the last makes y again.
     joined.include(together, [~0, ~1, 0], 2 * size)
@@ -113,7 +113,7 @@ def test_a_program_that_fails_gives_the_threads_back() -> None:
     found = search().library
     assert found is not None
     told: Any = _Told(found)
-    joined = Program(told)
+    joined = PrimitiveProgram(told)
     joined.include(_negation(told, True), [~0, ~1, ~2], 0)
     told.execute = lambda *arguments: 1
     x, minus_one, y = numbers(0, 1000), -np.ones(1, np.float32), np.empty(1000, np.float32)
@@ -126,14 +126,14 @@ def test_a_program_must_be_given_what_it_is_called_with() -> None:
     found = search().library
     assert found is not None
     with pytest.raises(InternalError, match="takes 3 addresses was given 2"):
-        Program(found).include(_negation(found, False), [~0, ~1], 0)
+        PrimitiveProgram(found).include(_negation(found, False), [~0, ~1], 0)
 
 
 def test_one_address_may_be_that_of_several() -> None:
     """In place: the memory that is given for x is that of y."""
     found = search().library
     assert found is not None
-    joined = Program(found)
+    joined = PrimitiveProgram(found)
     joined.include(_negation(found, False), [~0, ~1, ~0], 0)
     assert joined.given == 2
     owner, where = aligned(4000)
