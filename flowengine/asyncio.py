@@ -111,10 +111,11 @@ class Session:
         dot: bool = False,
         source: bool = False,
         placement: bool = False,
+        form: bool = False,
     ) -> str:
         """See `flowengine.Session.explain`."""
         return self._session.explain(
-            fetches, feeds, targets=targets, dot=dot, source=source, placement=placement
+            fetches, feeds, targets=targets, dot=dot, source=source, placement=placement, form=form
         )
 
     async def close(self) -> None:

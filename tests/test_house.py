@@ -29,22 +29,18 @@ LONG_FILES: Final = frozenset(
         "flowengine/cluster/server.py",
         "flowengine/cluster/worker.py",
         "flowengine/ir/traits.py",
-        "flowengine/runtime/executor.py",
         "flowengine/runtime/state.py",
         "transport/tensors/exchange.py",
     }
 )
 LONG_CLASSES: Final = frozenset(
     {
-        "flowengine/runtime/executor.py:Executor",
         "flowengine/runtime/state.py:ExecutorState",
         "transport/tensors/exchange.py:Exchange",
     }
 )
 LONG_FUNCTIONS: Final = frozenset(
     {
-        "flowengine/runtime/executor.py:_run_slice",
-        "flowengine/runtime/stretches.py:run",
         "kernels/onednn/layers/first_layers.py:__init__",
         "kernels/onednn/programs/joint.py:__init__",
     }

@@ -1,23 +1,174 @@
-"""A function's body that is one region is called like a function: no frame, no counts, no ready items.
+"""Bodies: how a block runs that is more than one call.
 
-    While(body = {one region})  ->  values = region(values), round after round
+Most blocks are a plain function: compiled code without a loop, a kernel. What can loop, meet a variable that
+somebody writes, or outlast a slice keeps one protocol instead:
 
-Most bodies are: all their nodes are synchronous, and fuse into one region without a loop. What such a body
-would go through in the state machine, a frame to make, inputs to deliver, an item to make ready and a frame
-to end, takes 8 us; a call takes one. Any other body goes through the state machine.
+    outcome = body.begin(inputs, turn)        # and as long as it says TURN or PARKED
+    outcome = body.resume(turn)               # on any thread, one at a time
+    body.close()                              # between members; the step has ended, or the body is done
+
+A body that is left alone holds no lock and no reservation. Closed, it lets go of its values; what its members
+have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers another (`SequenceBody`). A
+function's body that is one block is called like a function, with no frame, no counts and no ready items
+(`OneRegion`): what it would go through in the state machine takes 8 us, a call takes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from flowengine.core.arrays import DEAD
+from flowengine.kernels.common.pieces import Turn
+from flowengine.kernels.numpy.sequences import Progress, as_outputs
+from flowengine.kernels.numpy.sequences import Sequence as Layers
 from flowengine.resources.variable import Variable
 from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.learned import PlanTimes
 
 if TYPE_CHECKING:
     from flowengine.runtime.plan import Plan
+
+#: What became of a body that was begun or gone on with: it has its outputs; its time is up; a member needs a
+#: variable that somebody writes, and nothing of that member has happened.
+DONE, TURN, PARKED = range(3)
+
+#: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
+_SLOW_ITERATION_SECONDS: Final = 0.005
+#: Iterations are counted in twos up to so many while they take less than the first, and down again above
+#: the second.
+_MASK_MAX: Final = 4095
+_SHORT_SECONDS: Final = 0.0001
+_LONG_SECONDS: Final = 0.0005
+
+
+class Outcome(NamedTuple):
+    """How far a body has come.
+
+    value   DONE: what it gives, as a kernel does; PARKED: the variable
+    """
+
+    kind: int
+    value: Any = None
+
+
+_TURN: Final = Outcome(TURN)
+
+
+class Body(Protocol):
+    """One execution of a block.
+
+    seconds   what it has taken, for whoever runs it to count
+    """
+
+    seconds: float
+
+    def begin(self, inputs: list[Any], turn: Turn) -> Outcome:
+        """Run until it is done, or its turn is over. Empties `inputs`. Raises what a member raises."""
+
+    def resume(self, turn: Turn) -> Outcome:
+        """As `begin`, from there on."""
+
+    def close(self) -> None:
+        """Let go of everything. Without effect on what is closed, or done."""
+
+
+class LoopBody:
+    """A compiled block with a loop.
+
+    Its code is a generator that yields between iterations, every `mask + 1` of them, a power of two that is
+    fitted here to how long they take; it says which mask that was, for each loop of a block has its own.
+    """
+
+    __slots__ = ("_context", "_generator", "_item", "_mask", "_step", "_times", "_variables", "seconds")
+
+    def __init__(self, item: Item, context: Any, times: PlanTimes, step: object) -> None:
+        """
+        times   where slow iterations are counted
+        step    whose own writing of variables does not stop it
+        """
+        self.seconds = 0.0
+        self._item = item
+        self._context = context
+        self._times = times
+        self._step = step
+        self._generator: Generator[int, int | None, Any] | None = None
+        self._variables: tuple[Variable, ...] = ()
+        #: How many iterations less one it does before it yields; None before the first.
+        self._mask: int | None = None
+
+    def begin(self, inputs: list[Any], turn: Turn) -> Outcome:
+        if self._item.mutates:
+            self._variables = tuple(value for value in inputs if isinstance(value, Variable))
+        self._generator = self._item.region.call(inputs, self._context)
+        return self.resume(turn)
+
+    def resume(self, turn: Turn) -> Outcome:
+        for variable in self._variables:
+            # Those that it may read or write: another step's thread may have begun to while the loop paused.
+            if variable.writer is not None and variable.writer is not self._step:
+                return Outcome(PARKED, variable)
+        try:
+            self._advance(turn)
+        except StopIteration as stop:
+            return Outcome(DONE, stop.value)
+        return _TURN
+
+    def close(self) -> None:
+        generator, self._generator = self._generator, None
+        self._variables = ()
+        if generator is not None:
+            generator.close()
+
+    def _advance(self, turn: Turn) -> None:
+        """Run iterations until the turn is over. Raises StopIteration with the outputs at the loop's end."""
+        generator = self._generator
+        assert generator is not None, "it has begun and is not closed"
+        now = perf_counter()
+        mask = generator.send(self._mask)  # a fresh one takes None
+        while True:
+            before, now = now, perf_counter()
+            if now - before < _SHORT_SECONDS:
+                mask = min(2 * mask + 1, _MASK_MAX)
+            elif now - before > _LONG_SECONDS:
+                if not mask and now - before > _SLOW_ITERATION_SECONDS:
+                    self._times.slow_iterations += 1
+                mask >>= 1
+            if now > turn.ends and turn.is_over():
+                self._mask = mask
+                return
+            mask = generator.send(mask)
+
+
+class SequenceBody:
+    """Layers that run one after another: see `kernels/numpy/sequences.py`."""
+
+    __slots__ = ("_layers", "_progress", "seconds")
+
+    def __init__(self, layers: Layers) -> None:
+        self.seconds = 0.0
+        self._layers = layers
+        self._progress: Progress | None = None
+
+    def begin(self, inputs: list[Any], turn: Turn) -> Outcome:
+        made = self._layers.begin(inputs, turn)
+        inputs.clear()
+        return self._outcome(made)
+
+    def resume(self, turn: Turn) -> Outcome:
+        progress, self._progress = self._progress, None
+        assert progress is not None, "it was suspended"
+        return self._outcome(self._layers.go_on(progress, turn))
+
+    def _outcome(self, made: list[Any] | Progress) -> Outcome:
+        if isinstance(made, Progress):
+            self._progress = made
+            return _TURN
+        return Outcome(DONE, as_outputs(made))
+
+    def close(self) -> None:
+        self._progress = None
 
 
 class OneRegion:
@@ -105,4 +256,4 @@ class OneRegion:
         return [pool[place] for place in self._places]
 
 
-__all__ = ["OneRegion"]
+__all__ = ["DONE", "PARKED", "TURN", "Body", "LoopBody", "OneRegion", "Outcome", "SequenceBody"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flowengine.runtime.heavy import HEAVY_MICROSECONDS
 from flowengine.runtime.items import KIND_NAMES, Item, Kind
+from flowengine.runtime.lanes import HEAVY_MICROSECONDS
 from flowengine.runtime.plan import Plan
 
 

@@ -15,18 +15,13 @@ import numpy as np
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.items import Item, Kind, grouped
+from flowengine.runtime.lanes import HEAVY_MICROSECONDS
+from flowengine.runtime.learned import NEVER_RAN
 from flowengine.runtime.signatures import INLINE_BYTES
 from flowengine.runtime.threads import POOL, PRODUCTS, Job
 
-#: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
-#: times as much if it is not.
-HEAVY_MICROSECONDS: Final = 100.0
-#: A kernel that would be alone, with nothing else to do meanwhile, goes to a thread only for the sake of the
-#: host, whose turn comes after a slice anyway.
-ALONE_MICROSECONDS: Final = 800.0
-#: A product may take a whole slice, at the slice's beginning: it has every core, to hand it over and wake two
-#: threads takes 120 to 220 us, and a network has a hundred of them one after another.
-SLICE_MICROSECONDS: Final = 1800.0
+#: A region of one partition that takes less is not worth it either, though others could run meanwhile.
+_REGION_SECONDS: Final = 250e-6
 #: Bytes of input that a kernel without an estimate of its own is taken to need a microsecond for.
 _BYTES_A_MICROSECOND: Final = INLINE_BYTES / HEAVY_MICROSECONDS
 #: Ready items that are looked at for another one worth a thread.
@@ -49,6 +44,19 @@ def estimated(item: Item, args: list[Any]) -> float:
         return 0.0
 
 
+def has_company(item: Item, ready: Sequence[tuple[int, int, Item, IterationState]]) -> bool:
+    """Whether one of the next items that are ready is worth a thread too."""
+    for _, _, other, _ in ready[:_LOOK_AHEAD]:
+        if other.times.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
+            return True
+    return False
+
+
+def is_worth_sharing(item: Item) -> bool:
+    """Whether a region goes to a thread where other partitions of the step could run meanwhile."""
+    return item.is_pure and _REGION_SECONDS < item.times.fastest_seconds < NEVER_RAN
+
+
 class HeavyJobs:
     """The kernels of one step that are on worker threads."""
 
@@ -60,29 +68,10 @@ class HeavyJobs:
     def __bool__(self) -> bool:
         return bool(self._running)
 
-    def gets_thread(
-        self,
-        item: Item,
-        estimate: float,
-        ready: Sequence[tuple[int, int, Item, IterationState]],
-        others_wait: bool,
-    ) -> bool:
-        """Whether a kernel that is worth a thread gets one, and does not run here, now or in the next slice.
-
-        ready        items that could run now
-        others_wait  whether some are about to go to threads
-        """
-        if others_wait or estimate > (SLICE_MICROSECONDS if item.is_product else ALONE_MICROSECONDS):
-            return True
-        if estimate > ALONE_MICROSECONDS and self._running:
-            return True  # what they give would have to wait for a turn
-        if item.is_product and any(other.is_product for other, _, _ in self._running.values()):
-            return True  # two products at a time would fight for the cores
-        # One for a thread and one for here: the cores share the work.
-        for _, _, other, _ in ready[:_LOOK_AHEAD]:
-            if other.times.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
-                return True
-        return False
+    @property
+    def have_product(self) -> bool:
+        """Whether one of them uses every core by itself."""
+        return any(item.is_product for item, _, _ in self._running.values())
 
     def submit(
         self,
@@ -124,4 +113,4 @@ class HeavyJobs:
                 del self._running[job]
 
 
-__all__ = ["ALONE_MICROSECONDS", "HEAVY_MICROSECONDS", "HeavyJobs", "bytes_of", "estimated"]
+__all__ = ["HeavyJobs", "bytes_of", "estimated", "has_company", "is_worth_sharing"]

@@ -123,14 +123,16 @@ class PlanTimes:
     slow_regions     how often a region without a loop took longer than a slice: it should have been smaller
     slow_iterations  how often one iteration of a region's loop held the host for long: it has a node worth
                      a thread
+    items_per_clock  after how many items the clock is looked at, where they were seen to be slow; else 0
     """
 
-    __slots__ = ("items", "slow_iterations", "slow_regions")
+    __slots__ = ("items", "items_per_clock", "slow_iterations", "slow_regions")
 
     def __init__(self, items: Mapping[str, ItemTimes]) -> None:
         self.items = dict(items)
         self.slow_regions = 0
         self.slow_iterations = 0
+        self.items_per_clock = 0
 
     def region_took(self, times: ItemTimes, seconds: float) -> None:
         """Note what a region without a loop took on the event loop's thread.
@@ -145,7 +147,7 @@ class PlanTimes:
 
     def reset(self) -> None:
         """Forget all."""
-        self.slow_regions = self.slow_iterations = 0
+        self.slow_regions = self.slow_iterations = self.items_per_clock = 0
         for times in self.items.values():
             times.reset()
 
@@ -153,6 +155,7 @@ class PlanTimes:
         return {
             "slow_regions": self.slow_regions,
             "slow_iterations": self.slow_iterations,
+            "items_per_clock": self.items_per_clock,
             "items": {n: numbers for n, times in self.items.items() if (numbers := times.record())},
         }
 
@@ -160,6 +163,7 @@ class PlanTimes:
         """Know what `record` gave, and nothing else."""
         self.reset()
         self.slow_regions, self.slow_iterations = record["slow_regions"], record["slow_iterations"]
+        self.items_per_clock = record["items_per_clock"]
         for name, numbers in record["items"].items():
             if name in self.items:
                 self.items[name].replay(numbers)

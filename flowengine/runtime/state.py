@@ -44,19 +44,16 @@ _INDICES: Final = tuple(np.int32(i) for i in range(16))
 class ExecutorState:
     """One step's progress. Not shared between threads.
 
-    ready      a heap of the items that may run now; an executor's inner loop may pop it directly
-    root       the iteration of the root frame
-    done       whether every item has run that ever will
-    suspended  {(construction order, serial of the iteration): how far it has come} of ready items that a
-               thread has begun
+    ready   a heap of the items that may run now; an executor's inner loop may pop it directly
+    root    the iteration of the root frame
+    done    whether every item has run that ever will
     """
 
-    __slots__ = ("_frames", "_serial", "done", "ready", "root", "suspended")
+    __slots__ = ("_frames", "_serial", "done", "ready", "root")
 
     def __init__(self, root: StaticFrame) -> None:
         self.ready: list[ReadyEntry] = []
         self.done = False
-        self.suspended: dict[tuple[int, int], Any] = {}
         self._serial = 0
         self.root = IterationState(FrameState(root, None), 0, 0)
         #: {(serial of the parent iteration, static frame): the frame alive there}

@@ -23,11 +23,11 @@ from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.resources.variable import Variable
 from flowengine.runtime.exchange import Group, Place
-from flowengine.runtime.executor import HEAVY_REGION_SECONDS, SLICE_SECONDS
+from flowengine.runtime.executor import SLICE_SECONDS
 from flowengine.runtime.failures import as_op_error, locate_at
-from flowengine.runtime.heavy import HEAVY_MICROSECONDS, bytes_of, estimated
+from flowengine.runtime.heavy import bytes_of, estimated, is_worth_sharing
 from flowengine.runtime.items import Item, grouped
-from flowengine.runtime.learned import NEVER_RAN
+from flowengine.runtime.lanes import HEAVY_MICROSECONDS
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.straight import CONSTANT, FORWARD, KERNEL, REGION, SEND, Operation, Segment, Straight
 from flowengine.transport.tensors.routes import Route
@@ -353,7 +353,7 @@ class StraightStep(Group):
         if not self._host.use_threads:
             return False
         if code == REGION:
-            return item.is_pure and HEAVY_REGION_SECONDS < item.times.fastest_seconds < NEVER_RAN
+            return is_worth_sharing(item)
         for value in args:
             # Of scalars, which most are, nothing need be summed up.
             if type(value) is np.ndarray and value.ndim:

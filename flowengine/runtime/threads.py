@@ -17,6 +17,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -70,17 +71,17 @@ class Job:
 
 
 class Inbox:
-    """Where the jobs of one trio run come back: a deque, and a socket that wakes its system task."""
+    """Where what threads have for one trio run comes: a deque, and a socket that wakes its system task."""
 
     def __init__(self) -> None:
-        self._finished: deque[Job] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
 
-    def put(self, job: Job) -> None:
-        """Called on a worker thread."""
-        self._finished.append(job)
+    def put(self, doing: Callable[[], None]) -> None:
+        """Have something done on the event loop's thread. Called on a worker thread."""
+        self._waiting.append(doing)
         try:
             self._writer.send(b"\0")
         except (BlockingIOError, OSError):
@@ -88,7 +89,7 @@ class Inbox:
             return
 
     async def serve(self) -> None:
-        """The system task: hand finished jobs to their owners until the run ends."""
+        """The system task: hand what comes to its owners until the run ends."""
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._reader)
@@ -96,9 +97,8 @@ class Inbox:
                     self._reader.recv(4096)
                 except BlockingIOError:
                     continue
-                while self._finished:
-                    job = self._finished.popleft()
-                    job.done(job)
+                while self._waiting:
+                    self._waiting.popleft()()
         finally:
             self._reader.close()
             self._writer.close()
@@ -174,7 +174,7 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
             except BaseException as error:  # handed to the step, which raises it in its own task
                 job.error = error
             job.seconds = perf_counter() - started
-            job.inbox.put(job)
+            job.inbox.put(partial(job.done, job))
             del job
 
 

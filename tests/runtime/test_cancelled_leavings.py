@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.runtime import executor, region_loops, tiers
+from flowengine.runtime import bodies, executor, ready_loop, tiers
 from flowengine.testing.control import conditional, while_loop
 
 #: (what it does, a number): see `Lane.effects`.
@@ -203,8 +203,8 @@ def finest_slices() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiers, "HOT_RUNS", 0)
         patch.setattr(executor, "SLICE_SECONDS", -1.0)
-        patch.setattr(executor, "ITEMS_PER_CLOCK", 1)
-        patch.setattr(region_loops, "_MASK_MAX", 0)
+        patch.setattr(ready_loop, "ITEMS_PER_CLOCK", 1)
+        patch.setattr(bodies, "_MASK_MAX", 0)
         yield
 
 

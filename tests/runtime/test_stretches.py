@@ -16,7 +16,7 @@ import flowengine as fe
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.variable import Variable
-from flowengine.runtime import executor, signatures, stretch_items, tiers
+from flowengine.runtime import lanes, signatures, stretch_items, tiers
 from flowengine.runtime.stretches import Stretch
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.test_tiers import GRAPHS, play
@@ -32,7 +32,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def force(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stretch_items, "_WORTH_MICROSECONDS", -1.0)
-    monkeypatch.setattr(executor, "HEAVY_MICROSECONDS", -1.0)
+    monkeypatch.setattr(lanes, "HEAVY_MICROSECONDS", -1.0)
     monkeypatch.setattr(signatures, "INLINE_BYTES", -1)
     monkeypatch.setattr(signatures, "ESTIMATE_BYTES", -1)
 

@@ -15,7 +15,7 @@ import flowengine as fe
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.numpy.sequences import Progress
 from flowengine.resources.variable import Variable
-from flowengine.runtime import stretches
+from flowengine.runtime import blocks, offload, stretches
 from tests.runtime.test_stretches import EYE, Gate, Products, chain, force
 
 #: Runs after which the products of a chain are one sequence.
@@ -25,11 +25,12 @@ HOT: int = 40
 @pytest.fixture(autouse=True)
 def _asked_after_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     force(monkeypatch)
-    monkeypatch.setattr(stretches, "_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(blocks, "LOOK_SECONDS", -1.0)
     monkeypatch.setattr(stretches, "_SHARE_SECONDS", -1.0)
+    monkeypatch.setattr(offload, "LOOK_SECONDS", -1.0)
     # However quick these products are.
-    monkeypatch.setattr(stretches, "HEAVY_MICROSECONDS", -1.0)
-    monkeypatch.setattr(stretches, "ALONE_MICROSECONDS", -1.0)
+    monkeypatch.setattr(blocks, "HEAVY_MICROSECONDS", -1.0)
+    monkeypatch.setattr(blocks, "ALONE_MICROSECONDS", -1.0)
 
 
 @pytest.fixture

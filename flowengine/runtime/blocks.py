@@ -1,0 +1,267 @@
+"""How blocks and functions run: a plain block is called, any other is begun, gone on with, and settled.
+
+A block that outlasts its turn, or waits for a variable, is put among those that have `begun`; its item is
+made ready again, and whoever has the executor then comes back to it. Here is also what the owner may ask of
+others (`Outside`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappush
+from time import perf_counter
+from typing import Any, Final, Protocol
+
+from flowengine.core.errors import OpError
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.variable import Variable
+from flowengine.runtime.bodies import DONE, PARKED, Body, LoopBody, Outcome
+from flowengine.runtime.failures import as_op_error, locate, locate_at
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.functions import Done
+from flowengine.runtime.items import Item, Kind
+from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
+from flowengine.runtime.learned import NEVER_RAN
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.results import take_results
+from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
+
+#: A look at the clock is due about so often: a slice ends when it should, give or take this.
+CLOCK_SECONDS: Final = 100e-6
+
+
+class Outside(Protocol):
+    """What a ready loop leaves to others. Called on the event loop's thread, but for `issue`."""
+
+    def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Begin an item that may wait."""
+
+    def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        """Hand the value of a Send over, or that it is dead."""
+
+    def receive(self, item: Item, iteration: IterationState) -> None:
+        """Have a Recv told of its value."""
+
+    def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
+        """Where a kernel with large inputs runs; if it is not here, or later, it is on its way."""
+
+    def shares_region(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Whether a region was given to a thread, so that other partitions go on meanwhile."""
+
+    def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
+        """Make an item ready when nobody writes a variable any more."""
+
+    def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Have a compute thread begin with this item."""
+
+    def issue(self, doing: Callable[[], None]) -> None:
+        """Have the event loop's thread do something. Called on any thread."""
+
+
+class BlockRunner:
+    """Runs the blocks and calls of one step. Also the *turn* that bodies ask how long they may go on.
+
+    state         which items may run
+    context       what kernels see
+    ends          from when on it is worth asking whether the turn `is_over`
+    spent         whether it is over already
+    is_cancelled  whether the step is to end
+    stretch       what the compute thread has that runs it; None on the event loop's thread
+    outside       whom to ask for what is not done here, while anything runs
+    begun         {(order, serial of the iteration): what has begun and is not done}
+    postponed     what would not have fitted into the last slice
+    heavy_items   how many kernels and regions were worth a thread
+    """
+
+    # What most steps never change: to set it for each of them would cost a null step a twentieth.
+    ends = 0.0
+    spent = False
+    is_cancelled = False
+    heavy_items = 0
+    stretch: Stretch | None = None
+    outside: Outside | None = None
+    postponed: Item | None = None
+
+    def __init__(self, plan: Plan, state: ExecutorState, context: KernelContext) -> None:
+        self.plan = plan
+        self.state = state
+        self.context = context
+        self.begun: dict[tuple[int, int], Body] = {}
+
+    def close(self) -> None:
+        """Let go of what has begun: the step is over."""
+        begun, self.begun = self.begun, {}
+        for body in begun.values():
+            body.close()
+
+    # -- as a turn ----------------------------------------------------------------------------------
+
+    def is_over(self) -> bool:
+        """Whether a body is to stop between two members: asked from `ends` on."""
+        if self.is_cancelled:
+            return True
+        if self.stretch is None:
+            return perf_counter() > self.ends
+        self.ends = perf_counter() + LOOK_SECONDS
+        return self.stretch.is_over()
+
+    def complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        """Hand a kernel's result to the state machine."""
+        if item.single:
+            self.state.finish_single(item, iteration, outputs)
+        elif outputs is None:
+            self.state.finish(item, iteration, ())
+        else:
+            self.state.finish(item, iteration, outputs)
+
+    def may_wait(self, item: Item) -> bool:
+        """Whether an item can be put back: once, and not if it followed references."""
+        return self.postponed is not item and not item.dereference and not item.mutates
+
+    def put_back(self, item: Item, iteration: IterationState) -> None:
+        """Have an item that still has its inputs begin the next slice."""
+        self.postponed = item
+        self.spent = True
+        heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
+
+    def note(self, item: Item, seconds: float) -> None:
+        item.times.microseconds = took = 1e6 * seconds
+        if took > HEAVY_MICROSECONDS:
+            self.heavy_items += 1
+            if took > ALONE_MICROSECONDS:
+                item.times.was_heavy = True
+
+    # -- blocks -------------------------------------------------------------------------------------
+
+    def fits(self, item: Item) -> bool:
+        """Whether a region ends within this slice, as it did at its fastest, or was put back already."""
+        fastest = item.times.fastest_seconds
+        if self.stretch is not None or fastest <= CLOCK_SECONDS or not self.ends:
+            return True
+        if self.postponed is item:
+            self.postponed = None
+            return True
+        return fastest == NEVER_RAN or perf_counter() + fastest <= self.ends
+
+    def run_region(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Many nodes at once. One without a loop runs through; one with a loop is a body."""
+        region = item.region
+        if region.is_generator:
+            self.begin_body(item, iteration, LoopBody(item, self.context, self.plan.times, self), args)
+            return
+        if self.stretch is None:
+            assert self.outside is not None
+            if self.outside.shares_region(item, iteration, args):
+                return
+        started = perf_counter()
+        try:
+            outputs = region.call(args, self.context)
+        except Exception as error:
+            raise self.region_failure(error, item, iteration) from error
+        ended = perf_counter()
+        self.plan.times.region_took(item.times, ended - started)
+        if ended > self.ends and self.stretch is None:
+            self.spent = True
+        self.complete(item, iteration, outputs)
+
+    def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
+        started = perf_counter()
+        try:
+            outcome = body.begin(args, self)
+        except Exception as error:
+            raise self._body_failure(error, item, iteration, args) from error
+        self._settle(item, iteration, body, outcome, started)
+
+    def go_on(self, item: Item, iteration: IterationState, body: Body) -> None:
+        started = perf_counter()
+        try:
+            outcome = body.resume(self)
+        except Exception as error:
+            raise self._body_failure(error, item, iteration, None) from error
+        self._settle(item, iteration, body, outcome, started)
+
+    def goes_on(self, item: Item, iteration: IterationState) -> bool:
+        """Go on with an item that has begun, if it has: a sequence on a compute thread, a loop here."""
+        key = (item.order, iteration.serial)
+        body = self.begun.get(key)
+        if body is None:
+            return False
+        if self.stretch is None and item.kind != Kind.REGION:
+            assert self.outside is not None
+            self.outside.depart(item, iteration, [])
+        else:
+            del self.begun[key]
+            self.go_on(item, iteration, body)
+        return True
+
+    def _settle(
+        self, item: Item, iteration: IterationState, body: Body, outcome: Outcome, started: float
+    ) -> None:
+        """What follows from how far a body has come."""
+        body.seconds += perf_counter() - started
+        if outcome.kind == DONE:
+            if self.stretch is not None:
+                self.note(item, body.seconds)
+            self.complete(item, iteration, outcome.value)
+            return
+        self.begun[item.order, iteration.serial] = body
+        if outcome.kind == PARKED:
+            assert self.outside is not None
+            self.outside.ready_when_free(item, iteration, outcome.value)
+            return
+        heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
+        self.spent = True
+
+    # -- function calls -----------------------------------------------------------------------------
+
+    def begin_call(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Start a function's body; the item is finished when the body is."""
+
+        def run(plan: Plan, values: Sequence[Any], done: Done) -> Sequence[Any] | None:
+            whole = plan.one_region
+            if whole is not None and perf_counter() < self.ends and whole.is_free(values, self):
+                try:
+                    return whole.call(values, self.context)
+                except Exception as error:
+                    raise self.region_failure(error, whole.item, iteration) from error
+            supplied = [(*edges, value) for edges, value in zip(plan.feeds, values, strict=True)]
+            body = self.state.open_body(
+                plan.root,
+                plan.sources,
+                (*supplied, *plan.constants),
+                iteration,
+                lambda body: done(take_results(plan, body)),
+            )
+            return None if body.outstanding else take_results(plan, body)
+
+        def finish(results: Sequence[Any]) -> None:
+            outputs = results[0] if item.single else tuple(results)
+            self.complete(item, iteration, outputs)
+
+        try:
+            item.call.begin(run, args, finish)
+        except Exception as error:
+            raise self.failure(error, item, iteration, args) from error
+
+    # -- failures -----------------------------------------------------------------------------------
+
+    def failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
+        """What a kernel raised, as the caller is to see it."""
+        return locate(as_op_error(error), item, iteration, inputs, self.context.device)
+
+    def _body_failure(self, error: Exception, item: Item, iteration: IterationState, args: Any) -> OpError:
+        if item.kind == Kind.REGION:
+            return self.region_failure(error, item, iteration)
+        return self.failure(error, item, iteration, args)
+
+    def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
+        """The error of a member, located as if that had run by itself."""
+        blame = item.region.blame(error.__traceback__)
+        if blame is None:
+            return self.failure(error, item, iteration, None)
+        tag = iteration.tag() + blame.tag
+        return locate_at(as_op_error(error), blame.node, tag, blame.inputs, self.context.device)
+
+
+__all__ = ["CLOCK_SECONDS", "BlockRunner", "Outside"]

@@ -1,0 +1,253 @@
+"""What a step has on compute threads: kernels by themselves, or for a stretch the executor as a whole.
+
+Made for a step when the first of its items is worth a thread. Everything here is called on the event loop's
+thread but what a stretch runs.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, Protocol
+
+import trio
+
+from flowengine.core.errors import CancelledError, OpError
+from flowengine.kernels.providers import dismiss_team
+from flowengine.resources.variable import Variable
+from flowengine.runtime import lanes
+from flowengine.runtime.blocks import Outside
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.heavy import HeavyJobs, has_company
+from flowengine.runtime.items import Item, Kind, grouped
+from flowengine.runtime.lanes import Doing, Ownership
+from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.ready_loop import ReadyLoop
+from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
+from flowengine.runtime.threads import PRODUCTS, Job, current_inbox
+
+
+class Offloading(Outside, Protocol):
+    """The step whose items these are."""
+
+    def wake(self) -> None:
+        """Something has happened for the step."""
+
+    def end_with(self, error: Exception) -> None:
+        """End the step, at its next turn."""
+
+    def fail(self, error: BaseException) -> None:
+        """Record what an item has raised, and end the step."""
+
+
+class Offload:
+    """The compute threads' part of one step.
+
+    ownership   who has the executor
+    jobs        kernels on threads
+    departing   what the next stretch begins with: an item with its inputs
+    gives_way   a stretch was called back: whoever waits for its variables has them before the next
+    """
+
+    __slots__ = (
+        "_inbox",
+        "_is_worth_it",
+        "_loop",
+        "_meter",
+        "_plan",
+        "_step",
+        "_stretch",
+        "departing",
+        "gives_way",
+        "jobs",
+        "ownership",
+    )
+
+    def __init__(self, plan: Plan, loop: ReadyLoop, meter: MemoryMeter | None, step: Offloading) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._meter = meter
+        self._step = step
+        self._inbox = current_inbox()
+        self.ownership = Ownership()
+        self.jobs = HeavyJobs()
+        self.departing: tuple[Item, IterationState, list[Any]] | None = None
+        self.gives_way = False
+        self._stretch: Stretch | None = None
+        #: Whether the plan is worth a stretch; None until that matters.
+        self._is_worth_it: bool | None = None
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a thread has the executor."""
+        return self.ownership.is_away
+
+    @property
+    def must_be_waited_for(self) -> bool:
+        """Whether something runs that may be half written. What only computes ends by itself."""
+        return bool(self.jobs) or (self._stretch is not None and self._stretch.holds_variables)
+
+    def lane_of(self, item: Item, estimate: float, seconds_left: float, *, others_wait: bool) -> int:
+        """Where a kernel that is worth a thread runs."""
+        loop, jobs = self._loop, self.jobs
+        return lanes.lane_of(
+            estimate,
+            seconds_left=seconds_left,
+            uses_threads=True,
+            is_product=item.is_product,
+            is_running=bool(jobs),
+            product_is_running=item.is_product and jobs.have_product,
+            others_wait=others_wait,
+            has_company=lambda: has_company(item, loop.state.ready),
+            may_wait=loop.may_wait(item),
+            departs=lambda: self._may_depart(item),
+        )
+
+    # -- single kernels -----------------------------------------------------------------------------
+
+    def start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Give one kernel, or a region, to a thread."""
+        loop = self._loop
+        if item.kind == Kind.REGION:
+            loop.heavy_items += 1
+            call = (args, loop.context)
+            self.jobs.submit(Job(item.region.call, call, {}, self._job_done, self._inbox), item, iteration)
+            return
+        held: tuple[Variable, ...] = ()
+        if item.mutates:
+            held = tuple(dict.fromkeys(value for value in args if isinstance(value, Variable)))
+            for variable in held:
+                if variable.writer is not None:
+                    iteration.entries[item.start : item.stop] = args
+                    self._step.ready_when_free(item, iteration, variable)
+                    return
+            for variable in held:
+                variable.acquire(loop)
+        loop.heavy_items += 1
+        keywords = {"ctx": loop.context} if item.takes_context else {}
+        job = Job(item.function, grouped(item, args), keywords, self._job_done, self._inbox)
+        self.jobs.submit(job, item, iteration, held, args)
+
+    @trio.lowlevel.enable_ki_protection
+    def _job_done(self, job: Job) -> None:
+        """A thread has finished a job; called by the run's system task."""
+        found = self.jobs.take(job)
+        if found is None:
+            return  # the step gave it up
+        item, iteration = found
+
+        def go_on() -> None:
+            self._go_on(job, item, iteration)
+
+        if self.ownership.arrive(go_on, is_own=True):
+            go_on()
+        elif self.ownership.is_closed:
+            self._step.wake()
+
+    def _go_on(self, job: Job, item: Item, iteration: IterationState) -> None:
+        """Go on after a heavy kernel."""
+        loop = self._loop
+        try:
+            if job.error is not None:
+                if not isinstance(job.error, Exception):
+                    raise job.error
+                if item.kind == Kind.REGION:
+                    raise loop.region_failure(job.error, item, iteration) from job.error
+                raise loop.failure(job.error, item, iteration, job.arguments) from job.error
+            # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
+            arguments, job.arguments = job.arguments, ()
+            result, job.result = job.result, None
+            if self._meter is not None:
+                try:
+                    self._meter.count(item, result, arguments)
+                except OpError as error:
+                    raise loop.failure(error, item, iteration, arguments) from None
+            del arguments
+            loop.complete(item, iteration, result)
+        except BaseException as error:
+            self._step.fail(error)
+        self._step.wake()
+
+    # -- stretches ----------------------------------------------------------------------------------
+
+    def _may_depart(self, item: Item) -> bool:
+        if self._meter is not None or item.mutates:
+            return False
+        items = self._plan.stretch_items
+        if self._is_worth_it is None:
+            self._is_worth_it = items.are_worth_it()
+        return self._is_worth_it and item in items.free
+
+    def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Begin a stretch with an item that has its inputs, as soon as the slice is over."""
+        self.ownership.depart()
+        self.departing = (item, iteration, args)
+        self._loop.spent = True
+
+    def hand_over(self) -> None:
+        """Give the executor to a thread."""
+        assert self.departing is not None
+        dismiss_team()
+        loop = self._loop
+        first, self.departing = self.departing, None
+        stretch = Stretch(self._plan.stretch_items, loop.state, self.ownership, PRODUCTS.is_wanted)
+        self._stretch = loop.stretch = stretch
+        self.ownership.hand_over()
+        PRODUCTS.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))
+
+    def _run_stretch(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """What the thread does."""
+        loop = self._loop
+        loop.ends = perf_counter() + LOOK_SECONDS
+        if loop.begin_with(item, iteration, args):
+            loop.run(loop.ends, self._step)
+
+    @trio.lowlevel.enable_ki_protection
+    def _stretch_over(self, job: Job) -> None:
+        """The executor is the event loop's again; called by the run's system task."""
+        ownership, stretch = self.ownership, self._stretch
+        assert stretch is not None
+        job.arguments = ()
+        self._stretch = self._loop.stretch = None
+        self._loop.spent = False
+        self.gives_way = ownership.is_recalled
+        ownership.give_back()
+        stretch.end()
+        if ownership.is_closed:
+            self._loop.close()
+        else:
+            if isinstance(job.error, Exception):
+                self._step.end_with(job.error)
+            elif job.error is not None:
+                self._step.fail(job.error)
+                self._step.end_with(CancelledError("the step was interrupted"))
+            try:
+                ownership.take(ownership.outbox)
+                ownership.take(ownership.inbox)
+            except Exception as error:
+                self._step.end_with(error)
+        self._step.wake()
+
+    def issue(self, doing: Doing) -> None:
+        """Have the event loop's thread do something. Called on any thread."""
+        action = self.ownership.issue(doing)
+        if action == lanes.NOW:
+            doing()
+        elif action == lanes.CALL:
+            self._inbox.put(self._empty_outbox)
+
+    @trio.lowlevel.enable_ki_protection
+    def _empty_outbox(self) -> None:
+        """Something waits for the event loop's thread."""
+        try:
+            self.ownership.take(self.ownership.outbox)
+        except Exception as error:
+            self._step.end_with(error)
+
+    def give_up(self) -> None:
+        """The step ends: nothing that only computes is waited for, and nothing that still comes is done."""
+        self.jobs.give_up_pure()
+        self.ownership.close()
+
+
+__all__ = ["Offload", "Offloading"]

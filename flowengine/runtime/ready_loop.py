@@ -1,0 +1,376 @@
+"""The ready loop: takes ready items and finishes them, for the thread that has the executor.
+
+That is the event loop's thread for a slice, or a compute thread for as long as nobody asks (`lanes.py`). What
+differs between them is asked of the *stretch* that a compute thread runs (`stretches.py`): its variables, and
+when it is over. What only the event loop can do, the loop hands out: at once where that thread runs it, else
+through the outbox.
+
+How an item runs depends on its kind: a kernel is called, a block's body begun or called, a function's body
+opened among the items of the step, control flow is told to the state machine.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from heapq import heappop
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.variable import Variable
+from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner, Outside
+from flowengine.runtime.bodies import SequenceBody
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.heavy import bytes_of, estimated
+from flowengine.runtime.items import Item, Kind, grouped
+from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, INLINE, LATER
+from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.plan import Plan
+from flowengine.runtime.signatures import ALWAYS_INLINE
+from flowengine.runtime.state import ExecutorState
+
+#: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
+ITEMS_PER_CLOCK: Final = 16
+#: Kinds that are handed out, so that a compute thread can go on.
+_HANDED_OUT: Final = frozenset({Kind.ASYNC, Kind.SEND, Kind.RECEIVE})
+
+
+class ReadyLoop(BlockRunner):
+    """Takes ready items of one step and runs them."""
+
+    def __init__(
+        self, plan: Plan, state: ExecutorState, context: KernelContext, meter: MemoryMeter | None
+    ) -> None:
+        super().__init__(plan, state, context)
+        self._meter = meter
+
+    # -- the loop -----------------------------------------------------------------------------------
+
+    def run(self, ends: float, outside: Outside) -> None:
+        """Run ready items until the turn is over or none is left. Raises what ends the step."""
+        ready = self.state.ready
+        self.ends = ends
+        self.outside = outside
+        # A thread looks at the clock after each item: what it runs takes long.
+        batch = 1 if self.stretch is not None else self.plan.times.items_per_clock or ITEMS_PER_CLOCK
+        looked = 0.0
+        try:
+            with np.errstate(all="ignore"):
+                while ready:
+                    self._run_batch(batch)
+                    if not ready:
+                        break
+                    now = perf_counter()
+                    if self.spent or self.is_cancelled or self._is_spent(now):
+                        break
+                    if looked:
+                        batch = self._fit(batch, now - looked)
+                    looked = now
+        finally:
+            if self.spent:
+                self.spent = False
+            self.ends = 0.0  # between slices nothing runs inline
+            self.outside = None
+
+    def _run_batch(self, count: int) -> None:
+        """Run so many ready items, or fewer if the turn is spent before."""
+        state = self.state
+        ready = state.ready
+        unmetered = self._meter is None
+        while ready:
+            _, _, item, iteration = heappop(ready)
+            dead = iteration.dead
+            if dead is not None and item.local in dead and not item.runs_dead:
+                state.finish_dead(item, iteration)
+                continue
+            kind = item.kind
+            entries = iteration.entries
+            start = item.start
+            if kind == 1 and unmetered:  # Kind.BINARY
+                a = entries[start]
+                b = entries[start + 1]
+                limit = item.times.inline_bytes
+                if a.nbytes > limit or b.nbytes > limit:
+                    entries[start] = entries[start + 1] = None
+                    self._run_large(item, iteration, [a, b])
+                    del a, b
+                else:
+                    try:
+                        value = item.function(a, b)
+                    except Exception as error:
+                        raise self.failure(error, item, iteration, (a, b)) from error
+                    entries[start] = entries[start + 1] = None
+                    del a, b
+                    state.finish_single(item, iteration, value)
+                    del value
+            elif kind == 0 and unmetered:  # Kind.UNARY
+                a = entries[start]
+                if a.nbytes > item.times.inline_bytes:
+                    entries[start] = None
+                    self._run_large(item, iteration, [a])
+                    del a
+                else:
+                    try:
+                        value = item.function(a)
+                    except Exception as error:
+                        raise self.failure(error, item, iteration, (a,)) from error
+                    entries[start] = None
+                    del a
+                    state.finish_single(item, iteration, value)
+                    del value
+            elif kind == 3 and not item.follows:  # Kind.SWITCH
+                pred = entries[start + 1]
+                if pred.ndim:
+                    self._predicate(item, iteration, [entries[start], pred])
+                state.finish_switch(item, iteration, entries[start], 1 if pred else 0)
+                entries[start] = None
+            elif kind == 5 and not item.follows:  # Kind.FORWARD
+                state.finish_single(item, iteration, entries[start])
+                entries[start] = None
+            elif kind == 4:  # Kind.MERGE
+                state.finish_merge(item, iteration)
+            else:
+                self._run_other(item, iteration)
+            count -= 1
+            if not count or self.spent:
+                return
+
+    def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Run an item that has its inputs, or go on with one that has begun: the first of a stretch.
+
+        Whether the stretch goes on.
+        """
+        with np.errstate(all="ignore"):
+            body = self.begun.pop((item.order, iteration.serial), None)
+            if body is None:
+                self._run_here(item, iteration, args)
+            else:
+                self.go_on(item, iteration, body)
+        return not self.spent and not self.is_over()
+
+    def _fit(self, batch: int, took: float) -> int:
+        """How many items come before the next look at the clock, after so many that took so long."""
+        if self.stretch is not None:
+            return 1
+        if took > CLOCK_SECONDS:
+            self.plan.times.items_per_clock = batch = max(1, int(batch * CLOCK_SECONDS / took))
+        elif batch < ITEMS_PER_CLOCK:
+            self.plan.times.items_per_clock = batch = min(ITEMS_PER_CLOCK, 2 * batch)
+        return batch
+
+    def _is_spent(self, now: float) -> bool:
+        return now > self.ends if self.stretch is None else self.stretch.is_over()
+
+    # -- one item -----------------------------------------------------------------------------------
+
+    def _run_other(self, item: Item, iteration: IterationState) -> None:
+        """Any live item that is not a plain unary or binary kernel."""
+        state = self.state
+        kind = item.kind
+        if self.stretch is not None and self.stretch.leaves(item):
+            self._leave(item, iteration)
+            return
+        if kind == Kind.TRIGGER:
+            state.finish(item, iteration, ())
+            return
+        if kind >= Kind.SEND:
+            self._send_or_receive(item, iteration)
+            return
+        if self.begun and self.goes_on(item, iteration):
+            return
+        if kind == Kind.REGION and not self.fits(item):
+            self.put_back(item, iteration)
+            return
+        args = self._taken(item, iteration)
+        if args is None:
+            return
+        if kind == Kind.FORWARD:
+            state.finish_single(item, iteration, args[0])
+        elif kind == Kind.SWITCH:
+            state.finish_switch(item, iteration, args[0], self._predicate(item, iteration, args))
+        elif kind == Kind.NEXT_ITERATION:
+            state.finish_next_iteration(item, iteration, args[0])
+        elif kind == Kind.ENTER:
+            state.finish_enter(item, iteration, args[0])
+        elif kind == Kind.EXIT:
+            state.finish_exit(item, iteration, args[0])
+        elif kind == Kind.CONSTANT:
+            state.finish_single(item, iteration, item.value)
+        elif kind == Kind.ASYNC:
+            assert self.outside is not None
+            self.outside.begin_async(item, iteration, args)
+        elif kind == Kind.REGION:
+            self.run_region(item, iteration, args)
+        elif kind == Kind.CALL:
+            self.begin_call(item, iteration, args)
+        elif item.times.inline_bytes < ALWAYS_INLINE and bytes_of(args) > item.times.inline_bytes:
+            self._run_large(item, iteration, args)
+        else:
+            self._run_small(item, iteration, args)
+
+    def _taken(self, item: Item, iteration: IterationState) -> list[Any] | None:
+        """An item's inputs out of the entries, references followed; None if it waits for a variable."""
+        entries = iteration.entries
+        start, stop = item.start, item.stop
+        args = entries[start:stop]
+        for index in range(start, stop):
+            entries[index] = None
+        if (item.dereference or item.mutates) and not self.resolve(item, iteration, args):
+            return None
+        return args
+
+    def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Follow references to values. False if the item was put back: another thread writes the variable."""
+        if self.stretch is not None:
+            try:
+                is_had = self.stretch.resolve(item, args)
+            except Exception as error:
+                raise self.failure(error, item, iteration, None) from error
+            if not is_had:
+                iteration.entries[item.start : item.stop] = args
+                self._keep(item, iteration)
+            return is_had
+        for value in args:
+            if isinstance(value, Variable) and value.writer is not None and value.writer is not self:
+                iteration.entries[item.start : item.stop] = args
+                assert self.outside is not None
+                self.outside.ready_when_free(item, iteration, value)
+                return False
+        try:
+            for slot in item.dereference:
+                args[slot] = args[slot].read()
+        except Exception as error:
+            raise self.failure(error, item, iteration, None) from error
+        return True
+
+    def _predicate(self, item: Item, iteration: IterationState, args: list[Any]) -> int:
+        pred = args[1]
+        if getattr(pred, "ndim", 0):
+            error = InvalidArgumentError(
+                f"The second input must be a scalar, but it has shape {list(pred.shape)}"
+            )
+            raise self.failure(error, item, iteration, args)
+        return 1 if pred else 0
+
+    # -- kernels ------------------------------------------------------------------------------------
+
+    def _run_general(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        try:
+            if self._meter is not None:
+                self._meter.check_before(item, args)
+            outputs = item.function(
+                *grouped(item, args), **({"ctx": self.context} if item.takes_context else {})
+            )
+            if self._meter is not None:
+                self._meter.count(item, outputs, args)
+        except Exception as error:
+            raise self.failure(error, item, iteration, args) from error
+        args.clear()
+        self.complete(item, iteration, outputs)
+
+    def _run_small(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """A kernel of small inputs, which may take long for other reasons."""
+        started = perf_counter()
+        self._run_general(item, iteration, args)
+        ended = perf_counter()
+        item.times.saw((ended - started) * 1e6)
+        if ended > self.ends and self.stretch is None:
+            self.spent = True
+
+    def _run_large(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """An item with large inputs: on a thread if it is judged to be worth it, else here."""
+        if self.stretch is not None:
+            self._run_here(item, iteration, args)
+            return
+        if self._meter is not None:
+            try:
+                self._meter.check_before(item, args)
+            except OpError as error:
+                raise self.failure(error, item, iteration, args) from None
+        estimate = estimated(item, args)
+        assert self.outside is not None
+        lane = self.outside.lane_of(item, iteration, args, estimate)
+        if lane == LATER:
+            iteration.entries[item.start : item.stop] = args
+            self.put_back(item, iteration)
+        if lane != INLINE:
+            return
+        self.postponed = None
+        # What may take a slice stays out of regions, which would take more.
+        times = item.times
+        times.was_heavy = estimate > ALONE_MICROSECONDS
+        size = bytes_of(args)
+        started = perf_counter()
+        self._run_general(item, iteration, args)
+        ended = perf_counter()
+        times.learn(estimate, (ended - started) * 1e6, times.pace)
+        if ended > self.ends:
+            self.spent = True
+        if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
+            times.inline_bytes = max(times.inline_bytes, size)
+
+    # -- in a stretch -------------------------------------------------------------------------------
+
+    def _run_here(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """A kernel on the compute thread that has the executor, where all are worth it."""
+        stretch = self.stretch
+        assert stretch is not None
+        layers = stretch.items.sequences.get(item)
+        if layers is not None:
+            body = SequenceBody(layers)
+            self.begin_body(item, iteration, body, args)
+            return
+        started = perf_counter()
+        self._run_general(item, iteration, args)
+        self.note(item, perf_counter() - started)
+
+    def _leave(self, item: Item, iteration: IterationState) -> None:
+        """What only the event loop can run: hand it out and go on, or end the stretch with it."""
+        if item.kind >= Kind.SEND and not item.dereference:
+            self._send_or_receive(item, iteration)
+        elif item.kind == Kind.ASYNC and not self._has_variables(item, iteration):
+            args = iteration.entries[item.start : item.stop]
+            iteration.entries[item.start : item.stop] = [None] * len(args)
+            outside = self.outside
+            assert outside is not None
+            outside.issue(partial(outside.begin_async, item, iteration, args))
+        else:
+            self._keep(item, iteration)
+
+    def _send_or_receive(self, item: Item, iteration: IterationState) -> None:
+        """Both run dead or live. A Recv is outstanding until its tensor comes; a Send is done at once."""
+        outside = self.outside
+        assert outside is not None
+        is_here = self.stretch is None
+        if item.kind == Kind.RECEIVE:
+            if is_here:
+                outside.receive(item, iteration)
+            else:
+                outside.issue(partial(outside.receive, item, iteration))
+            return
+        args = iteration.entries[item.start : item.stop]
+        iteration.entries[item.start : item.stop] = [None] * len(args)
+        is_dead = self.state.is_dead(item, iteration)
+        if item.dereference and not is_dead and not self.resolve(item, iteration, args):
+            return
+        value = None if is_dead else args[0]
+        if is_here:
+            outside.send(item, iteration, value, is_dead)
+        else:
+            outside.issue(partial(outside.send, item, iteration, value, is_dead))
+        self.state.finish(item, iteration, ())
+
+    def _has_variables(self, item: Item, iteration: IterationState) -> bool:
+        return any(isinstance(value, Variable) for value in iteration.entries[item.start : item.stop])
+
+    def _keep(self, item: Item, iteration: IterationState) -> None:
+        """Leave an item, with its inputs in place, to the event loop, where it comes first."""
+        assert self.stretch is not None
+        self.stretch.keep((item.order, iteration.serial, item, iteration))
+        self.spent = True
+
+
+__all__ = ["ITEMS_PER_CLOCK", "ReadyLoop"]
