@@ -1,16 +1,15 @@
 """The executor: one step of a plan, from its feeds to its end.
 
 The state machine says what may run (`state.py`), `lanes.py` where, and `ready_loop.py` runs it. Small
-synchronous kernels and blocks run one after another in the task that called the step, in slices of at most
-2 ms. Heavy ones run on a thread (`offload.py`). Asynchronous ones are trio tasks of a nursery, which is
+synchronous kernels and blocks run one after another in the task that called the step, in what is left of the
+slice of 2 ms that all steps share (`turns.py`). Heavy ones run on a thread (`offload.py`). Asynchronous ones are trio tasks of a nursery, which is
 opened when the first of them, or the first heavy item, is ready: a step without any costs no nursery.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import trio
 
@@ -23,10 +22,10 @@ from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.turns import Turns, current_turns
 from flowengine.runtime.waiting import Sleeper
 
-#: The event loop belongs to the host: a slice of inline work ends after this many seconds.
-SLICE_SECONDS: Final = 0.002
 #: How a step stands that runs without a task of its own.
 DONE, WAITING, NEEDS_TASK = range(3)
 
@@ -38,7 +37,7 @@ class Executor(StepDoors):
     error   the first failure; later ones are its notes
     """
 
-    __slots__ = ("_generation", "_sources")
+    __slots__ = ("_generation", "_sources", "_ticket", "_turns")
 
     def __init__(
         self,
@@ -48,10 +47,16 @@ class Executor(StepDoors):
         use_threads: bool = True,
         meter: MemoryMeter | None = None,
         exchange: Exchange | None = None,
+        turns: Turns | None = None,
+        ticket: Ticket | None = None,
     ) -> None:
+        """`ticket` is the step's place in line, if it had to wait for a turn to begin."""
         root, self._sources = plan.handles.start(plan.root, plan.sources, context.resources)
         self._generation = context.resources.generation
         super().__init__(plan, ExecutorState(root), context, meter, exchange, use_threads=use_threads)
+        self._turns = turns if turns is not None else current_turns()
+        #: The step's place in line, once it has waited for anything.
+        self._ticket = ticket
 
     @property
     def heavy_items(self) -> int:
@@ -65,17 +70,21 @@ class Executor(StepDoors):
 
     # -- the step -----------------------------------------------------------------------------------
 
-    async def run(self, feeds: list[Any]) -> None:
+    async def run(self, feeds: list[Any], *, has_turn: bool = True) -> None:
         """Run the plan to its end with one value a fed port.
+
+        has_turn   whoever calls this has waited for a turn; else that is done here
 
         Raises the first error of an item, the others as its notes, or trio.Cancelled. Cancelled, it stops
         before the next item; a kernel that writes is waited for, a pure one on a thread is left alone.
         """
         try:
+            if not has_turn:
+                await self._turns.arrive(self._own_ticket())
             if not self._begin(feeds):
                 await self._run_on()
         finally:
-            if self.offload is not None or self.parked:
+            if self._ticket is not None or self.offload is not None or self.parked:
                 await self._wind_up()
             if self.loop.begun:
                 self.loop.close()
@@ -137,6 +146,7 @@ class Executor(StepDoors):
         """What is left of a step that was begun without a task. Raises as `run` does."""
         self.own_sleeper().listener = None
         try:
+            await self._turns.arrive(self._own_ticket())
             await self._run_on()
         finally:
             await self._wind_up()
@@ -149,6 +159,7 @@ class Executor(StepDoors):
             self.parked.forget()
         if self.sleeper is not None:
             self.sleeper.listener = None
+        self._end_ticket()
         self.loop.close()
 
     # -- a step's task ------------------------------------------------------------------------------
@@ -204,8 +215,18 @@ class Executor(StepDoors):
                 await self._wait_for_progress()
 
     async def _yield(self) -> None:
-        await trio.lowlevel.checkpoint()
+        await self._turns.pause(self._own_ticket())
         self._check_going_on()
+
+    def _own_ticket(self) -> Ticket:
+        if self._ticket is None:
+            self._ticket = self._turns.new_ticket()
+        return self._ticket
+
+    def _end_ticket(self) -> None:
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._turns.end(ticket)
 
     async def _wait_for_progress(self) -> None:
         """Sleep until an async item, a heavy one, a parked one or a tensor received wakes this step."""
@@ -220,6 +241,8 @@ class Executor(StepDoors):
                 raise self.ending
             if self.exchange.is_settled():
                 return
+        ticket = self._own_ticket()
+        self._turns.stop(ticket)
         await self.own_sleeper().sleep()
         offload = self.offload
         if offload is not None:
@@ -228,6 +251,7 @@ class Executor(StepDoors):
                 await trio.lowlevel.checkpoint()
             if offload.ownership.is_closed:
                 return  # nothing runs any more
+        await self._turns.arrive(ticket)
         self._check_going_on()
 
     def _check_going_on(self) -> None:
@@ -242,6 +266,12 @@ class Executor(StepDoors):
         return self.sleeper
 
     # -- ending -------------------------------------------------------------------------------------
+
+    def recall(self) -> None:
+        """Have the executor back as soon as that can be, and the step end, wherever it waits or stands."""
+        if self._ticket is not None:
+            self._turns.call_off(self._ticket)
+        super().recall()
 
     def request_cancel(self) -> None:
         """End the step with CancelledError: for the session that is being closed."""
@@ -262,6 +292,7 @@ class Executor(StepDoors):
         finally:
             # Whoever made the one is known to the other: as long as both live, so do their values.
             self.offload = None
+            self._end_ticket()
 
     # -- slices -------------------------------------------------------------------------------------
 
@@ -269,15 +300,12 @@ class Executor(StepDoors):
     def _run_slice(self) -> bool:
         """Run ready items for one slice of time. True once the step is done, False if more is to come."""
         state = self.state
-        self.loop.run(perf_counter() + SLICE_SECONDS, self)
+        self.loop.run(self._turns.line.ends, self)
         if state.done:
             return not (self.async_running or (self.offload is not None and self.offload.jobs))
         if not state.ready and not self.needs_nursery and not self.is_waiting():
             raise _stuck(self.plan, self.state) if self.ending is None else self.ending
         return False
-
-
-__all__ = ["DONE", "NEEDS_TASK", "WAITING", "Executor"]
 
 
 def _stuck(plan: Plan, state: ExecutorState) -> Exception:

@@ -300,7 +300,7 @@ class _Step:
     async def _run_part(self, index: int, scope: trio.CancelScope) -> None:
         failed = True
         try:
-            await self.executors[index].run(self._feeds[index])
+            await self.executors[index].run(self._feeds[index], has_turn=False)
             failed = False
         except OpError as error:
             self._fail(error)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from flowengine.core.config import RunMetadata, Settings
-from flowengine.core.errors import DeadlineExceededError
+from flowengine.core.errors import CancelledError, DeadlineExceededError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext
@@ -20,6 +20,8 @@ from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
+from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.turns import Turns, current_turns
 
 logger: Final = logging.getLogger("flowengine.runtime")
 
@@ -57,7 +59,9 @@ class StepRunner:
         self._counts = settings.counts_allocations
         self.running: set[RunningStep] = set()
         self.ended: list[Callable[[], None]] = []
-        self._yielded_at = 0.0
+        #: Those of the trio run in which steps run; found by the first.
+        self._turns: Turns | None = None
+        self._is_closed = False
 
     async def run(
         self,
@@ -73,12 +77,15 @@ class StepRunner:
         effects on state are those of the items that had completed.
         """
         started = perf_counter()
-        if started - self._yielded_at > 0.001:
-            # A host that runs one small step after another must still get its turn.
-            await trio.lowlevel.checkpoint()
-            self._yielded_at = perf_counter()
-        else:
+        turns = self._turns
+        if turns is None:
+            turns = self._turns = current_turns()
+        ticket: Ticket | None = None
+        waited = 0.0
+        if started < turns.line.begins_until:
             await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            ticket, waited = await self._begin(turns, timeout_seconds)
         container = StepContainer()
         context = KernelContext(
             resources=self.resources,
@@ -92,22 +99,30 @@ class StepRunner:
         if self._counts:
             meter = MemoryMeter(self.new_ledger(), self.device, plan.graph.producer)
             self.device.ledger.reset_peak()
-        executor = Executor(plan, context, use_threads=self.settings.worker_threads, meter=meter)
+        executor = Executor(
+            plan,
+            context,
+            use_threads=self.settings.worker_threads,
+            meter=meter,
+            turns=turns,
+            ticket=ticket,
+        )
         self.running.add(executor)
         try:
             if timeout_seconds is None:
                 await executor.run(feeds)
             else:
-                with trio.move_on_after(timeout_seconds) as scope:
+                with trio.move_on_after(timeout_seconds - waited) as scope:
                     await executor.run(feeds)
                 if scope.cancelled_caught:
-                    raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
+                    raise _too_late(timeout_seconds)
             return executor.results()
         finally:
             self.running.discard(executor)
             container.clear()
-            for call in tuple(self.ended):
-                call()
+            if self.ended:
+                for call in tuple(self.ended):
+                    call()
             if run_metadata is not None:
                 run_metadata.wall_seconds = perf_counter() - started
                 run_metadata.items = len(plan.items)
@@ -116,6 +131,23 @@ class StepRunner:
                 run_metadata.peak_bytes = None if meter is None else meter.step.peak
                 run_metadata.allocations = None if meter is None else meter.step.allocations
                 run_metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
+
+    async def _begin(self, turns: Turns, timeout_seconds: float | None) -> tuple[Ticket | None, float]:
+        """Wait for a turn to begin a step: its ticket, if it has one, and the seconds that it took."""
+        ticket: Ticket | None = None
+        before = trio.current_time()
+        if timeout_seconds is None:
+            ticket = await turns.begin()
+        else:
+            with trio.move_on_after(timeout_seconds) as scope:
+                ticket = await turns.begin()
+            if scope.cancelled_caught:
+                raise _too_late(timeout_seconds)
+        if self._is_closed:
+            if ticket is not None:
+                turns.end(ticket)
+            raise CancelledError("the session was closed while this step was running")
+        return ticket, trio.current_time() - before
 
     def new_step_id(self) -> int:
         """Another number for every step of this process."""
@@ -142,6 +174,11 @@ class StepRunner:
         trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
 
     def cancel_all(self) -> None:
-        """End every running step with CancelledError."""
+        """End every running step, and those that have yet to begin, with CancelledError."""
+        self._is_closed = True
         for executor in tuple(self.running):
             executor.request_cancel()
+
+
+def _too_late(timeout_seconds: float) -> DeadlineExceededError:
+    return DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")

@@ -1,35 +1,34 @@
 """A step of one small partition, run segment by segment: see `straight`.
 
-It needs no task, no counts of single items and nothing that waits for each Recv. As soon as it turns out to
-need more than that, because a tensor is dead, a kernel heavy, a variable being written on a thread or the
-time of a slice over, it goes on as a `TasklessStep` from where it stands.
+It needs no task, no counts of single items and nothing that waits for each Recv. Where the slice is spent it
+stands in line and goes on when it is its turn. As soon as it turns out to need more than that, because a
+tensor is dead, a kernel heavy or a variable being written on a thread, it goes on as a `TasklessStep` from
+where it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import Context
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError
-from flowengine.core.rendezvous import Rendezvous
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.resources.variable import Variable
 from flowengine.runtime.exchange import Group, Place
-from flowengine.runtime.executor import SLICE_SECONDS
 from flowengine.runtime.failures import as_op_error, locate_at
 from flowengine.runtime.heavy import bytes_of, estimated, is_worth_sharing
 from flowengine.runtime.items import Item, grouped
 from flowengine.runtime.lanes import HEAVY_MICROSECONDS
-from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.straight import CONSTANT, FORWARD, KERNEL, REGION, SEND, Operation, Segment, Straight
+from flowengine.runtime.straight_host import Continued, StraightHost, StraightRendezvous
+from flowengine.runtime.turn_line import Ticket
 from flowengine.transport.tensors.routes import Route
 
 #: The clock is read once for so many kernels.
@@ -38,61 +37,12 @@ _KERNELS_PER_CLOCK: Final = 16
 _PASSED_ON: Final = (FORWARD, SEND)
 
 
-class StraightRendezvous(Rendezvous, Protocol):
-    """A rendezvous that takes what such a step has to say in one go."""
-
-    def send_along(self, route: Route, value: Value) -> None:
-        """Send a live value along an edge, outside any loop; as `send`."""
-
-    def receive_all(
-        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
-    ) -> None:
-        """Have `done` called with what comes along each of these edges, outside any loop, and its number.
-
-        At once for what is here; at most once for each; with the error for what will not come.
-        """
-
-    def put_back(self, route: Route, value: Value, is_dead: bool) -> None:
-        """Leave a value that was received for whoever asks next."""
-
-    def withdraw(self) -> None:
-        """Call nobody of `receive_all` any more; what comes waits to be asked for."""
-
-
-class Continued(Protocol):
-    """What a step goes on as, where it cannot go on as it is."""
-
-    def begin(self) -> None: ...
-
-    def cancel(self) -> None: ...
-
-
-class StraightHost(Protocol):
-    """What the steps of one partition have in common, and who is told of each."""
-
-    #: The device's name, and whether kernels may be worth a thread.
-    device: str
-    use_threads: bool
-    #: Where NumPy warns of nothing: cheaper to enter than to say so each time.
-    quiet: Context
-
-    def make_context(self, step: StraightStep, container: StepContainer) -> KernelContext:
-        """What the step's kernels see."""
-
-    def ended(self, step: StraightStep, values: list[Any], error: BaseException | None) -> None:
-        """A step is over, with its fetched values or the error. Called once, perhaps by `begin`."""
-
-    def go_on(
-        self, step: StraightStep, state: ExecutorState, container: StepContainer | None
-    ) -> tuple[Continued, Group]:
-        """What a step goes on as, from how far it has come and what it holds.
-
-        `ended` is not called for it any more: whoever asked for the step is told by that then.
-        """
-
-
 class _NotHere(Exception):
     """An item has to be run by an executor."""
+
+
+class _SliceSpent(Exception):
+    """The rest has to wait for a turn."""
 
 
 class StraightStep(Group):
@@ -116,6 +66,7 @@ class StraightStep(Group):
         "_ready",
         "_run",
         "_straight",
+        "_ticket",
         "_under_way",
         "_waits",
         "done",
@@ -156,6 +107,8 @@ class StraightStep(Group):
         self._container: StepContainer | None = None
         self._context: KernelContext | None = None
         self._continued: tuple[Continued, Group] | None = None
+        #: Its place in line, while it stands there.
+        self._ticket: Ticket | None = None
         #: The segment that runs, and how many of its operations have run.
         self._position = 0
         self._under_way: Segment | None = None
@@ -166,7 +119,7 @@ class StraightStep(Group):
         """Run as far as that goes now."""
         if self._straight.receives:
             self.rendezvous.receive_all(self._straight.routes, self._received)
-        self._advance()
+        self._go()
 
     def cancel(self) -> None:
         """End the step with CancelledError."""
@@ -174,6 +127,9 @@ class StraightStep(Group):
             self._continued[0].cancel()
         elif not self._is_over:
             self._fail(CancelledError("the session was closed while this step was running"))
+            if self._ticket is not None:
+                self._host.turns.withdraw(self._ticket)
+                self._advance()
 
     def request_cancel(self) -> None:
         """As `cancel`, for the session that is being closed."""
@@ -228,7 +184,19 @@ class StraightStep(Group):
                 self._ready.append(place)
         if not self._inside:
             self._inside = True
+            self._go()
+
+    def _go(self) -> None:
+        """Run what is ready, now or when it is this step's turn."""
+        turns = self._host.turns
+        if perf_counter() < turns.line.serves_until or turns.serves():
             self._advance()
+        else:
+            self._defer()
+
+    def _defer(self) -> None:
+        self._ticket = Ticket()
+        self._host.turns.defer(self._ticket, self._advance)
 
     def _route(self, number: int) -> Route:
         return next(route for route, place in self._straight.routes.items() if place == number)
@@ -244,20 +212,28 @@ class StraightStep(Group):
     @trio.lowlevel.enable_ki_protection
     def _advance(self) -> None:
         """Run the segments that are ready."""
+        self._ticket = None
         ready, waits, segments = self._ready, self._waits, self._straight.segments
         try:
-            while ready:
+            while True:
                 if self._ending is not None:
                     raise self._ending
-                segment = segments[ready.pop()]
-                self._under_way = segment
+                segment = self._under_way
+                if segment is not None:
+                    operations = segment.operations[self._position :]
+                elif ready:
+                    self._under_way = segment = segments[ready.pop()]
+                    self._position = 0
+                    operations = segment.operations
+                else:
+                    break
                 if segment.is_plain:
-                    self._host.quiet.run(self._run_segment, segment.operations)
+                    self._host.quiet.run(self._run_segment, operations)
                 elif segment.computes:
                     with np.errstate(all="ignore"):
-                        self._run_segment(segment.operations)
-                elif segment.operations:
-                    self._run_segment(segment.operations)
+                        self._run_segment(operations)
+                elif operations:
+                    self._run_segment(operations)
                 self._under_way = None
                 self._run.append(segment)
                 self._left -= 1
@@ -265,8 +241,9 @@ class StraightStep(Group):
                     left = waits[place] = waits[place] - 1
                     if not left:
                         ready.append(place)
-            if self._ending is not None:
-                raise self._ending
+        except _SliceSpent:
+            self._defer()
+            return
         except _NotHere:
             self._continue()
             return
@@ -274,15 +251,16 @@ class StraightStep(Group):
             self._end(error)
             return
         finally:
-            self._inside = False
+            # What comes while the step stands in line is found when it goes on.
+            self._inside = self._ticket is not None
         if not self._left:
             self._end(None)
 
     def _run_segment(self, operations: Sequence[Operation]) -> None:
         entries = self._entries
-        self._position = 0
         countdown = 0
-        deadline = 0.0
+        deadline = self._host.turns.line.ends
+        is_first = True
         for code, item, start, stop, writes, route, keeps_size in operations:
             if code in _PASSED_ON:
                 value = entries[start]
@@ -304,11 +282,11 @@ class StraightStep(Group):
             else:
                 if not countdown:
                     countdown = _KERNELS_PER_CLOCK
-                    now = perf_counter()
-                    if not deadline:
-                        deadline = now + SLICE_SECONDS
-                    elif now > deadline:
-                        raise _NotHere
+                    # Whoever has a turn runs something: a step goes on, however late its turn comes.
+                    if is_first:
+                        is_first = False
+                    elif perf_counter() > deadline:
+                        raise _SliceSpent
                 countdown -= 1
                 args = entries[start:stop]
                 if item.mutates or item.dereference:
@@ -437,4 +415,4 @@ class StraightStep(Group):
         self.feeds = ()
 
 
-__all__ = ["StraightHost", "StraightRendezvous", "StraightStep"]
+__all__ = ["StraightStep"]

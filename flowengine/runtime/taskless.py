@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
@@ -26,8 +27,11 @@ from flowengine.runtime.partitions import JointStep, PartitionedPlan
 from flowengine.runtime.plan import Plan
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.straight_step import StraightRendezvous, StraightStep
+from flowengine.runtime.straight_host import StraightRendezvous
+from flowengine.runtime.straight_step import StraightStep
 from flowengine.runtime.tiers import TieredPlan
+from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.turns import Turns, current_turns
 
 #: What is called once with how a step ended: its fetched values, plans that have become hot, or the error.
 Ended = Callable[[list[Any], Sequence[TieredPlan], BaseException | None], None]
@@ -84,6 +88,8 @@ class TasklessStep:
         "_scope",
         "_size",
         "_started",
+        "_ticket",
+        "_turns",
     )
 
     def __init__(
@@ -94,6 +100,7 @@ class TasklessStep:
         joint: JointStep,
         nursery: trio.Nursery,
         done: Ended,
+        turns: Turns,
         *,
         compiles: bool,
         came: Came | None = None,
@@ -124,8 +131,12 @@ class TasklessStep:
             _context(runner, part.device, self._container, joint.number, joint.rendezvous),
             use_threads=runner.settings.worker_threads,
             exchange=self._exchange,
+            turns=turns,
         )
         self._exchange.serve(self._executor)
+        self._turns = turns
+        #: Its place in line, while it stands there.
+        self._ticket: Ticket | None = None
         self._scope: trio.CancelScope | None = None
         self._inside = False
         self._is_over = False
@@ -147,6 +158,9 @@ class TasklessStep:
             self._scope.cancel()
         else:
             self._executor.request_cancel()
+            if self._ticket is not None:
+                self._turns.withdraw(self._ticket)
+                self._go_in_turn(self._executor.go_on)
 
     def _heard(self) -> None:
         # What arrives while a slice runs is found by that slice.
@@ -154,6 +168,17 @@ class TasklessStep:
             self._go(self._executor.go_on)
 
     def _go(self, advance: Callable[[], int]) -> None:
+        """Go on, now or when it is this step's turn."""
+        turns = self._turns
+        if perf_counter() < turns.line.serves_until or turns.serves():
+            self._go_in_turn(advance)
+        else:
+            self._inside = True
+            self._ticket = Ticket()
+            turns.defer(self._ticket, partial(self._go_in_turn, advance))
+
+    def _go_in_turn(self, advance: Callable[[], int]) -> None:
+        self._ticket = None
         self._inside = True
         try:
             standing = advance()
@@ -236,6 +261,7 @@ class TasklessSteps:
         "_runner",
         "device",
         "quiet",
+        "turns",
         "use_threads",
     )
 
@@ -256,6 +282,7 @@ class TasklessSteps:
         self._compiles = compiles
         self.device = part.device.name
         self.use_threads = runner.settings.worker_threads
+        self.turns = current_turns()
         self.quiet = Context()
         self.quiet.run(np.seterr, all="ignore")
 
@@ -281,7 +308,15 @@ class TasklessSteps:
         group = self._make_group()
         joint = JointStep(number, rendezvous, group)
         step = TasklessStep(
-            self._runner, self._plan, feeds, joint, self._nursery, done, compiles=self._compiles, came=came
+            self._runner,
+            self._plan,
+            feeds,
+            joint,
+            self._nursery,
+            done,
+            self.turns,
+            compiles=self._compiles,
+            came=came,
         )
         return step, group
 

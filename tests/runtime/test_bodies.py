@@ -13,7 +13,7 @@ from google.protobuf import text_format
 import flowengine as fe
 from flowengine.ir.proto import GraphDef
 from flowengine.resources.variable import Variable
-from flowengine.runtime import executor, tiers
+from flowengine.runtime import tiers, turn_line
 from flowengine.runtime.bodies import OneRegion
 
 #: `while n > 0: n, s, x, v = n - 1, tanh(s + x) + v, x, v` with a division that fails when n reaches `bad`.
@@ -113,7 +113,7 @@ async def outcome(graph: fe.Graph, compiled: bool, n: int, bad: int = -1) -> Any
 async def test_the_results_are_those_of_an_interpreted_body(
     graph: fe.Graph, calls: list[OneRegion], n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "SLICE_SECONDS", 1000.0)
+    monkeypatch.setattr(turn_line, "SLICE_SECONDS", 1000.0)
     want = await outcome(graph, False, n)
     assert not calls
     got = await outcome(graph, True, n)

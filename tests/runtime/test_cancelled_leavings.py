@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.runtime import bodies, executor, ready_loop, tiers
+from flowengine.runtime import bodies, ready_loop, tiers, turn_line
 from flowengine.testing.control import conditional, while_loop
 
 #: (what it does, a number): see `Lane.effects`.
@@ -202,7 +202,7 @@ def finest_slices() -> Iterator[None]:
     """Every item and every round of a generated loop gives the host its turn."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiers, "HOT_RUNS", 0)
-        patch.setattr(executor, "SLICE_SECONDS", -1.0)
+        patch.setattr(turn_line, "SLICE_SECONDS", -1.0)
         patch.setattr(ready_loop, "ITEMS_PER_CLOCK", 1)
         patch.setattr(bodies, "_MASK_MAX", 0)
         yield
