@@ -2,8 +2,9 @@
 
 The state machine says what may run (`state.py`), `lanes.py` where, and `ready_loop.py` runs it. Small
 synchronous kernels and blocks run one after another in the task that called the step, in what is left of the
-slice of 2 ms that all steps share (`turns.py`). Heavy ones run on a thread (`offload.py`). Asynchronous ones are trio tasks of a nursery, which is
-opened when the first of them, or the first heavy item, is ready: a step without any costs no nursery.
+slice of 2 ms that all steps share (`turns.py`). Heavy ones run on a thread (`offload.py`). Asynchronous ones
+are trio tasks of a nursery, which is opened when the first of them, or the first heavy item, is ready: a step
+without any costs no nursery.
 """
 
 from __future__ import annotations
