@@ -257,7 +257,7 @@ async def test_the_drawn_loops_are_generated_and_stopped_in_their_midst() -> Non
     with finest_slices():
         async with fe.Session(graph) as session:
             assert session.explain([], targets=["step"], source=True).count("while True:") == 2
-            for moment in range(40):
+            for moment in range(80):
                 await run_cancelled(session, lanes, moment)
                 _, ((total, _, _),) = await snapshot(session, lanes)
                 seen.add(total)
