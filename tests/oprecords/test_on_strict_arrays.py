@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 import flowengine as fe
-from tests.oprecords.families import RECORDS
+from tests.oprecords.found import RECORDS
 from tests.oprecords.record import BadSample, OpRecord, wanted_attrs
 from tests.oprecords.strict import StrictRun, differences, held_types, is_of_numbers
 

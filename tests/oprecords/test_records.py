@@ -1,6 +1,6 @@
 """Every recorded op: kernel, types, shape function, GraphDef form, compiled form, errors.
 
-`families.py` gathers the records; this module is the only one that runs them.
+`found.py` gathers the records from the families' folders. On strict arrays they are run by another module.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import pytest
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import TensorShape
-from flowengine.ops.load import registry
 from flowengine.runtime import tiers
-from tests.oprecords.families import OTHER_FAMILIES, OTHER_OPS, RECORDS
-from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, kernels, wanted_attrs
+from tests.oprecords.found import RECORDS
+from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, wanted_attrs
 
 _CASES = [(record, types) for record in RECORDS for types in record.combinations()]
 _IDS = ["-".join([record.op, *dict.fromkeys(types.values())]) for record, types in _CASES]
@@ -176,21 +175,3 @@ async def test_refuses(record: OpRecord, each: BadSample, form: str) -> None:
         await _build_and_play(record, each, form)
     if form == "unknown":
         assert each.message in str(caught.value)
-
-
-def test_every_op_with_a_kernel_is_recorded_or_excused() -> None:
-    recorded = [record.op for record in RECORDS]
-    excused = {op for ops in OTHER_OPS.values() for op in ops.split()}
-    assert len(recorded) == len(set(recorded))
-    assert sorted(excused & set(recorded)) == []
-    assert sorted(excused - kernels().keys()) == [], "excused, but there is no kernel"
-    families = {
-        op: found[0].function.__module__.removeprefix("flowengine.kernels.")
-        for op, found in kernels().items()
-    }
-    missing = {
-        op: family
-        for op, family in families.items()
-        if op not in recorded and op not in excused and family not in OTHER_FAMILIES and op in registry()
-    }
-    assert missing == {}, "write a record (tests/oprecords), or say in families.py why there is none"

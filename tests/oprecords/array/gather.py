@@ -1,0 +1,62 @@
+"""Rows picked by index."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tests.oprecords.record import MOVED, OpRecord, Sample, bad, sample
+from tests.oprecords.scatters import at
+
+_M = np.arange(12.0).reshape(4, 3) - 3
+_CUBE = np.arange(24.0).reshape(2, 3, 4)
+_P = {"Tparams": MOVED}
+
+
+def _gather(p: Any, i: Any, axis: Any = 0, *, batch_dims: int = 0) -> Any:
+    if batch_dims:
+        return np.stack(
+            [_gather(a, b, int(axis) - 1, batch_dims=batch_dims - 1) for a, b in zip(p, i, strict=True)]
+        )
+    return np.take(p, i, int(axis))
+
+
+_GATHERS = [sample(_M, [2, 0, 2]), sample(_M, [[1], [3]]), sample(_M, 1), sample(_M, np.zeros((0,)))]
+
+RECORDS: Final = [
+    OpRecord(
+        "Gather",
+        _GATHERS,
+        lambda p, i: p[i],
+        [bad("InvalidArgumentError", "4", _M, [4])],
+        _P,
+        differentiable=True,
+    ),
+    OpRecord(
+        "GatherV2",
+        [
+            *[Sample((*each.inputs, 0)) for each in _GATHERS],
+            sample(_CUBE, [2, 0], 1),
+            sample(_CUBE, [3], -1),
+            sample(_CUBE, [[2, 0], [1, 1]], 1, batch_dims=1),
+        ],
+        _gather,
+        [bad("InvalidArgumentError", "-1", _M, [-1], 0), bad("InvalidArgumentError", "2", _M, [0], 2)],
+        _P,
+        differentiable=True,
+    ),
+    OpRecord(
+        "GatherNd",
+        [
+            sample(_CUBE, [[1, 2], [0, 0]]),
+            sample(_CUBE, [[1, 2, 3]]),
+            sample(_CUBE, np.zeros((0, 2))),
+            sample(_M, [2]),
+        ],
+        lambda p, i: p[at(i)],
+        [bad("InvalidArgumentError", "2", _CUBE, [[2, 0]])],
+        _P,
+        differentiable=True,
+    ),
+]

@@ -1,0 +1,47 @@
+"""Values written to places of a tensor, giving a new tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.scatters import at, scattered_nd
+
+_M = np.arange(12.0).reshape(4, 3) - 3
+_SUMS: dict[str, Sequence[str]] = {"T": ("float32", "float64", "int32", "float16", "complex64")}
+
+
+def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    result = np.zeros(tuple(shape), updates.dtype)
+    np.add.at(result, at(indices), updates)
+    return result
+
+
+_ND = [sample(_M, [[2, 1], [0, 0]], [5.0, 7.0]), sample(_M, [[3]], [[4.0, 5.0, 6.0]])]
+_BAD_ND = [bad("InvalidArgumentError", "4", _M, [[4, 0]], [1.0])]
+_WIDE = ("float32", "float64", "float16")
+
+RECORDS: Final = [
+    *[
+        OpRecord(f"TensorScatter{name}", _ND, scattered_nd(ufunc), _BAD_ND, {"T": (*_WIDE, "int32")})
+        for name, ufunc in (("Update", None), ("Add", np.add), ("Sub", np.subtract))
+    ],
+    OpRecord(
+        "ScatterNd",
+        [
+            sample([[1], [3], [1]], [1.0, 2.0, 4.0], [5]),
+            sample([[0, 1]], [7.0], [2, 2]),
+            sample(np.zeros((0, 1)), np.zeros((0,)), [2]),
+        ],
+        _scatter_nd,
+        [bad("InvalidArgumentError", "5", [[5]], [1.0], [5])],
+        _SUMS,
+        differentiable=True,
+    ),
+    OpRecord(
+        "ScatterNdNonAliasingAdd", _ND, scattered_nd(np.add), _BAD_ND, {"T": _WIDE}, differentiable=True
+    ),
+]

@@ -1,0 +1,13 @@
+"""Random tensors that are a function of their seed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: {why they have no record: ops}
+EXCUSED: Final = {
+    "random with parts that are not: tests/kernels, tests/conformance": """
+        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
+        StatelessTruncatedNormal
+    """,
+}

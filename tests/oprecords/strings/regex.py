@@ -1,0 +1,12 @@
+"""Regular expressions over strings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: {why they have no record: ops}
+EXCUSED: Final = {
+    "values of strings, told by recorded ones: tests/kernels, tests/conformance": """
+        RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
+    """,
+}
