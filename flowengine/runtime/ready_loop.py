@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 from heapq import heappop
+from itertools import repeat
 from time import perf_counter
 from typing import Any, Final
 
@@ -80,11 +81,13 @@ class ReadyLoop(BlockRunner):
         state = self.state
         ready = state.ready
         unmetered = self._meter is None
-        while ready:
+        for _ in repeat(None, count):
             _, _, item, iteration = heappop(ready)
             dead = iteration.dead
             if dead is not None and item.local in dead and not item.runs_dead:
                 state.finish_dead(item, iteration)
+                if not ready:
+                    return
                 continue
             kind = item.kind
             entries = iteration.entries
@@ -134,8 +137,7 @@ class ReadyLoop(BlockRunner):
                 state.finish_merge(item, iteration)
             else:
                 self._run_other(item, iteration)
-            count -= 1
-            if not count or self.spent:
+            if not ready or self.spent:
                 return
 
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
