@@ -24,9 +24,9 @@ from flowengine.testing.simulation.strategies import fault_schedules
 from flowengine.testing.simulation.synchronous import CLIENT, SynchronousTraining, play_synchronous
 from flowengine.testing.simulation.training import Training
 from flowengine.train.saver import Saver
+from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.tensors.steps import EndedSteps
-from flowengine.transport.wire.wire import Wire
 
 _SMALL = SynchronousTraining(Training(2, 2), steps=8, save_every=3)
 #: Seeds within which each must be found.
@@ -57,7 +57,7 @@ def _lost_answers_are_asked_for_again(patch: Patch) -> None:
 
 def _silence_is_endured(patch: Patch) -> None:
     """A peer that says nothing is waited for, for ever."""
-    patch.setattr(Wire, "handle_time", lambda self, now: setattr(self, "_now", now))
+    patch.setattr(Connection, "handle_time", lambda self, now: setattr(self.wire, "now", now))
 
 
 def _nothing_is_restored(patch: Patch) -> None:
