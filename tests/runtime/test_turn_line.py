@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from flowengine.runtime.turn_line import (
     BEGIN_SECONDS,
+    FILLED_SECONDS,
     PLACE_SECONDS,
     SLICE_SECONDS,
     TURN_SECONDS_MIN,
@@ -105,7 +106,7 @@ class Line(RuleBasedStateMachine):
         assert bool(woken) == bool(before), "somebody is woken as long as anybody waits"
         assert [step.ticket for step in before[: len(woken)]] == woken, "the foremost, in order"
         if len(woken) > 1:
-            assert len(woken) * self.line.lately <= SLICE_SECONDS + 1e-12
+            assert len(woken) * self.line.lately <= FILLED_SECONDS + 1e-12
             assert not any(ticket.missed for ticket in woken), "one that was too many has a pass of its own"
         self.given, self.waiting = before[: len(woken)], before[len(woken) :]
 
@@ -240,12 +241,12 @@ def test_what_fits_is_woken_at_once(seconds: float, count: int) -> None:
             assert line.take(ticket, now)
             now += seconds
             line.stop(ticket, now)
-    assert most >= min(count, int(SLICE_SECONDS / max(seconds, TURN_SECONDS_MIN)) - 2)
+    assert most >= min(count, int(FILLED_SECONDS / max(seconds, TURN_SECONDS_MIN)) - 2)
 
 
 def test_one_too_many_keeps_its_place_and_has_the_next_pass() -> None:
     line, tickets = TurnLine(), [Ticket() for _ in range(3)]
-    line.lately = SLICE_SECONDS / 4
+    line.lately = FILLED_SECONDS / 4
     for ticket in tickets:
         line.join(ticket)
     assert line.begin_pass() == tickets
