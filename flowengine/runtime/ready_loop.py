@@ -78,9 +78,8 @@ class ReadyLoop(BlockRunner):
 
     def _run_batch(self, count: int) -> None:
         """Run so many ready items, or fewer if the turn is spent before."""
-        state = self.state
+        state, unmetered = self.state, self._meter is None
         ready = state.ready
-        unmetered = self._meter is None
         for _ in repeat(None, count):
             _, _, item, iteration = heappop(ready)
             dead = iteration.dead
