@@ -1,4 +1,4 @@
-"""A pooling and its gradient that hand on where the maxima are: see `passes/claims/keep_maxima.py`.
+"""A pooling and its gradient that hand on where the maxima are: see `kernels/onednn/claims/keep_maxima.py`.
 
 These kernels have nothing to hand on; those of a provider do, and call these where they cannot compute.
 """

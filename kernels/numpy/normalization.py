@@ -26,7 +26,7 @@ def fused_batch_norm(
 def batch_norm_relu(
     x: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, node: Node
 ) -> Any:
-    """`FusedBatchNormV3`, the first of its results through Relu: see `passes/claims/rectify_norms.py`."""
+    """`FusedBatchNormV3`, the first result through Relu: see `kernels/onednn/claims/rectify_norms.py`."""
     y, *others = fused_batch_norm(x, scale, offset, mean, variance, node=node)
     return (relu(y), *others)
 

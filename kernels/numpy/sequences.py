@@ -80,18 +80,14 @@ class _Unit:
 
 
 class Progress:
-    """How far a run of a sequence has come: what is known, its units, how many are done, what goes on.
+    """How far a run of a sequence has come: what is known, its units, how many are done, what goes on."""
 
-    seconds   what it has taken, for whoever runs it to count
-    """
-
-    __slots__ = ("done", "known", "seconds", "suspended", "units")
+    __slots__ = ("done", "known", "suspended", "units")
 
     def __init__(self, known: list[Any], units: SequenceOf[_Unit]) -> None:
         self.known = known
         self.units = units
         self.done = 0
-        self.seconds = 0.0
         self.suspended: Suspended | None = None
 
 
@@ -309,7 +305,7 @@ class Sequence:
 
 @kernel("_FusedSequence", heavy=lambda inputs: PRODUCT_MICROSECONDS)
 def fused_sequence(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What large nodes give that run one after another: see `passes/claims/fuse_sequences.py`."""
+    """What large nodes give that run one after another: see `passes/blocks/sequences.py`."""
     return as_outputs(node.attrs["program"].run(inputs))
 
 

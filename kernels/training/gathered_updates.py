@@ -1,4 +1,4 @@
-"""Steps of one optimizer on many small variables as one: what `passes/claims/gather_updates.py` makes.
+"""Steps of one optimizer on many small variables as one: what `kernels/numpy/claims/gather_updates.py` makes.
 
 A rule of ten elementwise functions takes 10 us of a variable of a hundred elements and no more of one of ten
 thousand. Here variables, slots and gradients are copied into rows of one array and changed by the rule. From
