@@ -1,7 +1,7 @@
 """FlowEngine: an asynchronous dataflow engine that runs TensorFlow-1 graphs without TensorFlow.
 
     import flowengine as fe
-    graph = fe.Graph.from_graph_def(open("graph.pb", "rb").read())
+    graph = fe.Graph.load("graph.pb")
     async with fe.Session(graph) as session:
         print(await session.run("y:0", {"x:0": 3.0}))
 
@@ -11,12 +11,15 @@ used alone.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+import importlib as _importlib
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+from typing import Final as _Final
 
-from flowengine.core.targets import register_scheme
+from flowengine.core.targets import register_scheme as _register_scheme
 
 if TYPE_CHECKING:
+    from flowengine import anyio as anyio
     from flowengine import asyncio as asyncio
     from flowengine import blocking as blocking
     from flowengine import train as train
@@ -33,10 +36,10 @@ if TYPE_CHECKING:
     from flowengine.resources.container import ResourceManager
     from flowengine.session import Session
 
-__version__: Final = "0.1.0"
+__version__: _Final = "0.1.0"
 
 #: {public name: (module, name in it, or None for the module itself)}
-_PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
+_PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "ClusterSpec": ("flowengine.cluster.spec", "ClusterSpec"),
     "Config": ("flowengine.core.config", "Config"),
     "DType": ("flowengine.core.dtypes", "DType"),
@@ -52,6 +55,7 @@ _PUBLIC: Final[dict[str, tuple[str, str | None]]] = {
     "Session": ("flowengine.session", "Session"),
     "Tensor": ("flowengine.graphs.tensor", "Tensor"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
+    "anyio": ("flowengine.anyio", None),
     "asyncio": ("flowengine.asyncio", None),
     "blocking": ("flowengine.blocking", None),
     "dtypes": ("flowengine.core.dtypes", None),
@@ -76,6 +80,7 @@ __all__ = [
     "Tensor",
     "TensorShape",
     "__version__",
+    "anyio",
     "asyncio",
     "blocking",
     "dtypes",
@@ -84,25 +89,26 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     place = _PUBLIC.get(name)
     if place is None:
         raise AttributeError(f"module 'flowengine' has no attribute '{name}'")
-    module = importlib.import_module(place[0])
+    module = _importlib.import_module(place[0])
     value = module if place[1] is None else getattr(module, place[1])
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    """The public names only: what completion is to offer."""
+    return sorted(__all__)
 
 
-def _open_flow(target: str, graph: Any, config: Any) -> Any:
+def _open_flow(target: str, graph: _Any, config: _Any) -> _Any:
     """A session in another process; what it needs is imported with the first one."""
     from flowengine.cluster.remote import open_remote
 
     return open_remote(target, graph, config)
 
 
-register_scheme("flow", _open_flow)
+_register_scheme("flow", _open_flow)

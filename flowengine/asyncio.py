@@ -9,17 +9,23 @@ Cancelling the awaiting asyncio task cancels the step and waits until it has end
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
 
+from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions
-from flowengine.core.errors import FailedPreconditionError
-from flowengine.ir.graph import Graph
+from flowengine.core.errors import FailedPreconditionError, OpError
+from flowengine.devices.device import DeviceRegistry
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.portal import Portal
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.placing import Placer
 from flowengine.session import Session as _Session
 
 
@@ -31,18 +37,38 @@ class Session:
 
     def __init__(
         self,
-        graph: Graph | None = None,
+        graph: NodeGraph | None = None,
         *,
         target: str = "",
         config: Config | None = None,
         resources: ResourceManager | None = None,
+        kernels: KernelRegistry | None = None,
+        devices: DeviceRegistry | None = None,
+        placer: Placer | None = None,
     ) -> None:
-        self._session = _Session(graph, target=target, config=config, resources=resources)
+        self._session = _Session(
+            graph,
+            target=target,
+            config=config,
+            resources=resources,
+            kernels=kernels,
+            devices=devices,
+            placer=placer,
+        )
         self._portal: Portal | None = Portal()
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> NodeGraph:
         return self._session.graph
+
+    def __repr__(self) -> str:
+        return repr(self._session).replace("flowengine.", "flowengine.asyncio.", 1)
+
+    def __del__(self) -> None:
+        portal = getattr(self, "_portal", None)
+        if portal is not None:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
+            portal.abandon()
 
     async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         if self._portal is None:
@@ -53,8 +79,10 @@ class Session:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
             call.cancel()
-            # Until the step has ended its feeds are borrowed: come back only then.
-            await asyncio.wait([waiting])
+            # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
+            while not waiting.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([waiting])
             if not waiting.cancelled():
                 waiting.exception()
             raise
@@ -72,7 +100,11 @@ class Session:
         step = partial(
             self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
         )
-        return await self._call(step)
+        try:
+            return await self._call(step)
+        except OpError as error:
+            tracebacks.shorten(error)
+            raise
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
@@ -81,7 +113,11 @@ class Session:
         step = self._session.make_callable(fetches, feeds, targets)
 
         async def call(*values: Any) -> Any:
-            return await self._call(partial(step, *values))
+            try:
+                return await self._call(partial(step, *values))
+            except OpError as error:
+                tracebacks.shorten(error)
+                raise
 
         return call
 
@@ -98,7 +134,7 @@ class Session:
         """See `flowengine.Session.costs`."""
         return self._session.costs
 
-    def extend(self, graph: Graph) -> None:
+    def extend(self, graph: NodeGraph) -> None:
         """See `flowengine.Session.extend`."""
         self._session.extend(graph)
 

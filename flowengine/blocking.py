@@ -9,6 +9,7 @@ their steps run concurrently.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
@@ -16,12 +17,16 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
-from flowengine.ir.graph import Graph
+from flowengine.devices.device import DeviceRegistry
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.portal import Portal, PortalCall
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.placing import Placer
 from flowengine.session import Session as _Session
 
 
@@ -34,18 +39,38 @@ class Session:
 
     def __init__(
         self,
-        graph: Graph | None = None,
+        graph: NodeGraph | None = None,
         *,
         target: str = "",
         config: Config | None = None,
         resources: ResourceManager | None = None,
+        kernels: KernelRegistry | None = None,
+        devices: DeviceRegistry | None = None,
+        placer: Placer | None = None,
     ) -> None:
-        self._session = _Session(graph, target=target, config=config, resources=resources)
+        self._session = _Session(
+            graph,
+            target=target,
+            config=config,
+            resources=resources,
+            kernels=kernels,
+            devices=devices,
+            placer=placer,
+        )
         self._portal: Portal | None = Portal()
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> NodeGraph:
         return self._session.graph
+
+    def __repr__(self) -> str:
+        return repr(self._session).replace("flowengine.", "flowengine.blocking.", 1)
+
+    def __del__(self) -> None:
+        portal = getattr(self, "_portal", None)
+        if portal is not None:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
+            portal.abandon()
 
     def _open(self) -> Portal:
         if self._portal is None:
@@ -65,7 +90,11 @@ class Session:
         step = partial(
             self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
         )
-        return self._open().call(step)
+        try:
+            return self._open().call(step)
+        except OpError as error:
+            tracebacks.shorten(error)
+            raise
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
@@ -74,7 +103,11 @@ class Session:
         step = self._session.make_callable(fetches, feeds, targets)
 
         def call(*values: Any) -> Any:
-            return self._open().call(partial(step, *values))
+            try:
+                return self._open().call(partial(step, *values))
+            except OpError as error:
+                tracebacks.shorten(error)
+                raise
 
         return call
 
@@ -91,7 +124,7 @@ class Session:
         """See `flowengine.Session.costs`."""
         return self._session.costs
 
-    def extend(self, graph: Graph) -> None:
+    def extend(self, graph: NodeGraph) -> None:
         """See `flowengine.Session.extend`."""
         self._session.extend(graph)
 

@@ -90,6 +90,13 @@ class Portal:
                 call.future.exception()
             raise
 
+    def abandon(self) -> None:
+        """Ask the run to end, and do not wait for it: nobody is left who could."""
+        try:
+            self._token.run_sync_soon(self._stop.set)
+        except trio.RunFinishedError:
+            return
+
     def close(self) -> None:
         """End the run and its thread; what still runs in it is cancelled."""
         if self._thread.is_alive():

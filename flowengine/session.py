@@ -11,61 +11,47 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final
 
+import trio
+
+from flowengine.core import tracebacks
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Config, RunMetadata, RunOptions
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+)
+from flowengine.core.pieces import Piecework, at_once
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
-from flowengine.graphs.graph import Graph as BuildGraph
-from flowengine.ir.functions import FunctionLibrary
-from flowengine.ir.graph import Graph
+from flowengine.graphs.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.ops.load import registry as op_registry
-from flowengine.passes.context import PassContext
-from flowengine.passes.pipeline import cut, prepare
+from flowengine.passes.pipeline import prepare
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.explaining import explained
-from flowengine.runtime.fetches import Assemble
-from flowengine.runtime.functions import FunctionTable
-from flowengine.runtime.hardware import kernels_on
-from flowengine.runtime.measuring import Measure, Measuring
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
-from flowengine.runtime.placing import Placer, SessionPlacer
-from flowengine.runtime.requests import Requests, request_key
-from flowengine.runtime.step import StepRunner
-from flowengine.runtime.tiers import TieredPlan
-from flowengine.runtime.values import FeedSpec, FetchSpec
+from flowengine.runtime.planning.explaining import explained
+from flowengine.runtime.planning.fetches import as_values
+from flowengine.runtime.planning.jobs import in_turns
+from flowengine.runtime.planning.measuring import Measuring
+from flowengine.runtime.planning.placing import Placer, SessionPlacer
+from flowengine.runtime.planning.preparing import AnyPlan, PreparedPlan, RequestPlanner
+from flowengine.runtime.planning.requests import Requests, request_key
+from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.step import StepRunner, too_late
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512
-
-
-class _PreparedPlan:
-    """A plan with the two doors around it."""
-
-    __slots__ = ("assemble", "feeds", "fetches", "plan")
-
-    def __init__(
-        self,
-        plan: TieredPlan | PartitionedPlan | Measuring[TieredPlan | PartitionedPlan],
-        feeds: list[FeedSpec],
-        fetches: list[FetchSpec],
-        assemble: Assemble,
-    ) -> None:
-        self.plan = plan
-        self.feeds = feeds
-        self.fetches = fetches
-        self.assemble = assemble
 
 
 class Session:
@@ -84,7 +70,7 @@ class Session:
 
     def __init__(
         self,
-        graph: Graph | None = None,
+        graph: NodeGraph | None = None,
         *,
         target: str = "",
         config: Config | None = None,
@@ -93,7 +79,7 @@ class Session:
         devices: DeviceRegistry | None = None,
         placer: Placer | None = None,
     ) -> None:
-        self.graph: Graph = graph if graph is not None else BuildGraph()
+        self.graph: NodeGraph = graph if graph is not None else Graph()
         self.config = config if config is not None else Config()
         self._settings = self.config.resolved()
         #: A session opened elsewhere, which every call is passed to.
@@ -115,11 +101,14 @@ class Session:
             if placer is not None
             else SessionPlacer(self.devices, self._kernels, self._settings, lambda: self.graph)
         )
-        self._plans: dict[Any, _PreparedPlan] = {}
+        self._plans: dict[Any, PreparedPlan] = {}
         self._version = -1
-        self._requests = Requests(self.graph)
-        self._functions: FunctionTable | None = None
+        #: Makes them, for this version of the graph.
+        self._planner = self._new_planner()
         self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<flowengine.Session of {self.graph!r}, {'closed' if self._closed else 'open'}>"
 
     async def __aenter__(self) -> Session:
         return self
@@ -147,7 +136,7 @@ class Session:
 
         fetches     "node:slot" for a value, "node" to run a node (yields None), a Tensor or Operation,
                     or lists, tuples, named tuples and dicts of them
-        feed_dict   {"node:slot" or Tensor: value} instead of what the graph would compute there
+        feed_dict   {"node:slot", "node" or Tensor: value} instead of what the graph would compute there
         targets     nodes to run for their effect
 
         Values are NumPy scalars or arrays, `bytes` or object arrays of `bytes` for strings; the caller
@@ -159,42 +148,51 @@ class Session:
                 fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
             )
         feed_dict = feed_dict or {}
-        key = request_key(fetches, feed_dict, targets)
-        prepared = self._plans.get(key) if key is not None else None
-        if prepared is None or self._version != self.graph.version:
-            prepared = self._prepare(fetches, list(feed_dict), targets)
-            if key is not None:
-                self._keep(key, prepared)
-        return await self._step(prepared, list(feed_dict.values()), options, run_metadata)
+        try:
+            key = request_key(fetches, feed_dict, targets)
+            prepared = self._plans.get(key) if key is not None else None
+            waited = 0.0
+            if prepared is None or self._version != self.graph.version:
+                names = list(feed_dict)
+                prepared, waited = await self._prepare_in_turns(key, fetches, names, targets, options)
+            return await self._step(prepared, list(feed_dict.values()), options, run_metadata, waited)
+        except OpError as error:
+            tracebacks.shorten(error)
+            raise
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
         """A coroutine function that takes one value a feed, in order, and returns the fetches.
 
-        It does what `run` does, with everything looked up beforehand; a graph that has grown since does
-        not change what it runs.
+        It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing.
         """
         if self._remote is not None:
             remote: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
             return remote
-        prepared = self._prepare(fetches, list(feeds), targets)
+        prepared = self._prepare(as_values(self.graph, fetches), list(feeds), targets)
         count = len(feeds)
 
         async def call(*values: Any) -> Any:
             if len(values) != count:
                 raise InvalidArgumentError(f"this callable takes {count} values, it was given {len(values)}")
-            return await self._step(prepared, values, None, None)
+            try:
+                return await self._step(prepared, values, None, None)
+            except OpError as error:
+                tracebacks.shorten(error)
+                raise
 
         return call
 
     async def _step(
         self,
-        prepared: _PreparedPlan,
+        prepared: PreparedPlan,
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
+        waited: float = 0.0,
     ) -> Any:
+        """A step of a plan that was made while so many seconds of its timeout went by."""
         if self._closed:
             raise FailedPreconditionError("this session is closed")
         self.resources.bind_to_current_run()
@@ -205,36 +203,37 @@ class Session:
             if self._compiles:
                 plan = tiers.choose(feeds)
                 started = perf_counter()
-                results = await self._runner.run(plan, feeds, timeout, run_metadata)
+                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited)
                 if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
-                    self._runner.compile(tiers)
+                    await self._runner.compile_in_turns(tiers)
             else:
-                results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata)
+                results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata, waited)
         elif isinstance(tiers, PartitionedPlan):
-            results, hot = await self._partitions.run(tiers, feeds, timeout, run_metadata)
+            results, hot = await self._partitions.run(tiers, feeds, timeout, run_metadata, waited=waited)
             for part in hot:
-                self._runner.compile(part)
+                await self._runner.compile_in_turns(part)
         else:
-            return await self._measured_step(prepared, tiers, values, options, run_metadata)
+            return await self._measured_step(prepared, tiers, values, options, run_metadata, waited)
         del feeds
         owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
         return prepared.assemble(owned)
 
     async def _measured_step(
         self,
-        prepared: _PreparedPlan,
-        measuring: Measuring[TieredPlan | PartitionedPlan],
+        prepared: PreparedPlan,
+        measuring: Measuring[AnyPlan],
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
+        waited: float,
     ) -> Any:
         """A step on the way to a placement from measured costs, and what is learnt from it."""
         plan = measuring.begin()
         succeeded = False
         started = perf_counter()
         try:
-            step = _PreparedPlan(plan, prepared.feeds, prepared.fetches, prepared.assemble)
-            result = await self._step(step, values, options, run_metadata)
+            step = PreparedPlan(plan, prepared.feeds, prepared.fetches, prepared.assemble)
+            result = await self._step(step, values, options, run_metadata, waited)
             succeeded = True
             return result
         finally:
@@ -244,74 +243,78 @@ class Session:
 
     # -- planning -----------------------------------------------------------------------------------
 
-    def _keep(self, key: Any, prepared: _PreparedPlan) -> None:
+    def _keep(self, key: Any, prepared: PreparedPlan) -> None:
         if len(self._plans) >= PLANS_MAX:
             del self._plans[next(iter(self._plans))]
         self._plans[key] = prepared
 
-    def _prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> _PreparedPlan:
-        graph = self.graph
-        if self._version != graph.version:
+    def _new_planner(self) -> RequestPlanner:
+        compiler = self._runner.compile if self._compiles else None
+        return RequestPlanner(self.graph, self._settings, self._kernels, self.devices, self._placer, compiler)
+
+    def _notice_growth(self) -> None:
+        """Where the graph has grown, plans made so far are of no use."""
+        if self._version != self.graph.version:
             self._plans.clear()
-            self._requests = Requests(graph)
-            self._functions = None
-            self._version = graph.version
-        request = self._requests.read(fetches, feeds, targets)
-        context = self._requests.context(request, self._settings, self._kernels)
+            self._planner = self._new_planner()
+            self._version = self.graph.version
+
+    def _prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> PreparedPlan:
+        """A plan, made at once."""
+        self._notice_growth()
         with collection_paused():
-            plan = self._plan(prepare(graph, context), context)
-        return _PreparedPlan(plan, request.feeds, request.fetches, request.wanted.assemble)
+            return at_once(self._planner.preparing(fetches, feeds, targets))
 
-    def _plan(
-        self, graph: Graph, context: PassContext
-    ) -> TieredPlan | PartitionedPlan | Measuring[TieredPlan | PartitionedPlan]:
-        """The plan of a graph that passes have gone over, placed if there are devices to choose from."""
-        if len(self.devices) == 1 and not self._settings.places:
-            return self._plan_on(graph, context, {})
-        placer = self._placer
-        if not isinstance(placer, SessionPlacer):
-            return self._plan_on(graph, context, placer(graph, context))
-        placement = placer.place(graph, context)
-        if len(self.devices) == 1 or not (self._settings.measure_costs and placement.is_free):
-            return self._plan_on(graph, context, placement.device_of)
-        return Measuring(graph, context, placer, placement.device_of, partial(self._plan_on, graph, context))
-
-    def _plan_on(
+    async def _prepare_in_turns(
         self,
-        graph: Graph,
-        context: PassContext,
-        placement: Mapping[str, str],
-        measure: Measure | None = None,
-    ) -> TieredPlan | PartitionedPlan:
-        """A plan of a placed graph: cut by device where it is on several."""
-        functions = self._function_table()
-        default = self.devices.default.name
-        if any(device != default for device in placement.values()):
-            parts = cut(
-                graph,
-                context,
-                placement,
-                self.devices.incarnations,
-                schedules_receives=self._settings.schedule_receives,
-                compressed_scopes=self._settings.compress_transfers,
-            )
-            return PartitionedPlan(parts, context, self.devices, self._kernels, functions, measure)
-        kernels = kernels_on(self._kernels, self.devices.default)
-        if measure is not None:
-            kernels = measure(kernels, default)
-        return TieredPlan(graph, context, kernels, functions)
+        key: Any,
+        fetches: Any,
+        feeds: Sequence[Any],
+        targets: Sequence[Any],
+        options: RunOptions | None,
+    ) -> tuple[PreparedPlan, float]:
+        """A plan for a step that is under way, and how many seconds it took.
 
-    def _function_table(self) -> FunctionTable | None:
-        """The plans of the graph's functions, kept while the graph does not change."""
-        if self.graph.library is None:
-            return None
-        if self._functions is None:
-            registry = self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
-            library = FunctionLibrary(self.graph.library, registry, self.graph.producer)
-            context = self._requests.context(None, self._settings, self._kernels)
-            compiler = self._runner.compile if self._compiles else None
-            self._functions = FunctionTable(library, self._kernels, context, compiler)
-        return self._functions
+        Those who ask for the same plan at the same time make one, all of them.
+        """
+        if self._closed:
+            raise FailedPreconditionError("this session is closed")
+        self.resources.bind_to_current_run()
+        self._notice_growth()
+        planner = self._planner
+        timeout = None if options is None else options.timeout_seconds
+        before = trio.current_time()
+        if timeout is None:
+            job = await self._make(key, fetches, feeds, targets)
+        else:
+            with trio.move_on_after(timeout) as scope:
+                job = await self._make(key, fetches, feeds, targets)
+            if scope.cancelled_caught:
+                raise too_late(timeout)
+        waited = trio.current_time() - before
+        if timeout is not None and waited >= timeout:
+            raise too_late(timeout)
+        if self._closed:
+            raise CancelledError("the session was closed while this step was running")
+        prepared = job.result()
+        if key is not None:
+            planner.jobs.pop(key, None)
+            if planner is self._planner:
+                self._keep(key, prepared)
+        return prepared, waited
+
+    async def _make(
+        self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> Piecework[PreparedPlan]:
+        """A plan that is made, by this task and by others that want it."""
+        planner, turns = self._planner, self._runner.turns
+        job = planner.job(key, fetches, feeds, targets)
+        await in_turns(job, turns)
+        while job.has_failed and not self._closed:
+            # Somebody else was told why.
+            job = planner.job(key, fetches, feeds, targets)
+            await in_turns(job, turns)
+        return job
 
     # -- the rest -----------------------------------------------------------------------------------
 
@@ -361,7 +364,7 @@ class Session:
         else:
             set_places(self.resources, sequences, places)
 
-    def at_step_boundary(self, counts: Callable[[Graph], bool]) -> bool:
+    def at_step_boundary(self, counts: Callable[[NodeGraph], bool]) -> bool:
         """Whether no step is under way whose nodes, as a graph, count."""
         plans = [executor.plan for executor in self._runner.running]
         return not any(counts(plan.graph if plan.unfused is None else plan.unfused) for plan in plans)
@@ -375,7 +378,7 @@ class Session:
         finally:
             self._runner.ended.remove(call)
 
-    def extend(self, graph: Graph) -> None:
+    def extend(self, graph: NodeGraph) -> None:
         """Add the nodes of another graph; InvalidArgumentError, with nothing added, if a name is taken."""
         taken = [node.name for node in graph if node.name in self.graph]
         if taken:
@@ -411,8 +414,8 @@ class Session:
         return explained(plan, self.graph, dot=dot, source=source, form=form)
 
     def _explain_placement(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> str:
-        request = Requests(self.graph).read(fetches, feeds, targets)
-        context = self._requests.context(request, self._settings, self._kernels)
+        requests = Requests(self.graph)
+        context = requests.context(requests.read(fetches, feeds, targets), self._settings, self._kernels)
         graph = prepare(self.graph, context)
         if isinstance(self._placer, SessionPlacer):
             return self._placer.explain(graph, context)
@@ -431,6 +434,7 @@ class Session:
             await self._remote.close()
         self._runner.cancel_all()
         self._plans.clear()
+        self._planner.close()
         self._partitions.close()
         if self._owns_resources:
             self.resources.close()

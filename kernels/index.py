@@ -9,6 +9,9 @@ OPS: Final[dict[str, str]] = {
     "array.constants": """
         Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
     """,
+    "array.debugging": """
+        DebugIdentity DebugIdentityV2 DebugNanCount
+    """,
     "array.gather": """
         Gather GatherNd GatherV2
     """,
@@ -34,11 +37,21 @@ OPS: Final[dict[str, str]] = {
     "array.partition": """
         DynamicPartition DynamicStitch ParallelDynamicStitch
     """,
+    "array.ragged": """
+        RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange RaggedTensorToSparse
+    """,
+    "array.ragged_padding": """
+        RaggedTensorToTensor
+    """,
+    "array.ragged_variants": """
+        RaggedTensorFromVariant RaggedTensorToVariant RaggedTensorToVariantGradient
+    """,
     "array.reverse": """
         Reverse ReverseSequence ReverseV2 Roll
     """,
     "array.scatter_values": """
-        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate
+        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin
+        TensorScatterSub TensorScatterUpdate
     """,
     "array.search": """
         LowerBound UnravelIndex UpperBound
@@ -84,17 +97,32 @@ OPS: Final[dict[str, str]] = {
         TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
         TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
     """,
+    "data.tensor_map": """
+        EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapLookup TensorMapSize
+        TensorMapStackKeys
+    """,
     "image.boxes": """
-        CropAndResize
+        CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage
     """,
     "image.coding": """
-        DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg EncodePng
+        DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng DecodeWebP EncodeJpeg
+        EncodeJpegVariableQuality EncodePng ExtractJpegShape
+    """,
+    "image.colors": """
+        AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV
+    """,
+    "image.drawing": """
+        DrawBoundingBoxes DrawBoundingBoxesV2
+    """,
+    "image.glimpses": """
+        ExtractGlimpse ExtractGlimpseV2
     """,
     "image.patches": """
         ExtractImagePatches ExtractVolumePatches
     """,
     "image.resizing": """
-        ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
+        ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor
+        ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad
     """,
     "image.suppression": """
         NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
@@ -107,6 +135,9 @@ OPS: Final[dict[str, str]] = {
     """,
     "io.decoding": """
         DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor SerializeTensor
+    """,
+    "io.example_batches": """
+        ParseExampleV2 ParseSequenceExample
     """,
     "io.examples": """
         ParseExample ParseSingleExample ParseSingleSequenceExample
@@ -131,30 +162,58 @@ OPS: Final[dict[str, str]] = {
         GenerateVocabRemapping LoadAndRemapMatrix
     """,
     "io.summaries": """
-        HistogramSummary MergeSummary ScalarSummary
+        AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummary
+        TensorSummaryV2
+    """,
+    "linalg.decompositions": """
+        BatchCholesky BatchCholeskyGrad BatchSelfAdjointEig BatchSelfAdjointEigV2 BatchSvd Cholesky
+        CholeskyGrad Eig Lu Qr SelfAdjointEig SelfAdjointEigV2 Svd
+    """,
+    "linalg.einsum": """
+        Einsum
+    """,
+    "linalg.functions": """
+        BatchMatrixDeterminant BatchMatrixInverse LogMatrixDeterminant MatrixDeterminant MatrixExponential
+        MatrixInverse MatrixLogarithm MatrixSquareRoot
     """,
     "linalg.parts": """
         BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
-        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag MatrixSetDiagV2
+        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3
+        MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3
     """,
     "linalg.products": """
-        BatchMatMul BatchMatMulV2 Cross MatMul SparseMatMul
+        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross MatMul SparseMatMul
+    """,
+    "linalg.solving": """
+        BandedTriangularSolve BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve MatrixSolve
+        MatrixSolveLs MatrixTriangularSolve
+    """,
+    "linalg.tridiagonal": """
+        TridiagonalMatMul TridiagonalSolve
+    """,
+    "math.bessel": """
+        BesselI0 BesselI1 BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1
     """,
     "math.binary": """
         AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue LeftShift Maximum
-        Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlogy
+        Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub Xdivy Xlog1py
+        Xlogy
     """,
     "math.cast": """
-        Bitcast Cast CheckNumerics
+        Bitcast Cast CheckNumerics CheckNumericsV2
     """,
     "math.compare": """
-        ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr NotEqual
+        ApproximateEqual CompareAndBitpack Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr
+        NotEqual
     """,
     "math.division": """
         Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
     """,
     "math.gradients": """
         InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
+    """,
+    "math.integrals": """
+        Dawsn Erfinv Expint FresnelCos FresnelSin Ndtri Spence
     """,
     "math.reductions": """
         All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
@@ -167,12 +226,12 @@ OPS: Final[dict[str, str]] = {
         Bincount BroadcastGradientArgs Bucketize HistogramFixedWidth LinSpace Range
     """,
     "math.sparse_segments": """
-        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
-        SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
-        SparseSegmentSumWithNumSegments
+        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentMeanWithNumSegments
+        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSqrtNWithNumSegments
+        SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumGradV2 SparseSegmentSumWithNumSegments
     """,
     "math.special": """
-        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
+        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma IgammaGradA Igammac Lgamma Polygamma Zeta
     """,
     "math.unary": """
         Abs Acos Acosh Angle Asin Asinh Atan Atanh Ceil Complex ComplexAbs Conj Cos Cosh Exp Expm1 Floor
@@ -184,11 +243,20 @@ OPS: Final[dict[str, str]] = {
         ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
     """,
     "nn.candidates": """
-        AllCandidateSampler ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler
+        AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler
+        LearnedUnigramCandidateSampler LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler
+        UniformCandidateSampler
     """,
     "nn.convolution": """
-        Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2
-        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput
+        Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter Conv3DBackpropFilterV2
+        Conv3DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
+        DepthwiseConv2dNativeBackpropInput
+    """,
+    "nn.ctc": """
+        CTCLoss
+    """,
+    "nn.ctc_decoders": """
+        CTCBeamSearchDecoder CTCGreedyDecoder
     """,
     "nn.data_format": """
         DataFormatDimMap DataFormatVecPermute
@@ -204,6 +272,9 @@ OPS: Final[dict[str, str]] = {
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
         LRNGrad
     """,
+    "nn.padded_convolution": """
+        FusedPadConv2D FusedResizeAndPadConv2D
+    """,
     "nn.pool_places": """
         _MaxPoolGradAtPlaces _MaxPoolWithPlaces
     """,
@@ -213,7 +284,8 @@ OPS: Final[dict[str, str]] = {
         MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax
     """,
     "nn.recurrent": """
-        BlockLSTM BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell LSTMBlockCellGrad
+        BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 GRUBlockCell GRUBlockCellGrad LSTMBlockCell
+        LSTMBlockCellGrad
     """,
     "nn.softmax": """
         LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
@@ -269,8 +341,34 @@ OPS: Final[dict[str, str]] = {
     "numpy.sorting": """
         TopK TopKV2
     """,
+    "numpy.sparse_products": """
+        SparseTensorDenseMatMul
+    """,
     "numpy.unary": """
         Sigmoid
+    """,
+    "quantized.arithmetic": """
+        QuantizedAdd QuantizedConcat QuantizedMatMul QuantizedMul
+    """,
+    "quantized.conversion": """
+        Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange RequantizationRangePerChannel
+        Requantize RequantizePerChannel
+    """,
+    "quantized.convolution": """
+        QuantizedConv2D
+    """,
+    "quantized.emulated": """
+        QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4
+        QuantizeAndDequantizeV4Grad
+    """,
+    "quantized.fake": """
+        FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars
+        FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel
+        FakeQuantWithMinMaxVarsPerChannelGradient
+    """,
+    "quantized.layers": """
+        QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd QuantizedInstanceNorm
+        QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedResizeBilinear
     """,
     "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
@@ -295,8 +393,26 @@ OPS: Final[dict[str, str]] = {
         OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage
         OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage
     """,
+    "random.binomial": """
+        StatefulRandomBinomial StatelessRandomBinomial
+    """,
     "random.gamma": """
-        RandomGamma
+        RandomGamma RandomGammaGrad StatelessRandomGammaV2 StatelessRandomGammaV3
+    """,
+    "random.generators": """
+        NonDeterministicInts RngReadAndSkip RngSkip StatefulStandardNormal StatefulStandardNormalV2
+        StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulUniformInt
+    """,
+    "random.index_shuffle": """
+        RandomIndexShuffle
+    """,
+    "random.keyed": """
+        StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg
+        StatelessRandomNormalV2 StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2
+        StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle StatelessTruncatedNormalV2
+    """,
+    "random.poisson": """
+        RandomPoisson RandomPoissonV2 StatelessRandomPoisson
     """,
     "random.stateful": """
         Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
@@ -305,8 +421,48 @@ OPS: Final[dict[str, str]] = {
         StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
         StatelessTruncatedNormal
     """,
+    "random.truncated": """
+        ParameterizedTruncatedNormal
+    """,
     "signal.audio": """
         AudioSpectrogram DecodeWav EncodeWav Mfcc
+    """,
+    "signal.spectral": """
+        FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
+    """,
+    "sparse.arithmetic": """
+        SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseSoftmax
+        SparseSparseMaximum SparseSparseMinimum
+    """,
+    "sparse.counts": """
+        DenseBincount DenseCountSparseOutput RaggedBincount RaggedCountSparseOutput SparseBincount
+        SparseCountSparseOutput
+    """,
+    "sparse.crosses": """
+        RaggedCross SparseCross SparseCrossHashed SparseCrossV2
+    """,
+    "sparse.layout": """
+        SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape SparseSlice
+        SparseSliceGrad SparseSplit
+    """,
+    "sparse.maps": """
+        AddManySparseToTensorsMap AddSparseToTensorsMap TakeManySparseFromTensorsMap
+    """,
+    "sparse.products": """
+        SparseTensorDenseAdd SparseTensorDenseMatMul
+    """,
+    "sparse.reductions": """
+        SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse
+    """,
+    "sparse.serialized": """
+        DeserializeManySparse DeserializeSparse SerializeManySparse SerializeSparse
+    """,
+    "sparse.sets": """
+        DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize SparseToSparseSetOperation
+    """,
+    "state.anonymous_tables": """
+        AnonymousHashTable AnonymousMutableDenseHashTable AnonymousMutableHashTable
+        AnonymousMutableHashTableOfTensors
     """,
     "state.mutexes": """
         ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
@@ -320,6 +476,9 @@ OPS: Final[dict[str, str]] = {
         ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub
         ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax
         ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate
+    """,
+    "state.scatter_extremes": """
+        ResourceScatterNdMax ResourceScatterNdMin ScatterNdMax ScatterNdMin
     """,
     "state.session_tensors": """
         DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor
@@ -354,16 +513,22 @@ OPS: Final[dict[str, str]] = {
         DecodeBase64 EncodeBase64 StringLength StringLower StringStrip StringToNumber StringUpper Substr
     """,
     "strings.formatting": """
-        AsString StringJoin
+        AsString StringFormat StringJoin
     """,
     "strings.hashing": """
-        StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
+        Fingerprint StringToHashBucket StringToHashBucketFast StringToHashBucketStrong
+    """,
+    "strings.ngrams": """
+        StringNGrams UnsortedSegmentJoin
     """,
     "strings.regex": """
         RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
     """,
     "strings.splitting": """
         ReduceJoin StringSplit StringSplitV2
+    """,
+    "strings.unicode": """
+        UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeScript UnicodeTranscode
     """,
     "training.apply": """
         ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam ApplyAddSign
@@ -382,11 +547,17 @@ OPS: Final[dict[str, str]] = {
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp
     """,
+    "training.clustering": """
+        KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors
+    """,
     "training.descents": """
         _DescentByProduct
     """,
     "training.gathered_updates": """
         _GatheredUpdates
+    """,
+    "training.linear_models": """
+        SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1
     """,
 }
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 
 if TYPE_CHECKING:
     from flowengine.kernels.registry import KernelRegistry
@@ -53,7 +53,7 @@ class ClaimContext:
     fetches: tuple[OutputPort, ...]
     targets: tuple[str, ...]
     kernels: KernelRegistry
-    waits: Callable[[Graph], Mapping[str, Hashable]]
+    waits: Callable[[NodeGraph], Mapping[str, Hashable]]
     large: frozenset[str] = frozenset()
     costs: Mapping[str, float] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class Claim:
     """
 
     name: str
-    take: Callable[[Graph, ClaimContext], Graph]
+    take: Callable[[NodeGraph, ClaimContext], NodeGraph]
     keeps_bits: bool
     option: str
 
@@ -89,7 +89,7 @@ class Provider:
 
     name: str
     claims: tuple[Claim, ...]
-    arrange: Callable[[Graph], Graph] | None = None
+    arrange: Callable[[NodeGraph], NodeGraph] | None = None
 
 
 def program_of(attrs: Mapping[str, Any]) -> ClaimedBody | None:

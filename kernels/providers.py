@@ -1,6 +1,6 @@
 """The libraries that compute: NumPy, and oneDNN in front of it where that is installed.
 
-`flowengine[fast]` brings oneDNN along. It is looked for when a graph first needs it, without a word if it
+The extra `fast` brings oneDNN along. It is looked for when a graph first needs it, without a word if it
 is not there but for one line in the log; `providers()` says what has been found.
 """
 

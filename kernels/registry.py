@@ -67,6 +67,7 @@ class Kernel:
                write instead of a call: `{0}`, `{1}` are the operands, `{f}` the bound function
     nowait     see the module
     maker      makes a provider's kernel of a node; what `function` is for the others
+    needs      raises where something is missing that it cannot do without; asked when a node is planned
     xp         the array module that it is given: the device's, where the kernel was found for a device
     """
 
@@ -86,6 +87,7 @@ class Kernel:
     is_async: bool
     attr_names: tuple[str, ...]
     maker: Maker | None = None
+    needs: Callable[[], None] | None = None
     xp: Any = np
 
     def serves(self, node: Node) -> bool:
@@ -113,6 +115,8 @@ class Kernel:
 
     def bind(self, node: Node) -> Callable[..., Any]:
         """The function with array module and attributes in place: inputs (and `ctx`) remain."""
+        if self.needs is not None:
+            self.needs()
         bound = self._bind(self.function, node)
         return bound if self.maker is None else self.maker(node, bound)
 
@@ -296,6 +300,7 @@ class KernelRegistry:
         heavy: CostEstimate | bool | None = None,
         inline: str | None = None,
         nowait: Callable[..., Any] | None = None,
+        needs: Callable[[], None] | None = None,
     ) -> Callable[[KernelFunction], KernelFunction]:
         """Decorate a function as the kernel of one op or of several; see `Kernel` for the arguments.
 
@@ -330,6 +335,7 @@ class KernelRegistry:
                         takes_context="ctx" in keywords,
                         is_async=inspect.iscoroutinefunction(function),
                         attr_names=tuple(k for k in keywords if k != "ctx"),
+                        needs=needs,
                     )
                 )
             return function

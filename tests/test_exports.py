@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,19 @@ def test_every_name_of_the_facade_resolves() -> None:
     assert len(set(flowengine.__all__)) == len(flowengine.__all__)
     for name in flowengine.__all__:
         assert getattr(flowengine, name) is getattr(flowengine, name)
-    assert set(flowengine.__all__) <= set(dir(flowengine))
+    assert dir(flowengine) == sorted(flowengine.__all__)
+
+
+def test_the_module_itself_has_no_public_name_besides() -> None:
+    """What static completion sees, too: all that the module imports for itself is private."""
+    tree = ast.parse(Path(flowengine.__file__).read_text())
+    bound = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {name for name in bound if not name.startswith("_")} == {"TYPE_CHECKING", "annotations"}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

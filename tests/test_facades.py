@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+import trio
 
 import flowengine as fe
+from flowengine.devices.device import DeviceRegistry
+from flowengine.devices.load import DEVICES
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.load import load_all
+from flowengine.ops.load import registry
+from flowengine.passes.context import PassContext
 
 
 def queued() -> fe.Graph:
@@ -31,7 +41,106 @@ def test_blocking_calls_from_several_threads() -> None:
         waiting.join()
         assert got == [7]
         assert session.make_callable("y:0", ["x:0"])(4.0) == 16
+        assert session.make_callable("y", ["x"])(4.0) == 16
+        assert session.run("y", {"x": 3.0}) is None
         assert "y = Square(x:0)" in session.explain("y:0", ["x:0"])
+
+
+def halving() -> tuple[fe.Graph, fe.KernelRegistry]:
+    ops = fe.OpRegistry(parent=registry())
+    ops.register(fe.OpDef.parse("Halve(x: T) -> y: T", "T: {float, double}"))
+    kernels = fe.KernelRegistry(parent=load_all())
+    kernels.kernel("Halve")(lambda x: x / 2)
+    graph = fe.Graph(registry=ops)
+    graph.ops.Halve(graph.constant(3.0), name="half")
+    return graph, kernels
+
+
+def test_facades_take_kernels_devices_and_a_placer() -> None:
+    graph, kernels = halving()
+    devices = DeviceRegistry(parent=DEVICES)
+    asked: list[str] = []
+
+    def place(placed: NodeGraph, context: PassContext) -> dict[str, str]:
+        asked.extend(node.name for node in placed)
+        return {node.name: "/job:localhost/replica:0/task:0/device:CPU:1" for node in placed}
+
+    config = fe.Config(device_count={"CPU": 2})
+    with fe.blocking.Session(graph, config=config, kernels=kernels, devices=devices, placer=place) as session:
+        assert session.run("half:0") == 1.5
+    assert asked
+
+    async def main() -> None:
+        async with fe.asyncio.Session(
+            graph, config=config, kernels=kernels, devices=devices, placer=place
+        ) as session:
+            assert await session.run("half:0") == 1.5
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("run", [trio.run, lambda main: asyncio.run(main())], ids=["trio", "asyncio"])
+def test_a_session_for_either_event_loop(run: Callable[..., Any]) -> None:
+    async def main() -> None:
+        session = fe.anyio.Session(queued())
+        with pytest.raises(fe.errors.FailedPreconditionError, match="not open"):
+            await session.run("y:0", {"x": 3.0})
+        async with session:
+            assert await session.run("y:0", {"x": 3.0}) == 9
+            assert await session.make_callable("y", ["x"])(4.0) == 16
+            assert "y = Square(x:0)" in session.explain("y:0", ["x:0"])
+
+            async def initialise(inner: fe.Session, value: float) -> Any:
+                return await inner.run("y:0", {"x": value})
+
+            assert await session.call(initialise, 2.0) == 4
+            assert len(session.graph) > 3
+        with pytest.raises(fe.errors.FailedPreconditionError, match="closed"):
+            await session.run("y:0", {"x": 3.0})
+
+    run(main)
+
+
+def test_a_trio_session_elsewhere_names_those_for_there() -> None:
+    async def main() -> None:
+        session = fe.Session(queued())
+        with pytest.raises(
+            fe.errors.FailedPreconditionError, match=r"fe\.asyncio\.Session.*fe\.anyio\.Session"
+        ):
+            await session.run("y:0", {"x": 3.0})
+        await session.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("make", [fe.blocking.Session, fe.asyncio.Session])
+def test_a_session_left_open_is_told(make: Callable[..., Any]) -> None:
+    def leave_open() -> None:
+        make(queued())
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match=r"Session of <Graph of .* was not closed"):
+        leave_open()
+
+
+def test_a_cancelled_step_is_waited_for_however_often_it_is_cancelled() -> None:
+    async def main() -> None:
+        async with fe.asyncio.Session(queued()) as session:
+            waiting = asyncio.create_task(session.run("get:0"))
+
+            def until_begun() -> None:
+                while not session._session._runner.running:
+                    threading.Event().wait(0.001)
+
+            await asyncio.to_thread(until_begun)
+            for _ in range(5):
+                waiting.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert not session._session._runner.running
+
+    asyncio.run(main())
 
 
 def test_blocking_errors_and_closing() -> None:

@@ -25,6 +25,7 @@ ALLOWED = {
     "google": ("flowengine.ir.", "flowengine.kernels."),
     "msgpack": ("flowengine.transport.",),
     "rich": ("flowengine.cli.",),
+    "sniffio": ("flowengine.anyio",),
     "trio": (
         "flowengine.asyncio",
         "flowengine.blocking",
@@ -50,12 +51,13 @@ ALLOWED = {
     ),
     "hypothesis": ("flowengine.testing.",),
     "PIL": ("flowengine.cli.", "flowengine.kernels."),
+    "re2": ("flowengine.kernels.strings.patterns",),
     "scipy": ("flowengine.kernels.",),
 }
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"scipy", "PIL", "cupy"}
+LAZY = {"scipy", "PIL", "cupy", "re2"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -122,7 +124,7 @@ def test_the_floors_hold() -> None:
 def test_importing_the_package_is_cheap() -> None:
     code = (
         "import sys, flowengine\n"
-        "slow = {'trio', 'scipy', 'PIL', 'cupy', 'click', 'rich', 'msgpack', 'google.protobuf'}\n"
+        "slow = {'trio', 'scipy', 'PIL', 'cupy', 're2', 'click', 'rich', 'msgpack', 'google.protobuf'}\n"
         "print(*(slow & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -39,6 +40,63 @@ def test_every_package_on_disk_is_listed() -> None:
 def test_the_version_is_told_once() -> None:
     assert flowengine.__version__ == _version()
     assert f"## {_version()}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+#: An install command and what it names, up to the end of the line or of what it is quoted in.
+_WORD = r"""(?:\\?"[^"\s]*\\?"|\\?'[^'\s]*\\?'|[^\s`"'()|#]+)"""
+_INSTALLS = re.compile(rf"\bpip3?[ ]+install((?:[ ]+{_WORD})+)")
+#: What may tell somebody to install something.
+_TEXTS = (
+    "flowengine",
+    "transport",
+    "kernels",
+    "tests",
+    "docs",
+    ".ci",
+    "README.md",
+    "CHANGELOG.md",
+    "Makefile",
+)
+_READ = {"", ".py", ".md", ".sh"}
+#: What makes files of this repository, or is made for one test environment: not ours, and rightly so.
+_TOOLS = {"grpcio-tools", "mypy-protobuf", "hypothesis", "pytest", "pytest-trio"}
+
+
+def _installed_by(text: str) -> list[str]:
+    """Every argument of every install command in a text."""
+    return [word.strip("\\\"'") for found in _INSTALLS.findall(text) for word in found.split()]
+
+
+def test_install_commands_are_read() -> None:
+    command = "pip" + " install"
+    assert _installed_by(f"x: {command} 'pillow>=10.3'; `{command} -q flowengine` (no {command})") == [
+        "pillow>=10.3",
+        "-q",
+        "flowengine",
+    ]
+    assert _installed_by(f"'{command} \\'./flowengine[fast]\\' here'") == ["./flowengine[fast]", "here"]
+
+
+def test_every_install_command_names_a_path_or_a_library_of_others() -> None:
+    """Our import name on the public index is another project: no text of ours may lead there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    requirements = [*project["dependencies"]]
+    for extra in project["optional-dependencies"].values():
+        requirements += extra
+    known = {each.partition(";")[0].strip() for each in requirements} - {f"{project['name']}[fast,image]"}
+    bare = {re.split(r"[\[<>=]", each)[0] for each in known} | _TOOLS
+    count = 0
+    for top in _TEXTS:
+        files = [ROOT / top] if (ROOT / top).is_file() else sorted((ROOT / top).rglob("*"))
+        for path in files:
+            if path == Path(__file__).resolve() or not path.is_file() or path.suffix not in _READ:
+                continue
+            for word in _installed_by(path.read_text(errors="replace")):
+                count += 1
+                is_path = word.startswith((".", "/", "$")) or word.endswith(".whl")
+                pinned = word.partition("==")[0] in _TOOLS
+                assert word.startswith("-") or is_path or pinned or word in known | bare, f"{path}: {word}"
+    assert count > 8
 
 
 def test_no_module_lies_outside_a_package() -> None:
@@ -109,7 +167,7 @@ def test_the_wheel_built_from_the_sdist_works_outside_the_tree(tmp_path: Path) -
         for p in Path(site).iterdir()
         if p.name.startswith(("flowengine", "kernels", "transport", "tests"))
     ]
-    assert sorted(roots) == ["flowengine", f"flowengine-{_version()}.dist-info"]
+    assert sorted(roots) == ["flowengine", f"flowengine_dataflow-{_version()}.dist-info"]
 
     outside = tmp_path / "elsewhere"
     outside.mkdir()

@@ -190,6 +190,34 @@ async def test_make_callable_takes_its_feeds_in_order() -> None:
             await subtract(1.0)
 
 
+async def test_a_bare_name_as_a_feed_key() -> None:
+    graph = doubled()
+    graph.ops.Split(0, graph.ops.Identity([1.0, 2.0], name="pair"), num_split=2, name="halves")
+    async with fe.Session(graph) as session:
+        assert np.array_equal(await session.run("y:0", {"x": ROWS}), 2 * ROWS)
+        assert np.array_equal(await session.make_callable("y:0", ["x"])(ROWS), 2 * ROWS)
+        with pytest.raises(fe.errors.InvalidArgumentError, match="write 'halves:0' to 'halves:1'"):
+            await session.run("y:0", {"x": ROWS, "halves": [1.0]})
+        with pytest.raises(fe.errors.InvalidArgumentError, match=r"no outputs.*cannot be fed"):
+            await session.run("y:0", {"x": ROWS, "nothing": 1.0})
+        with pytest.raises(fe.errors.InvalidArgumentError, match="fed twice: x:0"):
+            await session.run("y:0", {"x": ROWS, "x:0": ROWS})
+        with pytest.raises(fe.errors.NotFoundError, match="no tensor 'xx:0' or 'xx'"):
+            await session.run("y:0", {"xx": ROWS})
+
+
+async def test_a_bare_name_among_fetches() -> None:
+    async with fe.Session(doubled()) as session:
+        assert await session.run(["y", "nothing"], {"x:0": ROWS}) == [None, None]
+        call = session.make_callable({"a": ["y", "nothing"], "b": Pair("z", ("y:0",))}, ["x"])
+        result = await call(ROWS)
+        assert np.array_equal(result["a"][0], 2 * ROWS)
+        assert result["a"][1] is None
+        assert np.array_equal(result["b"].first, -ROWS)
+        operation = session.make_callable(fe.Operation(doubled(), "y"), ["x"])
+        assert await operation(ROWS) is None
+
+
 async def test_a_closed_session_says_so() -> None:
     session = fe.Session(doubled())
     await session.close()

@@ -30,7 +30,7 @@ from flowengine.transport.tensors.traffic import TensorTraffic
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.counters import Counters
 from flowengine.transport.wire.framing import FrameReader
-from flowengine.transport.wire.handshake import Handshake, Refused
+from flowengine.transport.wire.handshake import Handshake, Refusal
 from flowengine.transport.wire.heartbeat import Heartbeat
 from flowengine.transport.wire.identity import Identity, Statement
 from flowengine.transport.wire.reading import MessageReader
@@ -183,7 +183,7 @@ class Connection:
         assert handshake is not None, "a handshake message passed the table after the handshake"
         try:
             answer = handshake.receive(number, list(fields))
-        except Refused as refused:
+        except Refusal as refused:
             if refused.answer is not None:
                 wire.send(*refused.answer)
             raise refused.error from None
@@ -202,7 +202,7 @@ class Connection:
         self._reader.header_bytes_max = self.limits.header_bytes_max
         self._reader.is_trusted = True
         wire.address = f"{peer.identity.task} at {wire.address}"
-        wire.events.append(e.Opened(peer.identity))
+        wire.events.append(e.Opening(peer.identity))
 
     # How it ends.
 
@@ -212,7 +212,7 @@ class Connection:
         self.wire.templates.close()
         if self.state is State.CLOSED:
             self.close()
-        self.wire.events.append(e.SaidGoodbye(reason))
+        self.wire.events.append(e.Goodbye(reason))
 
     def goodbye(self, reason: str = "") -> None:
         """Say that nothing more will be sent. LocalProtocolError where it cannot be said."""

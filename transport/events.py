@@ -1,4 +1,4 @@
-"""What a connection reports: one small record an event, in the order in which they happened."""
+"""Events of a connection: one small record each, in the order in which they happened."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.wire.identity import Identity
 
 
-class Opened(NamedTuple):
+class Opening(NamedTuple):
     """The handshake is over; `peer` is who is there."""
 
     peer: Identity
 
 
-class Requested(NamedTuple):
+class CallArrival(NamedTuple):
     """A call for us to answer, once, with `reply` or `fail`."""
 
     call: int
@@ -25,13 +25,13 @@ class Requested(NamedTuple):
     tensors: list[Value]
 
 
-class RequestCancelled(NamedTuple):
+class CallCancellation(NamedTuple):
     """The caller does not want this call's answer any more. It is answered all the same."""
 
     call: int
 
 
-class Answered(NamedTuple):
+class CallAnswer(NamedTuple):
     """The answer to a call of ours: a result with tensors, or an error."""
 
     call: OutgoingCall
@@ -40,7 +40,7 @@ class Answered(NamedTuple):
     error: OpError | None
 
 
-class Pushed(NamedTuple):
+class TensorArrival(NamedTuple):
     """A tensor for a key. `cost` is what it took of the credit, 0 if it was pulled."""
 
     key: RendezvousKey
@@ -49,7 +49,7 @@ class Pushed(NamedTuple):
     cost: int
 
 
-class Announced(NamedTuple):
+class Announcement(NamedTuple):
     """A tensor waits at the other side until it is pulled; the announcement took `cost` of the credit."""
 
     key: RendezvousKey
@@ -57,28 +57,28 @@ class Announced(NamedTuple):
     cost: int
 
 
-class Pulled(NamedTuple):
+class TensorPull(NamedTuple):
     """The other side waits for this key."""
 
     key: RendezvousKey
 
 
-class CreditGrew(NamedTuple):
+class CreditGain(NamedTuple):
     """The other side has taken some of what was pushed."""
 
 
-class Overflowed(NamedTuple):
+class CreditOverflow(NamedTuple):
     """The other side holds values that it could not even announce: pull whatever is waited for."""
 
 
-class StepFailed(NamedTuple):
+class StepFailure(NamedTuple):
     """Nothing more comes for this step from the other side."""
 
     step: int
     error: OpError
 
 
-class SaidGoodbye(NamedTuple):
+class Goodbye(NamedTuple):
     """The other side is going; nothing more is to be asked of it."""
 
     reason: str
@@ -111,31 +111,31 @@ class OutgoingCall:
 
 
 Event = (
-    Opened
-    | Requested
-    | RequestCancelled
-    | Answered
-    | Pushed
-    | Announced
-    | Pulled
-    | CreditGrew
-    | Overflowed
-    | StepFailed
-    | SaidGoodbye
+    Opening
+    | CallArrival
+    | CallCancellation
+    | CallAnswer
+    | TensorArrival
+    | Announcement
+    | TensorPull
+    | CreditGain
+    | CreditOverflow
+    | StepFailure
+    | Goodbye
 )
 
 __all__ = [
-    "Announced",
-    "Answered",
-    "CreditGrew",
+    "Announcement",
+    "CallAnswer",
+    "CallArrival",
+    "CallCancellation",
+    "CreditGain",
+    "CreditOverflow",
     "Event",
-    "Opened",
+    "Goodbye",
+    "Opening",
     "OutgoingCall",
-    "Overflowed",
-    "Pulled",
-    "Pushed",
-    "RequestCancelled",
-    "Requested",
-    "SaidGoodbye",
-    "StepFailed",
+    "StepFailure",
+    "TensorArrival",
+    "TensorPull",
 ]

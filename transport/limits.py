@@ -1,4 +1,4 @@
-"""How much a peer may cost: bytes, calls and seconds, before and after it has proved who it is.
+"""Limits of what a peer may cost: bytes, calls and seconds, before and after it has proved who it is.
 
 Each side announces the limits that it holds the other to while connections open, and each side keeps
 within what the other announced. So an honest peer waits or gets a clear error at home, and one that goes
@@ -50,7 +50,7 @@ ENTRY_BYTES: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What this side holds the other side to. Sizes in bytes, times in seconds."""
+    """The limits that this side sets the other. Sizes in bytes, times in seconds."""
 
     #: One message's msgpack header. A RunGraph with a thousand tensors takes about 40 KiB.
     header_bytes_max: int = 1 * MIB
@@ -101,7 +101,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """What the other side holds us to, as it said while the connection opened."""
+    """The limits that the other side sets this one, as it said while the connection opened."""
 
     header_bytes_max: int
     message_bytes_max: int

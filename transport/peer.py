@@ -20,8 +20,8 @@ import trio
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InternalError, OpError
 from flowengine.transport import events as e
 from flowengine.transport.calls.caller import Caller
-from flowengine.transport.calls.service import Reply, Request, Service, TensorSink
-from flowengine.transport.calls.serving import Serving
+from flowengine.transport.calls.service import IncomingCall, Reply, Service, TensorSink
+from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
@@ -69,7 +69,7 @@ class Peer:
         self.begin_again = caller.begin_again
         self.has_room = caller.has_room
         self.give_up = caller.give_up
-        self._serving = Serving(
+        self._serving = ServedCalls(
             connection.wire,
             connection.requests,
             service if service is not None else Service({}),
@@ -226,9 +226,9 @@ class Peer:
                 try:
                     pushed = self._pushed
                     for event in connection.take_events():
-                        if type(event) is e.Pushed and pushed is not None:
+                        if type(event) is e.TensorArrival and pushed is not None:
                             pushed(self, event)
-                        elif type(event) is e.Requested:
+                        elif type(event) is e.CallArrival:
                             self._serving.requested(event)
                         else:
                             self._handle(event)
@@ -323,17 +323,17 @@ class Peer:
     # What the connection reports.
 
     def _handle(self, event: e.Event) -> None:
-        if isinstance(event, e.Answered):
+        if isinstance(event, e.CallAnswer):
             self._caller.answered(event)
-        elif isinstance(event, e.RequestCancelled):
+        elif isinstance(event, e.CallCancellation):
             self._serving.cancelled(event.call)
-        elif isinstance(event, e.Opened):
+        elif isinstance(event, e.Opening):
             self._has_opened = True
             self._serving.opened(event.peer)
             if self._tensors is not None:
                 self._tensors.peer_opened(self)
             self._task_status.started(self)
-        elif isinstance(event, e.SaidGoodbye):
+        elif isinstance(event, e.Goodbye):
             reason = f": {event.reason}" if event.reason else ""
             self._end(ConnectionLostError(f"{self.connection.address} said goodbye{reason}"))
             if self.connection.state is State.LEFT:
@@ -388,4 +388,4 @@ async def connect(
     return peer
 
 
-__all__ = ["Peer", "Reply", "Request", "Service", "connect"]
+__all__ = ["IncomingCall", "Peer", "Reply", "Service", "connect"]

@@ -1,4 +1,4 @@
-"""What a peer has done and holds, read as an immutable record."""
+"""Statistics of a peer: an immutable record of its work so far and of the memory that it holds."""
 
 from __future__ import annotations
 

@@ -86,8 +86,11 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def find_port(graph: Graph, text: str, code: int, what: str) -> OutputPort:
-    """`y` or `y:1` as an output of the graph; CommandError with `code` if it has no such output."""
+def find_port(graph: Graph, text: str, code: int, what: str, *, is_fed: bool = False) -> OutputPort:
+    """`y` or `y:1` as an output of the graph; CommandError with `code` if it has no such output.
+
+    What is fed is named in full where its node has several outputs.
+    """
     try:
         port = OutputPort(*parse_tensor_name(text))
     except InvalidArgumentError:
@@ -99,6 +102,12 @@ def find_port(graph: Graph, text: str, code: int, what: str) -> OutputPort:
         hint = f": run it with --target {node.name}" if not count else ""
         outputs = "no output" if not count else f"{count} output{'s' if count > 1 else ''}"
         raise CommandError(f"{what} {text}: '{node.name}' ({node.op}) has {outputs}{hint}", code)
+    if is_fed and port.node == text and len(node.output_types) > 1:
+        last = len(node.output_types) - 1
+        raise CommandError(
+            f"{what} {text}: '{text}' ({node.op}) has {last + 1} outputs: write {text}:0 to {text}:{last}",
+            code,
+        )
     return port
 
 

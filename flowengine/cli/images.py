@@ -50,9 +50,7 @@ def read_image(data: bytes, shape: TensorShape, options: ImageOptions) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise CommandError(
-            "reading an image needs Pillow: pip install 'flowengine[image]'", BAD_FEED
-        ) from None
+        raise CommandError("reading an image needs Pillow: pip install 'pillow>=10.3'", BAD_FEED) from None
     wanted_channels = shape.dims[-1] if shape.dims is not None and len(shape.dims) in (3, 4) else None
     try:
         with Image.open(io.BytesIO(data)) as opened:

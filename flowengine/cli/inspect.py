@@ -2,50 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from flowengine.cli import overview
+from flowengine.cli.bodies import CalledFunction, called
 from flowengine.cli.failure import printable
 from flowengine.cli.graphs import load_graph
+from flowengine.cli.imports import import_option
+from flowengine.cli.overview import TensorFacts, VariableFacts
 from flowengine.cli.results import dumps
+from flowengine.core.shapes import TensorShape
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
+#: Likely outputs that are shown unless all are asked for.
+_SHOWN: Final = 10
+
 HELP: Final = """\
 Show what GRAPH holds: nodes by op, placeholders, likely outputs, variables, the exact number of parameters,
-and the ops that cannot run here.
+the functions that it calls, and the ops that cannot run here, in bodies of functions too.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
 """
 
 
 @click.command("inspect", help=HELP)
-@click.argument("graph", metavar="GRAPH")
+@click.argument("graph", type=click.Path(), metavar="GRAPH")
+@import_option
+@click.option("--all", "every", is_flag=True, help="Show all likely outputs, not the first ten.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def command(graph: str, as_json: bool, debug: bool) -> None:
+def command(graph: str, every: bool, as_json: bool, debug: bool) -> None:
     loaded = load_graph(graph)
     document = examine(loaded.graph)
     document["signatures"] = {name: asdict(each) for name, each in loaded.signatures.items()}
-    click.echo(dumps(document) if as_json else readable(graph, document), nl=False)
+    shown = None if every else _SHOWN
+    click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
 
 
 def examine(graph: Graph) -> dict[str, Any]:
     """What the verb shows of the graph itself, as JSON can hold it."""
     variables = overview.variables(graph)
-    floats, constants = overview.constant_parameters(graph)
+    functions = called(graph)
+    bodies = [graph, *(each.body for each in functions if each.body is not None)]
+    floats, constants = map(sum, zip(*map(overview.constant_parameters, bodies), strict=True))
     in_variables = sum(each.elements or 0 for each in variables)
     return {
         "nodes": len(graph),
         "producer": graph.producer,
         "ops": overview.op_counts(graph),
-        "placeholders": [asdict(each) for each in overview.placeholders(graph)],
-        "outputs": [asdict(each) for each in overview.likely_outputs(graph)],
-        "variables": [asdict(each) for each in variables],
+        "placeholders": [_facts(each) for each in overview.placeholders(graph)],
+        "outputs": [_facts(each) for each in overview.likely_outputs(graph)],
+        "variables": [_facts(each) for each in variables],
         "parameters": {
             "total": in_variables + floats,
             "in_variables": in_variables,
@@ -53,19 +65,41 @@ def examine(graph: Graph) -> dict[str, Any]:
             "constants": constants,
             "variables_of_unknown_size": sum(each.elements is None for each in variables),
         },
-        "ops_without_kernel": overview.ops_without_kernel(graph),
+        "functions": [_function(each) for each in functions],
+        "ops_without_kernel": overview.ops_without_kernel(graph, functions),
     }
 
 
-def readable(path: str, found: dict[str, Any]) -> str:
-    """The document as text."""
+def _facts(each: TensorFacts | VariableFacts) -> dict[str, Any]:
+    """The facts as JSON can hold them: a shape is a list, null for what is not known."""
+    shape = each.shape.dims
+    return {
+        **{field.name: getattr(each, field.name) for field in fields(each)},
+        "shape": None if shape is None else list(shape),
+    }
+
+
+def _function(each: CalledFunction) -> dict[str, Any]:
+    if each.body is None:
+        return {"name": each.name, "fault": each.fault}
+    return {"name": each.name, "nodes": len(each.body), "ops": overview.op_counts(each.body)}
+
+
+def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
+    """The document as text, with so many of the likely outputs."""
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
     lines += _section("placeholders", [_tensor(each) for each in found["placeholders"]])
-    lines += _section("likely outputs", [_tensor(each) for each in found["outputs"]])
+    outputs = found["outputs"]
+    lines.append(f"likely outputs: {len(outputs) or 'none'}")
+    lines += [f"  {_tensor(each)}" for each in outputs[:shown]]
+    if shown is not None and len(outputs) > shown:
+        lines.append(f"  and {len(outputs) - shown} more: --all")
     if found["signatures"]:
         lines += _section("signatures", [_call(*each) for each in found["signatures"].items()])
     lines += _section("variables", [_tensor(each) for each in found["variables"]])
     lines += _parameters(found["parameters"], len(found["variables"]))
+    if found["functions"]:
+        lines += _section("functions", [_body(each) for each in found["functions"]])
     missing = found["ops_without_kernel"]
     lines += _section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
     lines += _section("ops", [_count(op, count) for op, count in found["ops"].items()])
@@ -77,7 +111,14 @@ def _section(title: str, entries: list[str]) -> list[str]:
 
 
 def _tensor(facts: dict[str, Any]) -> str:
-    return f"{printable(facts['name'])}  {facts['dtype']} {facts['shape']}"
+    return f"{printable(facts['name'])}  {facts['dtype']} {TensorShape(facts['shape'])}"
+
+
+def _body(facts: dict[str, Any]) -> str:
+    name = printable(facts["name"])
+    return (
+        f"{name}: {printable(facts['fault'])}" if "fault" in facts else f"{facts['nodes']:6d} nodes  {name}"
+    )
 
 
 def _call(name: str, signature: dict[str, dict[str, str]]) -> str:

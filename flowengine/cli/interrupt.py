@@ -1,4 +1,4 @@
-"""Ctrl-C ends the command within a second, whatever it is doing.
+"""Ctrl-C ends the command within a second, whatever it is doing, but for keeping what `--output` promised.
 
 In a step, Ctrl-C cancels: the step gives back what it held and ends at its next item. Outside, it is Python's
 KeyboardInterrupt. A single kernel may run for longer than anybody wants to wait, and a second Ctrl-C says so
@@ -32,6 +32,7 @@ class Interrupt:
         self._token: Any = None
         self._previous: Any = None
         self._installed = False
+        self._watchdog: threading.Timer | None = None
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
@@ -51,14 +52,19 @@ class Interrupt:
         """From now on cancel this trio scope; `token` is the trio run's. None for both: no longer."""
         self._scope, self._token = scope, token
 
+    def waits(self) -> None:
+        """What was promised is being kept: only a second Ctrl-C ends the process before that is done."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         again, self.seen = self.seen, True
         if again and self._ends_process:
             os._exit(INTERRUPTED)
         if self._ends_process:
-            watchdog = threading.Timer(GRACE_SECONDS, os._exit, (INTERRUPTED,))
-            watchdog.daemon = True
-            watchdog.start()
+            self._watchdog = threading.Timer(GRACE_SECONDS, os._exit, (INTERRUPTED,))
+            self._watchdog.daemon = True
+            self._watchdog.start()
         if self._scope is None:
             raise KeyboardInterrupt
         self._token.run_sync_soon(self._scope.cancel)

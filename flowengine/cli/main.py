@@ -24,10 +24,11 @@ VERBS: Final = {
     "run": ("flowengine.cli.run", "Run steps of a graph and print what they fetch."),
     "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
     "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
-    "checkpoint": ("flowengine.cli.checkpoint", "Look into checkpoints: ls, show, diff, export."),
+    "checkpoint": ("flowengine.cli.checkpoint.verbs", "Look into checkpoints: ls, show, diff, export."),
     "devices": ("flowengine.cli.devices", "Show the devices of this machine."),
     "worker": ("flowengine.cli.worker", "Serve as one task of a cluster."),
     "cluster": ("flowengine.cli.cluster", "Clusters: status, drain, up."),
+    "doctor": ("flowengine.cli.doctor", "Check the installation."),
     "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
 }
 
@@ -40,6 +41,10 @@ FlowEngine runs TensorFlow-1 graphs without TensorFlow. Three examples:
 
 flowengine --help lists the commands; flowengine run --help explains feeds, steps and exit codes.
 """
+
+
+#: What a shell sets when it asks how a line may go on; see docs/cli.md.
+_COMPLETION: Final = "_FLOWENGINE_COMPLETE"
 
 
 class _Verbs(click.Group):
@@ -62,9 +67,9 @@ class _Verbs(click.Group):
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        import flowengine
+        from flowengine.cli.doctor import version
 
-        click.echo(f"flowengine {flowengine.__version__}")
+        click.echo(f"flowengine {version()}")
         ctx.exit()
 
 
@@ -97,6 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal has not
+    if _COMPLETION in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "flowengine", _COMPLETION, os.environ[_COMPLETION])
     code = _main(sys.argv[1:], ends_process=True)
     if threading.active_count() > 1:
         # A kernel that a cancelled step has left behind may still be inside a library whose own clean-up
@@ -109,7 +118,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str], *, ends_process: bool) -> int:
     debug = "--debug" in arguments
     interrupt = Interrupt(ends_process=ends_process)
-    with interrupt:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(interrupt)
+        if debug:
+            from flowengine.core.tracebacks import shown_whole
+
+            stack.enter_context(shown_whole())
         try:
             # Not cli.main: it has ways of its own with closed pipes and Ctrl-C.
             with cli.make_context("flowengine", arguments, obj={"interrupt": interrupt}) as context:

@@ -10,6 +10,8 @@ from typing import Any, Final
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.imports import import_option
+from flowengine.cli.overview import SERVED_BY_ENGINE
 from flowengine.cli.results import dumps
 from flowengine.core.dtypes import DType
 from flowengine.ir.argdef import ArgDef, AttrDef
@@ -32,6 +34,8 @@ is made from the registry, by `make generate`. `flowengine ops PATTERN` shows si
 """
 
 
+#: What provides the calls of functions: their bodies' nodes have kernels, they themselves need none.
+ENGINE: Final = "engine"
 #: Stands for all device types.
 ANY_DEVICE: Final = "any"
 
@@ -42,6 +46,7 @@ class OpFacts:
 
     types     {type attribute: names of the dtypes that some kernel takes}; empty list for any
     devices   the device types that it has a kernel for; `any` where one is for all
+    why       why it has none
     """
 
     name: str
@@ -49,13 +54,15 @@ class OpFacts:
     types: dict[str, list[str]]
     devices: list[str]
     providers: list[str]
+    why: str = ""
 
 
 @click.command("ops", help=HELP)
 @click.argument("pattern", metavar="[PATTERN]", default="*")
 @click.option(
-    "--missing", is_flag=True, help="Show the ops whose signature is known, but that cannot run here."
+    "--missing", is_flag=True, help="Show the ops of TensorFlow that cannot run here, and why they cannot."
 )
+@import_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--markdown", is_flag=True, help="Print a page of documentation.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -73,31 +80,50 @@ def command(pattern: str, missing: bool, as_json: bool, markdown: bool, debug: b
             place = (
                 f"{' and '.join(each.devices)}, {' and '.join(each.providers)}"
                 if each.devices
-                else "no kernel"
+                else f"no kernel: {each.why}"
             )
             click.echo(f"{each.signature}\n    {_types(each)}{place}")
 
 
 def matching(pattern: str) -> Iterator[OpFacts]:
-    """The ops whose name the pattern fits, by name."""
+    """The ops that run here and whose name the pattern fits, by name."""
     from flowengine.kernels.load import registry as kernel_registry
     from flowengine.ops.load import registry
 
     by_op = _by_op(kernel_registry())
     for name in registry():
-        if name in by_op and _fits(name, pattern):
+        if not _fits(name, pattern):
+            continue
+        if name in by_op:
             yield _facts(registry()[name], by_op[name])
+        elif name in SERVED_BY_ENGINE:
+            definition = registry()[name]
+            types: dict[str, list[str]] = {
+                attr.name: [] for attr in definition.attrs if attr.type in ("type", "list(type)")
+            }
+            yield OpFacts(name, signature(definition), types, [ANY_DEVICE], [ENGINE])
 
 
 def without_kernel(pattern: str) -> Iterator[OpFacts]:
-    """The ops whose name the pattern fits and that only have a signature here, by name."""
+    """The ops whose name the pattern fits and that have no kernel, by name; then whole families of names.
+
+    An op that is left out has no signature here, as a rule, and of a family there is only its pattern.
+    """
     from flowengine.kernels.load import registry as kernel_registry
+    from flowengine.ops.left_out import LEFT_OUT, reason
     from flowengine.ops.load import registry
 
-    by_op = _by_op(kernel_registry())
-    for name in registry():
-        if name not in by_op and _fits(name, pattern):
-            yield OpFacts(name, signature(registry()[name]), {}, [], [])
+    by_op, definitions = _by_op(kernel_registry()), registry()
+    for name in definitions:
+        if name not in by_op and name not in SERVED_BY_ENGINE and _fits(name, pattern):
+            yield OpFacts(name, signature(definitions[name]), {}, [], [], reason(name))
+    for why, names in LEFT_OUT.items():
+        for name in names.split():
+            if name in definitions or any(fnmatch.fnmatchcase(op, name) for op in by_op):
+                continue
+            # Whoever asks for one op by its name is told of its family.
+            if _fits(name, pattern) or fnmatch.fnmatchcase(pattern, name):
+                yield OpFacts(name, name, {}, [], [], why)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -162,4 +188,18 @@ def as_markdown(found: list[OpFacts]) -> str:
     for each in found:
         types = "; ".join(f"{name}: {' '.join(types) or 'any'}" for name, types in each.types.items())
         rows.append(f"| `{each.name}` | {types} | {' '.join(each.devices)} | {' '.join(each.providers)} |")
-    return MARKDOWN_HEAD + f"{len(found)} ops.\n\n" + "\n".join(rows) + "\n"
+    return MARKDOWN_HEAD + f"{len(found)} ops.\n\n" + "\n".join([*rows, *_missing_rows()]) + "\n"
+
+
+def _missing_rows() -> list[str]:
+    """The ops without a kernel, by the reason."""
+    from flowengine.ops.left_out import NOT_YET
+
+    by_reason: dict[str, list[str]] = {}
+    for each in without_kernel("*"):
+        by_reason.setdefault(each.why, []).append(f"`{each.name}`")
+    # What may come stands at the end.
+    reasons = sorted(by_reason, key=lambda why: why == NOT_YET)
+    rows = ["", "## What is not here", "", "`flowengine ops --missing` tells the same.", ""]
+    rows += ["| why | ops |", "|---|---|"]
+    return rows + [f"| {why} | {' '.join(by_reason[why])} |" for why in reasons]

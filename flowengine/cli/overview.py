@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from flowengine.cli.bodies import CalledFunction, library_of
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import ARGUMENT, FUNCTION_CALL_OPS
 from flowengine.ir.traits import (
     Bookkeeping,
     Constant,
@@ -34,8 +37,13 @@ _SCALAR_PLACEHOLDER_PRODUCER: Final = 24
 
 #: What is known or given beforehand, or is there for what it does: nobody asks for its value.
 _NO_OUTPUTS: Final = (Constant, Fed, Orders, Bookkeeping, Impure, OfOneStep, Uses, Names)
+#: What runs without a kernel: calls, and what stands for a body's argument.
+SERVED_BY_ENGINE: Final = FUNCTION_CALL_OPS | {ARGUMENT}
 #: Types that refer to a thing, which is not what a user wants.
 _REFERRING: Final = frozenset({dtypes.resource, dtypes.variant})
+
+#: The scope in which TensorFlow builds derivatives, and its further ones.
+_GRADIENTS: Final = re.compile(r"gradients(_\d+)?")
 
 #: A constant with no more floats than this is an operand rather than a parameter.
 _SMALL_CONSTANT: Final = 8
@@ -47,7 +55,7 @@ class TensorFacts:
 
     name: str
     dtype: str
-    shape: str
+    shape: TensorShape
     node: str
 
 
@@ -81,9 +89,11 @@ def dtype_of(graph: Graph, port: OutputPort) -> DType | None:
 
 
 def likely_outputs(graph: Graph) -> list[TensorFacts]:
-    """The tensors that nothing consumes and that are no mere effect, the last constructed first.
+    """The tensors that nothing consumes and that are no mere effect, the likely first.
 
-    Those that only read a variable or belong to a gradient come after the others.
+    Those that only read a variable or belong to a gradient come last, before them those that no placeholder
+    reaches, where there are any. Of the others an outer scope's come before an inner one's, and the last
+    constructed first.
     """
     consumed = {port.node for node in graph for port in node.inputs}
     found = [
@@ -92,7 +102,14 @@ def likely_outputs(graph: Graph) -> list[TensorFacts]:
         if node.name not in consumed and _gives_a_result(node) and not node.name.startswith("save/")
     ]
     found.reverse()
-    found.sort(key=lambda node: _is_by_product(graph, node))
+    reached = _reached_from_placeholders(graph)
+    found.sort(
+        key=lambda node: (
+            _is_by_product(graph, node),
+            bool(reached) and node.name not in reached,
+            node.name.count("/"),
+        )
+    )
     return [_facts(graph, OutputPort(node.name, 0)) for node in found]
 
 
@@ -105,16 +122,32 @@ def _gives_a_result(node: Node) -> bool:
     return not any(dtype.is_ref or dtype in _REFERRING for dtype in node.output_types)
 
 
+def _reached_from_placeholders(graph: Graph) -> set[str]:
+    """The nodes whose value depends on what is fed."""
+    consumers: dict[str, list[str]] = {}
+    for node in graph:
+        for port in node.inputs:
+            consumers.setdefault(port.node, []).append(node.name)
+    reached = {node.name for node in graph if node.is_placeholder}
+    waiting = list(reached)
+    while waiting:
+        for name in consumers.get(waiting.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached
+
+
 def _is_by_product(graph: Graph, node: Node) -> bool:
     hands_on = node.has(HandsOn) or node.has(ValueOf)
     reads = hands_on and graph[node.inputs[0].node].has(GivesVariable)
-    return reads or "gradients" in node.name.split("/")
+    return reads or any(_GRADIENTS.fullmatch(part) for part in node.name.split("/"))
 
 
 def _facts(graph: Graph, port: OutputPort) -> TensorFacts:
     dtype = dtype_of(graph, port)
     shape = shape_of(graph, port)
-    return TensorFacts(str(port), "?" if dtype is None else dtype.name, str(shape), port.node)
+    return TensorFacts(str(port), "?" if dtype is None else dtype.name, shape, port.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +156,7 @@ class VariableFacts:
 
     name: str
     dtype: str
-    shape: str
+    shape: TensorShape
     elements: int | None
 
 
@@ -136,12 +169,12 @@ def variables(graph: Graph) -> list[VariableFacts]:
             shape = node.attrs.get("shape")
             shape = shape if isinstance(shape, TensorShape) else TensorShape(None)
             dtype = str(node.attrs.get(variable.dtype, "?"))
-            found.append(VariableFacts(node.name, dtype, str(shape), shape.num_elements()))
+            found.append(VariableFacts(node.name, dtype, shape, shape.num_elements()))
     return found
 
 
-def constant_parameters(graph: Graph) -> tuple[int, int]:
-    """(floats, constants that hold them): constants of more than a few elements, outside function bodies."""
+def constant_parameters(graph: Iterable[Node]) -> tuple[int, int]:
+    """(floats, constants that hold them): constants of more than a few elements, of the graph or a body."""
     elements, constants = 0, 0
     for tensor in _float_constants(graph):
         count = tensor.shape.num_elements() or 0
@@ -151,7 +184,7 @@ def constant_parameters(graph: Graph) -> tuple[int, int]:
     return elements, constants
 
 
-def _float_constants(graph: Graph) -> Iterator[TensorAttr]:
+def _float_constants(graph: Iterable[Node]) -> Iterator[TensorAttr]:
     for node in graph:
         constant = node.trait(Constant)
         value = None if constant is None else node.attrs.get(constant.value)
@@ -159,7 +192,7 @@ def _float_constants(graph: Graph) -> Iterator[TensorAttr]:
             yield value
 
 
-def op_counts(graph: Graph) -> dict[str, int]:
+def op_counts(graph: Iterable[Node]) -> dict[str, int]:
     """{op: nodes}, the most frequent first."""
     counts: dict[str, int] = {}
     for node in graph:
@@ -167,15 +200,23 @@ def op_counts(graph: Graph) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def ops_without_kernel(graph: Graph) -> dict[str, int]:
-    """{op: nodes} of what cannot run here: unknown, without a kernel, or with types that none serves."""
+def ops_without_kernel(graph: Graph, functions: Sequence[CalledFunction]) -> dict[str, int]:
+    """{op: nodes} of what cannot run here: unknown, without a kernel, or with types that none serves.
+
+    Nodes in bodies of functions count as well, and a function whose body cannot be made.
+    """
     from flowengine.kernels.load import registry as kernel_registry
 
-    registry = kernel_registry()
+    registry, library = kernel_registry(), library_of(graph)
     missing: dict[str, int] = {}
-    for node in graph:
-        if not _is_served(registry, node):
-            missing[node.op] = missing.get(node.op, 0) + 1
+    for nodes in (graph, *(each.body for each in functions if each.body is not None)):
+        for node in nodes:
+            calls = node.op in SERVED_BY_ENGINE or (library is not None and node.op in library)
+            if not calls and not _is_served(registry, node):
+                missing[node.op] = missing.get(node.op, 0) + 1
+    for each in functions:
+        if each.body is None:
+            missing[each.name] = missing.get(each.name, 0) + 1
     return dict(sorted(missing.items()))
 
 

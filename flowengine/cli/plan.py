@@ -8,6 +8,7 @@ import click
 
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import check_node, find_port, load_graph
+from flowengine.cli.imports import import_option
 from flowengine.cli.overview import likely_outputs, placeholders
 from flowengine.cli.placement import config_of, placement_options
 
@@ -25,13 +26,14 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 
 
 @click.command("plan", help=HELP)
-@click.argument("graph", metavar="GRAPH")
-@click.option("--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that the step is fed.")
-@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step gives.")
-@click.option("--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
+@click.argument("graph", type=click.Path(), metavar="GRAPH")
+@click.option("-x", "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that the step is fed.")
+@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step gives.")
+@click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
 @click.option("--source", is_flag=True, help="Print the Python that a hot plan is turned into.")
 @click.option("--dot", is_flag=True, help="Print a drawing for Graphviz.")
 @click.option("--placement", is_flag=True, help="Print the device of each node and why it is there.")
+@import_option
 @placement_options
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(
@@ -53,7 +55,7 @@ def command(
     loaded = load_graph(graph).graph
     for each in targets:
         check_node(loaded, each, USAGE, "--target")
-    fed = [str(find_port(loaded, each.partition("=")[0], USAGE, "--feed")) for each in feeds]
+    fed = [str(find_port(loaded, each.partition("=")[0], USAGE, "--feed", is_fed=True)) for each in feeds]
     fetched = [str(find_port(loaded, each, USAGE, "--fetch")) for each in fetches]
     if not (fetched or targets):
         fetched = [each.name for each in likely_outputs(loaded)]

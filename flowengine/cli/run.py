@@ -12,6 +12,7 @@ from flowengine.cli import results
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
 from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
+from flowengine.cli.imports import import_option
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
@@ -19,6 +20,7 @@ from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
 from flowengine.cli.training import RunCheckpoints, facts_of
 
 if TYPE_CHECKING:
+    from flowengine.cli.labels import Labels
     from flowengine.graphs.graph import Graph
 
 _SHOWN: Final = 12
@@ -35,7 +37,8 @@ SOURCE, after --feed NAME=, is one of
   a.json                a number, text, truth value, or nested lists of them
   a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
                         axis added for a tensor of rank 4; neither scaled nor resized unless asked
-  3, [[1, 2]], text     a literal
+  3, [[1, 2]], text     a literal; "text" in quotes too, as JSON has it
+  @FILE                 the bytes of a file, for a string tensor; @@text is a text that begins with @
   -                     standard input, in any of these forms
 and --feed a.npz feeds every array in the file under its own key.
 
@@ -70,21 +73,25 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 
 
 @click.command("run", help=HELP)
-@click.argument("graph", metavar="[GRAPH]", required=False)
-@click.option("--feed", "feeds", multiple=True, metavar="NAME=SOURCE", help="Feed a tensor; y means y:0.")
-@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="Fetch a tensor in every step.")
-@click.option("--target", "targets", multiple=True, metavar="NODE", help="Run a node in every step.")
+@click.argument("graph", type=click.Path(), metavar="[GRAPH]", required=False)
+@click.option(
+    "-x", "--feed", "feeds", multiple=True, metavar="NAME=SOURCE", help="Feed a tensor; y means y:0."
+)
+@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="Fetch a tensor in every step.")
+@click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="Run a node in every step.")
 @click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node once, before the steps.")
 @click.option(
     "--final", "finals", multiple=True, metavar="NAME", help="Fetch a tensor once, after the steps."
 )
-@click.option("--steps", type=click.IntRange(min=1), default=1, help="How many steps to run.")
+@click.option("-n", "--steps", type=click.IntRange(min=1), default=1, help="How many steps to run.")
 @click.option("--every", type=click.IntRange(min=1), metavar="N", help="Say the scalars every N steps.")
 @click.option(
     "--repeat", type=click.IntRange(min=1), metavar="N", help="Then run N more and say how long they took."
 )
 @click.option(
+    "-o",
     "--output",
+    type=click.Path(),
     metavar="FILE",
     help="Keep the values in a .npz, .npy or .json file (those of --final, if there are any).",
 )
@@ -115,10 +122,19 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     envvar="FLOWENGINE_TARGET",
     help="Run at a cluster's task: flow://HOST:PORT, or what FLOWENGINE_TARGET says.",
 )
+@click.option(
+    "--labels",
+    "labels_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Names of classes, one a line: show the best of fetched scores.",
+)
+@click.option("--top", type=click.IntRange(min=1), metavar="K", help="Show the K best (with --labels: 5).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--image-size", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255.")
 @click.option("--image-offset", callback=_fraction, metavar="B", help="Add B to images, after scaling.")
+@import_option
 @placement_options
 @click.option("--log-device-placement", is_flag=True, help="Say on which device each node runs.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -142,6 +158,8 @@ def command(
     resume: bool,
     recover: bool,
     at: str | None,
+    labels_file: str | None,
+    top: int | None,
     as_json: bool,
     image_size: tuple[int, int] | None,
     image_scale: float | None,
@@ -164,6 +182,11 @@ def command(
         raise CommandError("standard input can be fed to one tensor only", USAGE)
     if output is not None:
         results.check_output(output, len(finals or fetches))
+    chosen = None
+    if labels_file is not None or top is not None:
+        from flowengine.cli.labels import read_labels
+
+        chosen = read_labels(labels_file, top)
     source = load_graph(graph)
     loaded = source.graph
     training = None
@@ -177,6 +200,7 @@ def command(
         training = RunCheckpoints(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
         training.prepare()
     if not (fetches or targets or finals):
+        _refuse_to_run_nothing(loaded, feeds, inits, output)
         click.echo(how_to_go_on(loaded, graph), nl=False)
         return
     images = ImageOptions(image_size, image_scale, image_offset)
@@ -194,9 +218,31 @@ def command(
         training=training,
         config=config_of(device_counts, places, soft, log=log_device_placement),
         at=at or "",
+        keeps=output is not None,
     )
-    report = run_job(job, ctx.obj["interrupt"])
-    _show(report, job, output, as_json)
+    report = RunReport()
+    try:
+        run_job(job, report, ctx.obj["interrupt"])
+    except KeyboardInterrupt:
+        if output is not None:
+            ctx.obj["interrupt"].waits()
+            _keep(report, job, output)
+        raise
+    _show(report, job, output, as_json, chosen)
+
+
+def _refuse_to_run_nothing(
+    graph: Graph, feeds: Sequence[str], inits: Sequence[str], output: str | None
+) -> None:
+    """CommandError where options ask for steps, but none says what a step is for."""
+    given = [f"--feed {each}" for each in feeds] + [f"--init {each}" for each in inits]
+    given += [] if output is None else [f"--output {output}"]
+    if given:
+        likely = ", ".join(f"--fetch {each.node}" for each in likely_outputs(graph)[:3])
+        hint = f", such as {likely}" if likely else ""
+        raise CommandError(
+            f"{given[0]}: nothing is asked for: add --fetch NAME or --target NODE{hint}", USAGE
+        )
 
 
 def _nodes(graph: Graph, names: Sequence[str], what: str) -> list[str]:
@@ -228,22 +274,36 @@ def _read_feeds(graph: Graph, feeds: Sequence[str], images: ImageOptions) -> dic
 
 
 def _wanted(graph: Graph, name: str) -> ValueTarget:
-    port = find_port(graph, name, BAD_FEED, "--feed")
+    port = find_port(graph, name, BAD_FEED, "--feed", is_fed=True)
     return ValueTarget(str(port), dtype_of(graph, port), shape_of(graph, port))
 
 
-def _show(report: RunReport, job: Invocation, output: str | None, as_json: bool) -> None:
+def _keep(report: RunReport, job: Invocation, output: str | None) -> None:
+    """Write what `--output` promised, if there is any of it."""
+    kept = report.finals if job.finals else report.values
+    if output is not None and (kept or not (job.fetches or job.finals)):
+        results.write(output, kept, _document(report, job, report.values | report.finals))
+        _say(f"kept {len(kept)} value{'s' if len(kept) != 1 else ''} in {output}")
+
+
+def _show(
+    report: RunReport, job: Invocation, output: str | None, as_json: bool, chosen: Labels | None
+) -> None:
     everything = report.values | report.finals
     document = _document(report, job, everything)
-    if output is not None:
-        kept = report.finals or report.values
-        results.write(output, kept, document)
-        _say(f"kept {len(kept)} value{'s' if len(kept) != 1 else ''} in {output}")
+    _keep(report, job, output)
+    shown = {name: results.readable(name, value) for name, value in everything.items() if not as_json}
+    if chosen is not None:
+        from flowengine.cli import labels
+
+        labels.check_fits(chosen, everything)
+        document["best"] = labels.document(chosen, everything)
+        shown |= labels.texts(chosen, everything)
     if as_json:
         sys.stdout.write(results.dumps(document))
-    elif output is None:
-        for name, value in everything.items():
-            print(results.readable(name, value))
+    elif output is None or chosen is not None:
+        for text in shown.values():
+            print(text)
     if report.latencies_ms:
         summary = percentiles(report.latencies_ms)
         _say(f"{len(report.latencies_ms)} runs, ms: " + "  ".join(f"{k} {v:.3g}" for k, v in summary.items()))

@@ -6,7 +6,10 @@
 | `a.json` | a number, a text, a truth value, or nested lists of them |
 | `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes of the file |
 | `-` | standard input, told apart by content: any of the above |
-| anything else | a literal: `3`, `[[1, 2], [3, 4]]`, `true`, `nan`, `some text` |
+| `@FILE` | the bytes of the file, for a string tensor; `@@text` is the text `@text` |
+| anything else | a literal: `3`, `[[1, 2], [3, 4]]`, `true`, `nan`, `some text`, `"3"` |
+
+A bare word that is the name of a file is no literal: it is `@word` or `'"word"'` that was meant.
 
 The value is cast to the tensor's dtype where that loses nothing but precision; it is never reshaped.
 """
@@ -81,6 +84,10 @@ def read_archive(source: str) -> dict[str, Any]:
 def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     if source == "-":
         return _from_bytes(sys.stdin.buffer.read(), wanted, images)
+    if source.startswith("@@"):
+        return source[1:]
+    if source.startswith("@"):
+        return _from_file(source[1:], wanted)
     path, key = _split_archive(source)
     if path is not None:
         with open(path, "rb") as file:
@@ -95,7 +102,14 @@ def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     if suffix in IMAGE_SUFFIXES:
         with open(source, "rb") as file:
             return _from_image(file.read(), wanted, images)
-    return _literal(source, wanted)
+    return _literal(source, wanted, is_typed=True)
+
+
+def _from_file(path: str, wanted: ValueTarget) -> bytes:
+    if wanted.dtype not in (dtypes.string, None):
+        raise _bad(wanted, f"@{path} is the bytes of a file, for a string tensor, and this is {wanted.dtype}")
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _split_archive(source: str) -> tuple[str | None, str | None]:
@@ -156,13 +170,21 @@ def _from_json(text: str, source: str) -> Any:
         raise ValueError(f"{source} is nested too deeply") from None
 
 
-def _literal(text: str, wanted: ValueTarget) -> Any:
+def _literal(text: str, wanted: ValueTarget, *, is_typed: bool = False) -> Any:
+    """The value that a text stands for. What somebody typed may be the name of a file by mistake."""
     if text in _TRUTH and wanted.dtype is not dtypes.string:
         return _TRUTH[text]
     try:
         return _from_json(text, "the literal")
     except ValueError:
         pass
+    if is_typed and os.path.isfile(text):
+        node = wanted.name.removesuffix(":0")
+        raise _bad(
+            wanted,
+            f"{text!r} is the name of a file: write --feed {node}=@{text} for its bytes, "
+            f"""or --feed {node}='"{text}"' for the text""",
+        )
     if wanted.dtype is dtypes.string:
         return text
     for number in (float, complex):

@@ -13,8 +13,9 @@ from flowengine.cli.recovering import run_recovering
 from flowengine.cli.training import RunCheckpoints
 
 if TYPE_CHECKING:
-    from flowengine.core.config import Config
+    from flowengine.core.config import Config, RunOptions
     from flowengine.graphs.graph import Graph
+    from flowengine.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Invocation:
     config: Config | None = None
     #: The target of the session; "" for this process.
     at: str = ""
+    #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
+    keeps: bool = False
 
 
 @dataclass(slots=True)
@@ -48,42 +51,37 @@ class RunReport:
     latencies_ms: list[float] = field(default_factory=list)
 
 
-def run_job(job: Invocation, interrupt: Interrupt) -> RunReport:
-    """Run all steps in one session; what a step raises passes through, KeyboardInterrupt if interrupted."""
-    import trio
+def run_job(job: Invocation, report: RunReport, interrupt: Interrupt) -> None:
+    """Run all steps in one session; what a step raises passes through, KeyboardInterrupt if interrupted.
 
-    report = RunReport()
+    The report has what came of it until then.
+    """
+    import trio
 
     async def steps() -> None:
         with trio.CancelScope() as scope:
             interrupt.cancels(scope, trio.lowlevel.current_trio_token())
             try:
-                await _run_steps(job, report)
+                await _run_steps(job, report, interrupt)
             finally:
                 interrupt.cancels(None, None)
         if scope.cancelled_caught:
             raise KeyboardInterrupt
 
     trio.run(steps)
-    return report
 
 
-async def _run_steps(job: Invocation, report: RunReport) -> None:
+async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -> None:
+    import trio
+
     from flowengine.core.config import RunOptions
     from flowengine.session import Session
 
     options = RunOptions(timeout_seconds=job.timeout_seconds)
 
     async def finish(session: Session) -> None:
-        report.latencies_ms.clear()
-        for _ in range(job.repeat):
-            begun = time.perf_counter()
-            values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
-            report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
-            report.values = dict(zip(job.fetches, values, strict=True))
-        if job.finals:
-            values = await session.run(job.finals, job.feeds, options=options)
-            report.finals = dict(zip(job.finals, values, strict=True))
+        await _repeat(session, job, report, options)
+        await _fetch_finals(session, job, report, options)
 
     if job.training is not None and job.training.recovers:
         await run_recovering(job, report, finish)
@@ -94,29 +92,57 @@ async def _run_steps(job: Invocation, report: RunReport) -> None:
             for node in nodes:
                 await session.run((), job.feeds, targets=[node], options=options)
 
-        async def train(after_step: Callable[[], Awaitable[Any]] | None) -> None:
-            started = time.perf_counter()
-            with ProgressReport(job.steps, every=job.every) as progress:
-                try:
-                    for _ in range(job.steps):
-                        values = await session.run(
-                            job.fetches, job.feeds, targets=job.targets, options=options
-                        )
-                        report.values = dict(zip(job.fetches, values, strict=True))
-                        progress.advance(report.values)
-                        if after_step is not None:
-                            await after_step()
-                finally:
-                    report.steps = progress.done
-                    report.seconds = time.perf_counter() - started
+        try:
+            if job.training is None:
+                await initialize(job.inits)
+                await _train(session, job, report, options)
+            else:
+                async with job.training.around(session, job.inits, initialize) as after_step:
+                    await _train(session, job, report, options, after_step)
+            await finish(session)
+        except trio.Cancelled:
+            if job.keeps and report.steps and not report.finals:
+                interrupt.waits()
+                with trio.CancelScope(shield=True) as scope:
+                    interrupt.cancels(scope, trio.lowlevel.current_trio_token())
+                    await _fetch_finals(session, job, report, options)
+            raise
 
-        if job.training is None:
-            await initialize(job.inits)
-            await train(None)
-        else:
-            async with job.training.around(session, job.inits, initialize) as after_step:
-                await train(after_step)
-        await finish(session)
+
+async def _train(
+    session: Session,
+    job: Invocation,
+    report: RunReport,
+    options: RunOptions,
+    after_step: Callable[[], Awaitable[Any]] | None = None,
+) -> None:
+    started = time.perf_counter()
+    with ProgressReport(job.steps, every=job.every) as progress:
+        try:
+            for _ in range(job.steps):
+                values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+                report.values = dict(zip(job.fetches, values, strict=True))
+                progress.advance(report.values)
+                if after_step is not None:
+                    await after_step()
+        finally:
+            report.steps = progress.done
+            report.seconds = time.perf_counter() - started
+
+
+async def _repeat(session: Session, job: Invocation, report: RunReport, options: RunOptions) -> None:
+    report.latencies_ms.clear()
+    for _ in range(job.repeat):
+        begun = time.perf_counter()
+        values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+        report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
+        report.values = dict(zip(job.fetches, values, strict=True))
+
+
+async def _fetch_finals(session: Session, job: Invocation, report: RunReport, options: RunOptions) -> None:
+    if job.finals:
+        values = await session.run(job.finals, job.feeds, options=options)
+        report.finals = dict(zip(job.finals, values, strict=True))
 
 
 def percentiles(latencies_ms: Sequence[float]) -> dict[str, float]:

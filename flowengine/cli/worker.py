@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.imports import import_option
 from flowengine.cli.placement import config_of
 
 HELP: Final = """\
@@ -28,6 +29,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option("--job", metavar="NAME", help="The job that this task is of.")
 @click.option("--task", type=int, metavar="N", help="Its number in the job.")
 @click.option("--device-count", "device_counts", multiple=True, metavar="TYPE=N", help="Such as CPU=4.")
+@import_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON document a line.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.server import CLIENT, read_key
+from flowengine.cluster.credentials import CLIENT, read_key
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.cluster.together import together
 from flowengine.core.errors import OpError, UnauthenticatedError, UnavailableError

@@ -1,4 +1,4 @@
-"""How a task tells others of its devices: a map for each, and the offer that a master makes of it."""
+"""Devices as tasks tell each other of them: a map for each, and the offer that a master makes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a cluster notices what is gone: bounds on silence, and what a step that lost a task says of it.
+"""Losses and how a cluster notices them: bounds on silence, and the error of a step that lost a task.
 
 Every connection watches itself (see `transport.limits`): who hears nothing for a while asks for a sign of
 life, and gives the connection up when none comes. A master has a connection to each task that takes part in

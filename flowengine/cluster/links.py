@@ -14,7 +14,7 @@ import trio
 from flowengine.core.errors import AbortedError, FailedPreconditionError, OpError, UnavailableError
 from flowengine.transport.calls.service import Service
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.events import Event, Pushed
+from flowengine.transport.events import Event, TensorArrival
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer, connect
 from flowengine.transport.tensors.exchange import Exchange
@@ -39,7 +39,6 @@ class Links:
         identity: Identity,
         key: bytes | None,
         exchange: Exchange,
-        service: Service,
         addresses: Mapping[str, str],
         limits: Limits | None = None,
         security: Any = None,
@@ -50,8 +49,9 @@ class Links:
         self._key = key
         self._exchange = exchange
         #: As in `TensorSink`: one is called for every tensor.
-        self.pushed: Callable[[Peer, Pushed], None] = exchange.pushed
-        self._service = service
+        self.pushed: Callable[[Peer, TensorArrival], None] = exchange.pushed
+        #: What either end of a connection answers; None while nothing is dialled.
+        self.service: Service | None = None
         self.addresses = dict(addresses)
         self._limits = limits
         self._security = security
@@ -135,7 +135,7 @@ class Links:
                     key=self._key,
                     security=self._security,
                     limits=self._limits,
-                    service=self._service,
+                    service=self.service,
                     tensors=self,
                     expected_task=task,
                     expected_incarnation=incarnation,

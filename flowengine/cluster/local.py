@@ -25,8 +25,8 @@ import trio
 
 import flowengine
 from flowengine.cluster.console import open_console
+from flowengine.cluster.credentials import KEY_FILE_VARIABLE
 from flowengine.cluster.pages import huge_pages
-from flowengine.cluster.server import KEY_FILE_VARIABLE
 from flowengine.cluster.spec import ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
 from flowengine.transport.wire.identity import new_key

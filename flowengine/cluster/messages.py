@@ -1,4 +1,4 @@
-"""What master, workers and clients say to each other: the methods of the calls between them.
+"""Messages between master, workers and clients: the methods of the calls between them.
 
 A message is a small record whose fields travel as one msgpack map; tensors and graphs travel beside it. A
 record that comes from outside is checked field by field: what passes has the right fields of the right types.
@@ -176,7 +176,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Done(Message):
-    """How a step, or a task's part of it, ended. It travels as None where there is nothing to say.
+    """The end of a step, or of a task's part of it. It travels as None where there is nothing to say.
 
     error       {} or what `error_to_table` wrote
     is_derived  the error only tells of another task's

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import trio
 
+from flowengine.cluster.completion import Completion
 from flowengine.core.arrays import Value
-from flowengine.transport.calls.service import Cancellable, Reply, Request, Service, as_reply
+from flowengine.transport.calls.service import IncomingCall, Reply, Service, as_reply
 from flowengine.transport.calls.templates import CallTemplate
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.wire.identity import Identity
 
 #: The one scheme of addresses that a target can have.
 _SCHEME: Final = "tcp://"
-_UNYIELDED_MAX: Final = 8
 
 
 class NearMaster:
@@ -72,60 +72,8 @@ def find(address: str, cluster: str, key: bytes) -> NearMaster | None:
     return near if near is not None and near.takes(cluster, key) else None
 
 
-class _Waiter:
-    """A task that waits for what was begun to be answered. Cancelled, it still sees it end."""
-
-    __slots__ = ("_error", "_is_settled", "_raise_cancel", "_result", "_task")
-
-    #: So many answers that nobody waited for may follow one another before others get their turn.
-    _unyielded = 0
-
-    def __init__(self) -> None:
-        self._task: trio.lowlevel.Task | None = None
-        self._is_settled = False
-        self._result: Any = None
-        self._error: BaseException | None = None
-
-    def settle(self, result: Any, error: BaseException | None) -> None:
-        self._is_settled = True
-        self._result, self._error = result, error
-        task, self._task = self._task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
-
-    async def wait(self, running: Cancellable) -> Any:
-        """The answer; raises the error, or trio.Cancelled once what runs has ended."""
-        if self._is_settled:
-            # A host that runs one step after another still gets its turn.
-            _Waiter._unyielded += 1
-            if _Waiter._unyielded >= _UNYIELDED_MAX:
-                _Waiter._unyielded = 0
-                await trio.lowlevel.cancel_shielded_checkpoint()
-        else:
-            try:
-                await self._sleep()
-            except BaseException:
-                running.cancel()
-                with trio.CancelScope(shield=True):
-                    while not self._is_settled:
-                        await self._sleep()
-                raise
-        if self._error is not None:
-            raise self._error
-        result, self._result = self._result, None
-        return result
-
-    async def _sleep(self) -> None:
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self._task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)
-
-
 class NearPeer:
-    """What a session calls instead of a connection. As `Peer`, as far as a session uses it."""
+    """A master in this process, called in place of a connection. As `Peer`, as far as sessions use that."""
 
     def __init__(self, near: NearMaster, identity: Identity) -> None:
         self._near = near
@@ -143,12 +91,12 @@ class NearPeer:
             raise ConnectionLostError(f"'{method}' cannot be called: {self._near.address} has closed")
         await trio.lowlevel.checkpoint_if_cancelled()
         handler = self._near.service.find(method)
-        request = Request(self._identity, method, arguments, list(tensors))
+        request = IncomingCall(self._identity, method, arguments, list(tensors))
         if handler.begin is not None:
-            waiter = _Waiter()
-            running = handler.begin(request, waiter.settle)
+            completion = Completion()
+            running = handler.begin(request, completion.settle)
             if running is not None:
-                return as_reply(await waiter.wait(running))
+                return as_reply(await completion.wait(running))
         result = handler.function(request)
         return as_reply(await result if handler.is_async else result)
 

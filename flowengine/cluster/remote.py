@@ -21,10 +21,11 @@ from urllib.parse import parse_qs
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.credentials import CLIENT, read_key
+from flowengine.cluster.graphs import graph_tensor
+from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
-from flowengine.cluster.server import CLIENT, SESSION_FIELDS, read_key
-from flowengine.cluster.worker import graph_tensor
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import (
     AbortedError,
@@ -36,8 +37,9 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.core.recent import Recent
-from flowengine.ir.graph import Graph
-from flowengine.runtime.requests import Request, Requests, request_key
+from flowengine.ir.graph import NodeGraph
+from flowengine.runtime.planning.fetches import as_values
+from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.peer import Peer, connect
 from flowengine.transport.wire.identity import Identity, new_incarnation
@@ -80,7 +82,7 @@ class Target:
         return cls(f"tcp://{place.rstrip('/')}", **named)
 
 
-class _Prepared(NamedTuple):
+class _RemoteRequest(NamedTuple):
     """A request that the master knows: its number there, and a step of it without feeds or options."""
 
     number: int
@@ -96,7 +98,7 @@ class _Link:
         self.session = 0
         self.version = -1
         #: {what a request is filed under: its number there, and the call of a plain step}
-        self.prepared: Recent[Any, _Prepared] = Recent(m.REQUESTS_MAX)
+        self.prepared: Recent[Any, _RemoteRequest] = Recent(m.REQUESTS_MAX)
         #: What the master need not keep any more; told with the next request that is prepared.
         self.dropped: list[int] = []
 
@@ -110,26 +112,26 @@ class _Link:
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-class _Asked(NamedTuple):
+class _NamedRequest(NamedTuple):
     """A request, and its names."""
 
     request: Request
     names: Names
 
 
-def _asked(request: Request) -> _Asked:
+def _asked(request: Request) -> _NamedRequest:
     names = (
         tuple(map(str, request.ports)),
         tuple(map(str, request.wanted.ports)),
         tuple(request.wanted.targets),
     )
-    return _Asked(request, names)
+    return _NamedRequest(request, names)
 
 
 class RemoteSession:
     """Steps of one graph at a master. What `fe.Session` hands its calls to when it has a target."""
 
-    def __init__(self, target: Target, graph: Graph, config: Config) -> None:
+    def __init__(self, target: Target, graph: NodeGraph, config: Config) -> None:
         self._target = target
         self._graph = graph
         self._fields = {
@@ -147,7 +149,7 @@ class RemoteSession:
         self._opening = trio.Lock()
         self._requests = Requests(graph)
         self._version = graph.version
-        self._read: Recent[Any, _Asked] = Recent(m.REQUESTS_MAX)
+        self._read: Recent[Any, _NamedRequest] = Recent(m.REQUESTS_MAX)
         self._is_closed = False
 
     async def run(
@@ -177,7 +179,8 @@ class RemoteSession:
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
         """As `Session.make_callable`."""
-        asked = _asked(Requests(self._graph).read(fetches, list(feeds), targets))
+        wanted = as_values(self._graph, fetches)
+        asked = _asked(Requests(self._graph).read(wanted, list(feeds), targets))
         size = len(asked.request.feeds)
 
         async def call(*values: Any) -> Any:
@@ -189,7 +192,7 @@ class RemoteSession:
 
     async def _step(
         self,
-        asked: _Asked,
+        asked: _NamedRequest,
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
@@ -224,12 +227,12 @@ class RemoteSession:
         owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
         return request.wanted.assemble(owned)
 
-    async def _prepare(self, link: _Link, names: Names) -> _Prepared:
+    async def _prepare(self, link: _Link, names: Names) -> _RemoteRequest:
         feeds, fetches, targets = names
         dropped, link.dropped = link.dropped, []
         message = m.Prepare(link.session, list(feeds), list(fetches), list(targets), dropped)
         number = int((await link.peer.call(m.PREPARE, message.to_wire())).result)
-        prepared = _Prepared(number, fixed_call(m.RUN, list(m.Run(link.session, number))))
+        prepared = _RemoteRequest(number, fixed_call(m.RUN, list(m.Run(link.session, number))))
         evicted = link.prepared.put(names, prepared)
         if evicted is not None:
             link.dropped.append(evicted[1].number)
@@ -375,7 +378,7 @@ def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:
         metadata.details[task] = table
 
 
-def open_remote(target: str, graph: Graph, config: Config) -> RemoteSession:
+def open_remote(target: str, graph: NodeGraph, config: Config) -> RemoteSession:
     """What `fe.Session` calls for a target `flow://...`."""
     return RemoteSession(Target.parse(target), graph, config)
 

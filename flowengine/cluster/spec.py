@@ -1,4 +1,4 @@
-"""What a cluster is: jobs, tasks and addresses, from a file, the environment or a mapping.
+"""Clusters by name: jobs, tasks and addresses, from a file, the environment or a mapping.
 
     name = "digits"
     key_file = "cluster.key"

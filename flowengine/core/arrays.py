@@ -1,4 +1,4 @@
-"""What a tensor is at run time, and the two marks that are not tensors.
+"""Tensors at run time, and the two marks that are not tensors.
 
 A tensor value is a `numpy.ndarray` (or `cupy.ndarray` on a GPU), a NumPy scalar of rank 0, or, for a
 string of rank 0, `bytes`. Strings of higher rank are object arrays of `bytes`. A reference or resource

@@ -46,7 +46,7 @@ _STEPS: Final = 8
 
 
 class MemoryLease:
-    """What an array of kept memory refers to; the memory comes back when the last reference is gone."""
+    """The lease that an array of kept memory refers to; the memory comes back with its last reference."""
 
     __slots__ = ("__array_interface__", "__weakref__", "_block", "_kept", "_start")
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from flowengine.core import device_config
@@ -45,7 +45,7 @@ KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How a session runs its graph. A field left at None takes the environment's value or the default.
+    """Settings of a session. A field left at None takes the environment's value or the default.
 
     file_access                   "all", "read" or "none": what the graph's own ops may do with files
     memory_limit_bytes            bound on the bytes of all tensors alive in one step; None for no bound
@@ -109,6 +109,11 @@ class Config:
     measure_costs: bool | None = None
     silence_seconds: float | None = None
     abort_on_restart: bool | None = None
+
+    def __repr__(self) -> str:
+        """What differs from the defaults."""
+        given = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
     def resolved(self) -> Settings:
         """Every field filled in."""
@@ -218,7 +223,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How one step runs. `timeout_seconds`: DeadlineExceededError when it has not ended by then."""
+    """Settings of one step. `timeout_seconds`: DeadlineExceededError when the step has not ended by then."""
 
     timeout_seconds: float | None = None
 

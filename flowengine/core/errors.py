@@ -19,7 +19,7 @@ from typing import ClassVar
 
 
 class OpError(Exception):
-    """What every failure of a graph, a plan or a step is raised as.
+    """The base of every error of a graph, a plan or a step.
 
     message       what went wrong, with the offending values, without the location
     error_code    the canonical code, as in `google.rpc.Code`

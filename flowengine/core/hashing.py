@@ -1,7 +1,7 @@
 """Hashes of byte strings that TensorFlow's graphs rely on, value for value.
 
-`fingerprint64` is FarmHash's stable 64-bit fingerprint, `siphash24` the keyed hash of that name,
-`murmur64` the older hash that graphs of old hold. All return an unsigned 64-bit integer.
+`fingerprint64` and `fingerprint128` are FarmHash's stable fingerprints, `siphash24` the keyed hash of that
+name, `murmur64` the older hash that graphs of old hold. All return unsigned 64-bit integers.
 """
 
 from __future__ import annotations
@@ -148,6 +148,90 @@ def _round(
     v = _weak(data, at, (v[1] * mul) & _MASK, (x + w[0]) & _MASK)
     w = _weak(data, at + 32, (z + w[1]) & _MASK, (y + _fetch(data, at + 16)) & _MASK)
     return z, y, x, v, w
+
+
+#: By what two halves of 128 bits are mixed into 64.
+_HALVES: Final = 0x9DDFEA08EB382D69
+
+
+def fingerprint128(data: bytes) -> tuple[int, int]:
+    """FarmHash's Fingerprint128, which is CityHash's: the low and the high half.
+
+    >>> fingerprint128(b"abc")[0]
+    4143508125394299908
+    """
+    if len(data) < 16:
+        return _seeded128(data, _K0, _K1)
+    return _seeded128(data[16:], _fetch(data, 0), (_fetch(data, 8) + _K0) & _MASK)
+
+
+def _mix_halves(low: int, high: int) -> int:
+    return _mix16(low & _MASK, high & _MASK, _HALVES)
+
+
+def _seeded128(data: bytes, low: int, high: int) -> tuple[int, int]:
+    size = len(data)
+    if size < 128:
+        return _short128(data, low, high)
+    x, y, z = low, high, (size * _K1) & _MASK
+    first = (_rotate(y ^ _K1, 49) * _K1 + _fetch(data, 0)) & _MASK
+    v = (first, (_rotate(first, 42) * _K1 + _fetch(data, 8)) & _MASK)
+    second = (_rotate((x + _fetch(data, 88)) & _MASK, 53) * _K1) & _MASK
+    w = ((_rotate((y + z) & _MASK, 35) * _K1 + x) & _MASK, second)
+    for at in range(0, size - size % 128, 64):
+        x = (_rotate((x + y + v[0] + _fetch(data, at + 8)) & _MASK, 37) * _K1) & _MASK ^ w[1]
+        y = _rotate((y + v[1] + _fetch(data, at + 48)) & _MASK, 42) * _K1
+        y = (y + v[0] + _fetch(data, at + 40)) & _MASK
+        z = (_rotate((z + w[0]) & _MASK, 33) * _K1) & _MASK
+        v = _weak(data, at, (v[1] * _K1) & _MASK, (x + w[0]) & _MASK)
+        w = _weak(data, at + 32, (z + w[1]) & _MASK, (y + _fetch(data, at + 16)) & _MASK)
+        z, x = x, z
+    return _last128(data, (x, y, z), v, w)
+
+
+def _last128(
+    data: bytes, state: tuple[int, int, int], v: tuple[int, int], w: tuple[int, int]
+) -> tuple[int, int]:
+    """The bytes behind the last whole 128, from the end in blocks of 32, and the last mixing."""
+    x, y, z = state
+    size = len(data)
+    x = (x + _rotate((v[0] + z) & _MASK, 49) * _K0) & _MASK
+    y = (y * _K0 + _rotate(w[1], 37)) & _MASK
+    z = (z * _K0 + _rotate(w[0], 27)) & _MASK
+    w = ((w[0] * 9) & _MASK, w[1])
+    v = ((v[0] * _K0) & _MASK, v[1])
+    for done in range(32, size % 128 + 32, 32):
+        at = size - done
+        y = (_rotate((x + y) & _MASK, 42) * _K0 + v[1]) & _MASK
+        w = ((w[0] + _fetch(data, at + 16)) & _MASK, w[1])
+        x = (x * _K0 + w[0]) & _MASK
+        z = (z + w[1] + _fetch(data, at)) & _MASK
+        w = (w[0], (w[1] + v[0]) & _MASK)
+        v = _weak(data, at, (v[0] + z) & _MASK, v[1])
+        v = ((v[0] * _K0) & _MASK, v[1])
+    x, y = _mix_halves(x, v[0]), _mix_halves(y + z, w[0])
+    return (_mix_halves(x + v[1], w[1]) + y) & _MASK, _mix_halves(x + w[1], y + v[1])
+
+
+def _short128(data: bytes, low: int, high: int) -> tuple[int, int]:
+    """Fewer than 128 bytes."""
+    size = len(data)
+    a, b = low, high
+    if size <= 16:
+        a = (_shift_mix((a * _K1) & _MASK) * _K1) & _MASK
+        c = (b * _K1 + _up_to_16(data)) & _MASK
+        d = _shift_mix((a + (_fetch(data, 0) if size >= 8 else c)) & _MASK)
+    else:
+        c = _mix_halves(_fetch(data, size - 8) + _K1, a)
+        d = _mix_halves(b + size, c + _fetch(data, size - 16))
+        a = (a + d) & _MASK
+        for at in range(0, size - 16, 16):
+            a = ((a ^ (_shift_mix((_fetch(data, at) * _K1) & _MASK) * _K1) & _MASK) * _K1) & _MASK
+            b ^= a
+            c = ((c ^ (_shift_mix((_fetch(data, at + 8) * _K1) & _MASK) * _K1) & _MASK) * _K1) & _MASK
+            d ^= c
+    a, b = _mix_halves(a, c), _mix_halves(d, b)
+    return a ^ b, _mix_halves(b, a)
 
 
 def siphash24(key: tuple[int, int], data: bytes) -> int:

@@ -15,7 +15,7 @@ Received: TypeAlias = Callable[[Value, bool, Exception | None], None]
 
 
 class RendezvousKey(NamedTuple):
-    """What both ends compute alike. `path` is ((frame name, iteration), ...) from the root in."""
+    """The key that both ends compute alike. `path` is ((frame name, iteration), ...) from the root in."""
 
     step: int
     source_device: str

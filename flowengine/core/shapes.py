@@ -17,7 +17,7 @@ Dimension = int | None
 
 
 class TensorShape:
-    """What is known of a tensor's shape. Immutable; `dims` is None where even the rank is unknown."""
+    """A tensor's shape as far as it is known. Immutable; `dims` is None where even the rank is unknown."""
 
     __slots__ = ("dims",)
 

@@ -1,4 +1,4 @@
-"""What a device's memory holds: every allocation with its holder, counted until its last reference goes.
+"""Allocations in a device's memory: each with its holder, counted until its last reference goes.
 
 A ledger belongs to a device and outlives steps, so that variables count. It refuses what would pass the
 device's limit and says who holds most.

@@ -43,6 +43,9 @@ class Ops:
         if definition is None:
             if name.startswith("__"):
                 raise AttributeError(name)
+            # Tools that look an object over ask for private names of many kinds.
+            definition = None if name.startswith("_") else self._graph.registry.find(name)
+        if definition is None:
             close = close_matches(name, self._graph.registry, 3)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise AttributeError(f"no op is called '{name}'{hint}")

@@ -11,9 +11,10 @@ are converted. Shapes are inferred as nodes are added, so a contradiction is an 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
@@ -32,8 +33,11 @@ from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ops.load import registry as standard_registry
 from flowengine.ops.shape_inference import ShapeInference
 
+#: Endings of files that hold graphs.
+_SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
 
-class Graph(ir.Graph):
+
+class Graph(ir.NodeGraph):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make
@@ -55,6 +59,30 @@ class Graph(ir.Graph):
         self.ops = Ops(self)
         self.scopes = Scopes(self._nodes)
 
+    def __repr__(self) -> str:
+        fed = [f"{node.name}:0" for node in self if node.is_placeholder]
+        shown = ", ".join(fed[:4]) + (", ..." if len(fed) > 4 else "")
+        return f"<Graph of {len(self)} nodes{f', to be fed {shown}' if fed else ''}>"
+
+    def _repr_html_(self) -> str:
+        from flowengine.graphs.drawing import as_html
+
+        return as_html(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the GraphDef that it is; a registry of one's own goes along."""
+        own = None if self._registry is standard_registry() else self._registry
+        return _from_pickle, (self.to_graph_def().SerializeToString(), own)
+
+    def __copy__(self) -> Graph:
+        """An independent graph with the same nodes, which do not change."""
+        other = Graph(self, registry=self._registry, producer=self.producer, min_consumer=self.min_consumer)
+        other.library, other.source = self.library, self.source
+        return other
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self.__copy__()
+
     @property
     def registry(self) -> OpRegistry:
         """The ops that this graph may use."""
@@ -71,11 +99,30 @@ class Graph(ir.Graph):
         Ops that the registry does not know are kept as opaque nodes; with `strict` they are faults.
         Raises InvalidArgumentError with all `faults` of the graph.
         """
+        if _is_path(data):
+            raise InvalidArgumentError(
+                f"{os.fspath(data)!r} is a path, not a graph: Graph.load(path) reads the file"
+            )
         # Here because protobuf costs more to import than all of this package.
         from flowengine.ir.graphdef import parse_graph_def, read_into
 
         graph = cls(registry=registry)
         read_into(graph, parse_graph_def(data), graph.registry, strict=strict)
+        return graph
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, strict: bool = False, registry: OpRegistry | None = None
+    ) -> Graph:
+        """Read a file: a GraphDef or MetaGraphDef, binary or text, or a SavedModel's directory.
+
+        Otherwise as `from_graph_def`. Raises NotFoundError where there is no such file.
+        """
+        from flowengine.ir.graphdef import read_into
+        from flowengine.ir.graphfile import load_file
+
+        graph = cls(registry=registry)
+        read_into(graph, load_file(path).graph_def, graph.registry, strict=strict)
         return graph
 
     def to_graph_def(self) -> Any:
@@ -273,6 +320,17 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
     else:
         raise InvalidArgumentError(f"{array.size} elements cannot fill the shape {shape}")
     return result[()] if dims == () else result
+
+
+def _from_pickle(content: bytes, registry: OpRegistry | None) -> Graph:
+    return Graph.from_graph_def(content, registry=registry)
+
+
+def _is_path(data: Any) -> bool:
+    """Whether the name of a file was given where a graph is wanted: a text form has braces."""
+    if isinstance(data, os.PathLike):
+        return True
+    return isinstance(data, str) and "{" not in data and data.strip().lower().endswith(_SUFFIXES)
 
 
 __all__ = ["DType", "Graph", "Operation", "Tensor"]

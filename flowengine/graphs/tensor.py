@@ -76,6 +76,11 @@ class Tensor:
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(_SYMBOLIC.format(self.name, "array"))
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<code>{escape(self.name)}</code> {escape(f'{self.dtype} {self.shape}')} by {self.op.type}"
+
     def __repr__(self) -> str:
         return f"<Tensor '{self.name}' shape={self.shape} dtype={self.dtype}>"
 

@@ -10,13 +10,13 @@ from flowengine.core.dtypes import DType
 from flowengine.ir.attrs import AttrValue
 
 
-class _Missing:
+class _MissingDefault:
     def __repr__(self) -> str:
         return "MISSING"
 
 
 #: The default of an attribute that has none.
-MISSING: Final = _Missing()
+MISSING: Final = _MissingDefault()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +57,4 @@ class AttrDef:
 
     @property
     def has_default(self) -> bool:
-        return not isinstance(self.default, _Missing)
+        return not isinstance(self.default, _MissingDefault)

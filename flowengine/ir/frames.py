@@ -12,7 +12,7 @@ from collections.abc import Container
 from typing import Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS
 
 #: Frame names from the outermost in; () is the root frame.
@@ -36,7 +36,7 @@ def output_frame(node: Node, frame: FramePath) -> FramePath:
     return frame
 
 
-def assign_frames(graph: Graph, supplied: Container[OutputPort] = ()) -> dict[str, FramePath]:
+def assign_frames(graph: NodeGraph, supplied: Container[OutputPort] = ()) -> dict[str, FramePath]:
     """{node name: the frame that it runs in}, for every node of a graph.
 
     `supplied` are ports whose value comes from outside (feeds), into the root frame. A walk from the
@@ -81,7 +81,7 @@ def assign_frames(graph: Graph, supplied: Container[OutputPort] = ()) -> dict[st
     return frames
 
 
-def _is_straight(graph: Graph, supplied: Container[OutputPort]) -> bool:
+def _is_straight(graph: NodeGraph, supplied: Container[OutputPort]) -> bool:
     """Whether no node enters or leaves a frame and each comes behind all that it takes: then all nodes run,
     in the root frame. Most graphs are so, and the walk costs ten times as much."""
     seen: set[str] = set()

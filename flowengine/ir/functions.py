@@ -14,7 +14,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.ir.argdef import ArgDef
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import decode_attr, encode_attr
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_from_def
 from flowengine.ir.names import ARGUMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
@@ -33,7 +33,7 @@ class FunctionBody:
     """
 
     name: str
-    graph: Graph
+    graph: NodeGraph
     arguments: tuple[OutputPort, ...]
     results: tuple[OutputPort, ...]
     targets: tuple[str, ...]
@@ -74,8 +74,9 @@ class FunctionLibrary:
 
     def op_def(self, op: str) -> OpDef | None:
         """The definition of an op of the registry, or of a function used as one."""
-        found = self._registry.get(op)
-        return self.signature(op) if found is None and op in self._functions else found
+        if op in self._functions and op not in self._registry:
+            return self.signature(op)
+        return self._registry.find(op)
 
 
 class _Instantiation:

@@ -83,7 +83,7 @@ class Node:
         return () if self.op_def is None else self.op_def.input_types(self.attrs)
 
 
-class Graph:
+class NodeGraph:
     """Nodes in the order of their construction, a function library, and versions.
 
     `version` grows with every change; a plan is made from `snapshot()`. Nothing here checks meaning:
@@ -136,18 +136,18 @@ class Graph:
         self._version += 1
         return node
 
-    def snapshot(self) -> Graph:
+    def snapshot(self) -> NodeGraph:
         """An independent graph with the same nodes."""
-        other = Graph(producer=self.producer, min_consumer=self.min_consumer)
+        other = NodeGraph(producer=self.producer, min_consumer=self.min_consumer)
         other._nodes = dict(self._nodes)
         other._version = self._version
         other.library = self.library
         other.source = self.source
         return other
 
-    def rewritten(self, nodes: Iterable[Node]) -> Graph:
+    def rewritten(self, nodes: Iterable[Node]) -> NodeGraph:
         """A graph with these nodes and this graph's library and versions: what a pass returns."""
-        other = Graph(nodes, producer=self.producer, min_consumer=self.min_consumer)
+        other = NodeGraph(nodes, producer=self.producer, min_consumer=self.min_consumer)
         other.library = self.library
         other.source = self.source
         return other

@@ -22,7 +22,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import CONTROL_SLOT, parse_input
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import decode_attr, write_attr, write_attrs
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
@@ -32,12 +32,12 @@ from flowengine.ir.validate import fault_error, graph_faults
 
 __all__ = ["graph_from_def", "graph_to_def", "parse_graph_def", "read_into", "write_node"]
 
-_Graph = TypeVar("_Graph", bound=Graph)
+_Graph = TypeVar("_Graph", bound=NodeGraph)
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """What a node was read from, and what was made of it: `Node.source` of an imported node.
+    """The NodeDef that a node was read from, and what was made of it: `Node.source` of an imported node.
 
     A part of the node that is still the same object is written back from the proto.
     """
@@ -54,14 +54,14 @@ def graph_from_def(
     *,
     strict: bool = False,
     supplied: Collection[OutputPort] = (),
-) -> Graph:
+) -> NodeGraph:
     """The graph; InvalidArgumentError with every fault in `faults`.
 
     strict     an op that the registry does not know is a fault; else it is kept as an opaque node
     supplied   ports that are fed, whose nodes may be missing: a partition is no whole graph
     The GraphDef is kept by the graph and must not be changed afterwards.
     """
-    return read_into(Graph(), graph_def, registry, strict=strict, supplied=supplied)
+    return read_into(NodeGraph(), graph_def, registry, strict=strict, supplied=supplied)
 
 
 def read_into(
@@ -89,7 +89,11 @@ def read_into(
 
 
 def _read_nodes(
-    graph: Graph, graph_def: GraphDef, registry: OpRegistry, strict: bool, supplied: Collection[OutputPort]
+    graph: NodeGraph,
+    graph_def: GraphDef,
+    registry: OpRegistry,
+    strict: bool,
+    supplied: Collection[OutputPort],
 ) -> list[Node]:
     """The nodes to add, checked together with those that the graph has."""
     reader = _Reader(registry, graph_def.library)
@@ -155,12 +159,14 @@ class _Reader:
                 op_def = op_def_from_proto(self._functions[op])
             except InvalidArgumentError as error:
                 self.faults.append(error.message)
+        elif op_def is None:
+            op_def = self._registry.find(op)
         definition = (op_def, {} if op_def is None else op_def.with_defaults({}))
         self._definitions[op] = definition
         return definition
 
 
-def graph_to_def(graph: Graph) -> GraphDef:
+def graph_to_def(graph: NodeGraph) -> GraphDef:
     """The GraphDef of a graph, a new one.
 
     Raises InvalidArgumentError for an attribute or a constant that has no written form.

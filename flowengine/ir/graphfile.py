@@ -11,6 +11,7 @@ those of the other.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -98,6 +99,17 @@ def load_graph(data: bytes | str) -> LoadedGraph:
         f"these {len(data)} bytes are no GraphDef, MetaGraphDef or SavedModel, in binary or text form "
         "(or they are cut off)"
     )
+
+
+def load_file(path: str | os.PathLike[str]) -> LoadedGraph:
+    """What a file holds, or the directory of a SavedModel; NotFoundError where there is none."""
+    given = Path(path)
+    if given.is_dir():
+        return load_saved_model(given)
+    try:
+        return load_graph(given.read_bytes())
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {str(path)!r}") from None
 
 
 def load_meta_graph(data: bytes | str) -> LoadedGraph:

@@ -1,4 +1,4 @@
-"""How passes make nodes: by name, from the definitions that are there.
+"""Nodes as passes make them: by name, from the definitions that are there.
 
     make.identity(ops, "x/read", OutputPort("x", 0), float32)
     make.node(ops, "BiasAdd", "y", inputs=(features, bias), T=float32)

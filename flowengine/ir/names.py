@@ -46,5 +46,7 @@ RECEIVE_OPS: Final = frozenset({RECEIVE, "_HostRecv"})
 TRANSFER_OPS: Final = SEND_OPS | RECEIVE_OPS
 #: Many nodes as one.
 REGION: Final = "_Region"
+#: The same where they are only listed; no node of a graph.
+BLOCK: Final = "_Block"
 #: What stands for a caller's fetch; no node of a graph.
 FETCH: Final = "_Fetch"

@@ -20,8 +20,9 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.argdef import ArgDef, AttrDef
 from flowengine.ir.attrs import AttrValue
+from flowengine.ir.duties import settled
 from flowengine.ir.optext import read_arguments, read_attributes, split_signature
-from flowengine.ir.traits import Trait, Traits, When, settled
+from flowengine.ir.traits import Trait, Traits, When
 
 T = TypeVar("T", bound=Trait)
 
@@ -37,7 +38,7 @@ class HandleSource(Protocol):
 
 
 class ShapeContext(Protocol):
-    """What a shape function may ask of the node whose output shapes it infers."""
+    """The questions that a shape function may ask of the node whose output shapes it infers."""
 
     #: The node's attributes, defaults applied.
     attrs: Mapping[str, AttrValue]
@@ -213,9 +214,17 @@ class OpRegistry:
         found = self._defs.get(name)
         return self._parent.get(name) if found is None and self._parent is not None else found
 
+    def find(self, name: str) -> OpDef | None:
+        """As `get`, for an op that a graph names: one that is unknown may be offered by somebody else."""
+        found = self.get(name)
+        return self._offered(name) if found is None else found
+
+    def _offered(self, name: str) -> OpDef | None:
+        return None if self._parent is None else self._parent._offered(name)
+
     def __getitem__(self, name: str) -> OpDef:
         """The definition; NotFoundError, with `missing_op` set, if there is none."""
-        found = self.get(name)
+        found = self.find(name)
         if found is None:
             error = NotFoundError(f"Op type not registered '{name}'")
             error.missing_op = name

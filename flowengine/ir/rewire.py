@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
 
 def with_groups(
-    graph: Graph,
+    graph: NodeGraph,
     made: Mapping[str, Node],
     moved: Mapping[OutputPort, OutputPort],
     name_of: Mapping[str, str],
-) -> Graph:
+) -> NodeGraph:
     """The graph with groups of nodes as one each, in the place of the member whose name it has.
 
     made      {name: the node of a group}, which has the name of a member

@@ -1,4 +1,4 @@
-"""What a legal graph is: every fault of one, found in linear time.
+"""Faults of a graph: all of them, found in linear time.
 
 `graph_faults` is what importing a graph checks and what tests run after every pass. A graph is legal if
 
@@ -24,7 +24,7 @@ from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
 from flowengine.ir.attrvalue import UnreadableAttr
 from flowengine.ir.frames import FramePath, describe_frame
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.signature import PORTS_MAX, SignatureCache, Types
@@ -48,7 +48,7 @@ _PYTHON_TYPES: Final[dict[str, type]] = {
 }
 
 
-def check_graph(graph: Graph, *, strict: bool = False, supplied: Collection[OutputPort] = ()) -> None:
+def check_graph(graph: NodeGraph, *, strict: bool = False, supplied: Collection[OutputPort] = ()) -> None:
     """Raise one InvalidArgumentError with every fault of the graph; nothing if it is legal.
 
     strict     an op without a definition is a fault

@@ -8,6 +8,7 @@ from typing import Final
 OPS: Final[dict[str, str]] = {
     "array.constants": """Const Empty FakeParam Fill ImmutableConst OnesLike Placeholder PlaceholderV2
         PlaceholderWithDefault ZerosLike""",
+    "array.debugging": """DebugIdentity DebugIdentityV2 DebugNanCount""",
     "array.gather": """Gather GatherNd GatherV2""",
     "array.gather_tree": """GatherTree""",
     "array.identity": """Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape
@@ -17,11 +18,14 @@ OPS: Final[dict[str, str]] = {
     "array.one_hot": """OneHot SparseToDense""",
     "array.padding": """MirrorPad MirrorPadGrad Pad PadV2""",
     "array.partition": """DynamicPartition DynamicStitch ParallelDynamicStitch""",
-    "array.ragged": """RaggedGather RaggedRange RaggedTensorFromVariant RaggedTensorToSparse
-        RaggedTensorToTensor RaggedTensorToVariant""",
+    "array.ragged": """RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange
+        RaggedTensorToSparse""",
+    "array.ragged_padding": """RaggedTensorToTensor""",
+    "array.ragged_variants": """RaggedTensorFromVariant RaggedTensorToVariant
+        RaggedTensorToVariantGradient""",
     "array.reverse": """Reverse ReverseSequence ReverseV2 Roll""",
-    "array.scatter_values": """ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub
-        TensorScatterUpdate""",
+    "array.scatter_values": """ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax
+        TensorScatterMin TensorScatterSub TensorScatterUpdate""",
     "array.search": """LowerBound UnravelIndex UpperBound""",
     "array.shapes": """BroadcastArgs BroadcastTo ExpandDims QuantizedReshape Rank Reshape Shape ShapeN Size
         Squeeze Tile TileGrad""",
@@ -61,12 +65,15 @@ OPS: Final[dict[str, str]] = {
     "data.tensor_list_joining": """TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather
         TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit
         TensorListStack""",
-    "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes
-        DrawBoundingBoxesV2 ExtractGlimpse RandomCrop SampleDistortedBoundingBox
-        SampleDistortedBoundingBoxV2""",
-    "image.coding": """DecodeAndCropJpeg DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg
-        EncodeJpegVariableQuality EncodePng ExtractJpegShape""",
+    "data.tensor_map": """EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapLookup
+        TensorMapSize TensorMapStackKeys""",
+    "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage RandomCrop
+        SampleDistortedBoundingBox SampleDistortedBoundingBoxV2""",
+    "image.coding": """DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng DecodeWebP
+        EncodeJpeg EncodeJpegVariableQuality EncodePng ExtractJpegShape""",
     "image.colors": """AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV""",
+    "image.drawing": """DrawBoundingBoxes DrawBoundingBoxesV2""",
+    "image.glimpses": """ExtractGlimpse ExtractGlimpseV2""",
     "image.patches": """ExtractImagePatches ExtractVolumePatches""",
     "image.resizing": """ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad
         ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad""",
@@ -76,8 +83,8 @@ OPS: Final[dict[str, str]] = {
     "io.checkpoint_v1": """Restore RestoreSlice Save SaveSlices""",
     "io.decoding": """DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor
         SerializeTensor""",
-    "io.examples": """ParseExample ParseExampleV2 ParseSequenceExample ParseSingleExample
-        ParseSingleSequenceExample""",
+    "io.example_batches": """ParseExampleV2 ParseSequenceExample""",
+    "io.examples": """ParseExample ParseSingleExample ParseSingleSequenceExample""",
     "io.files": """MatchingFiles ReadFile WriteFile""",
     "io.printing": """Print PrintV2 Timestamp""",
     "io.readers": """FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
@@ -93,31 +100,36 @@ OPS: Final[dict[str, str]] = {
         FlushSummaryWriter ImportEvent SummaryWriter WriteAudioSummary WriteGraphSummary
         WriteHistogramSummary WriteImageSummary WriteRawProtoSummary WriteScalarSummary WriteSummary""",
     "linalg.decompositions": """BatchCholesky BatchCholeskyGrad BatchSelfAdjointEig BatchSelfAdjointEigV2
-        BatchSvd Cholesky CholeskyGrad Lu Qr SelfAdjointEig SelfAdjointEigV2 Svd""",
+        BatchSvd Cholesky CholeskyGrad Eig Lu Qr SelfAdjointEig SelfAdjointEigV2 Svd""",
+    "linalg.einsum": """Einsum""",
     "linalg.functions": """BatchMatrixDeterminant BatchMatrixInverse LogMatrixDeterminant MatrixDeterminant
         MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot""",
     "linalg.parts": """BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag
-        DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagV2 MatrixSetDiag
-        MatrixSetDiagV2""",
-    "linalg.products": """BatchMatMul BatchMatMulV2 Cross Einsum MatMul SparseMatMul""",
-    "linalg.solving": """BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve MatrixSolve
-        MatrixSolveLs MatrixTriangularSolve TridiagonalMatMul TridiagonalSolve""",
+        DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2
+        MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3""",
+    "linalg.products": """BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross MatMul SparseMatMul""",
+    "linalg.solving": """BandedTriangularSolve BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve
+        MatrixSolve MatrixSolveLs MatrixTriangularSolve""",
+    "linalg.tridiagonal": """TridiagonalMatMul TridiagonalSolve""",
+    "math.bessel": """BesselI0 BesselI1 BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0
+        BesselY1""",
     "math.binary": """AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue
         LeftShift Maximum Minimum Mul MulNoNan NextAfter Pow RightShift Select SelectV2 SquaredDifference Sub
-        Xdivy Xlogy""",
-    "math.cast": """Bitcast Cast CheckNumerics""",
+        Xdivy Xlog1py Xlogy""",
+    "math.cast": """Bitcast Cast CheckNumerics CheckNumericsV2""",
     "math.compare": """ApproximateEqual CompareAndBitpack Equal Greater GreaterEqual Less LessEqual
         LogicalAnd LogicalOr NotEqual""",
     "math.division": """Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod""",
     "math.gradients": """InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad""",
+    "math.integrals": """Dawsn Erfinv Expint FresnelCos FresnelSin Ndtri Spence""",
     "math.reductions": """All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min
         Prod Sum""",
     "math.segments": """SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax
         UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum""",
-    "math.sequences": """Bincount BroadcastGradientArgs Bucketize DenseBincount HistogramFixedWidth LinSpace
-        Range""",
-    "math.sparse_segments": """SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
-        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
+    "math.sequences": """Bincount BroadcastGradientArgs Bucketize HistogramFixedWidth LinSpace Range""",
+    "math.sparse_segments": """SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2
+        SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2
+        SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumGradV2
         SparseSegmentSumWithNumSegments""",
     "math.special": """BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma IgammaGradA Igammac Lgamma
         Polygamma Zeta""",
@@ -131,9 +143,9 @@ OPS: Final[dict[str, str]] = {
         UniformCandidateSampler""",
     "nn.convolution": """Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter
         Conv3DBackpropFilterV2 Conv3DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNative
-        DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FusedPadConv2D
-        FusedResizeAndPadConv2D""",
-    "nn.ctc": """CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss""",
+        DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput""",
+    "nn.ctc": """CTCLoss""",
+    "nn.ctc_decoders": """CTCBeamSearchDecoder CTCGreedyDecoder""",
     "nn.data_format": """DataFormatDimMap DataFormatVecPermute""",
     "nn.dilation": """Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput""",
     "nn.fractional_pooling": """FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool
@@ -141,6 +153,7 @@ OPS: Final[dict[str, str]] = {
     "nn.normalization": """BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad
         FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
         FusedBatchNormV3 LRN LRNGrad""",
+    "nn.padded_convolution": """FusedPadConv2D FusedResizeAndPadConv2D""",
     "nn.pooling": """AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad
         MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax
         MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax""",
@@ -150,8 +163,7 @@ OPS: Final[dict[str, str]] = {
     "nn.sorting": """InTopK InTopKV2 NthElement TopK TopKV2""",
     "quantized.arithmetic": """QuantizedAdd QuantizedConcat QuantizedMatMul QuantizedMatMulWithBias
         QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMul""",
-    "quantized.conversion": """Dequantize QuantizeAndDequantize QuantizeAndDequantizeV2
-        QuantizeAndDequantizeV3 QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange
+    "quantized.conversion": """Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange
         RequantizationRangePerChannel Requantize RequantizePerChannel""",
     "quantized.convolution": """QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize
         QuantizedConv2DAndRequantize QuantizedConv2DPerChannel QuantizedConv2DWithBias
@@ -160,6 +172,8 @@ OPS: Final[dict[str, str]] = {
         QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize
         QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
         QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize""",
+    "quantized.emulated": """QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3
+        QuantizeAndDequantizeV4 QuantizeAndDequantizeV4Grad""",
     "quantized.fake": """FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars
         FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel
         FakeQuantWithMinMaxVarsPerChannelGradient""",
@@ -182,27 +196,39 @@ OPS: Final[dict[str, str]] = {
     "queues.staging": """MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey
         OrderedMapClear OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage
         OrderedMapUnstage OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage""",
-    "random.gamma": """RandomGamma RandomGammaGrad""",
-    "random.generators": """NonDeterministicInts RngSkip StatefulRandomBinomial StatefulStandardNormal
+    "random.binomial": """StatefulRandomBinomial StatelessRandomBinomial""",
+    "random.gamma": """RandomGamma RandomGammaGrad StatelessRandomGammaV2 StatelessRandomGammaV3""",
+    "random.generators": """NonDeterministicInts RngReadAndSkip RngSkip StatefulStandardNormal
         StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt
         StatefulUniformInt""",
-    "random.stateful": """Multinomial ParameterizedTruncatedNormal RandomPoisson RandomPoissonV2
-        RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal""",
+    "random.index_shuffle": """RandomIndexShuffle""",
+    "random.keyed": """StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg
+        StatelessRandomNormalV2 StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2
+        StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle StatelessTruncatedNormalV2""",
+    "random.poisson": """RandomPoisson RandomPoissonV2 StatelessRandomPoisson""",
+    "random.stateful": """Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt
+        TruncatedNormal""",
     "random.stateless": """StatelessMultinomial StatelessRandomNormal StatelessRandomUniform
         StatelessRandomUniformInt StatelessTruncatedNormal""",
+    "random.truncated": """ParameterizedTruncatedNormal""",
     "signal.audio": """AudioSpectrogram DecodeWav EncodeWav Mfcc""",
     "signal.spectral": """BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D
         IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D""",
     "sparse.arithmetic": """SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv
-        SparseDenseCwiseMul SparseSoftmax SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd
-        SparseTensorDenseMatMul""",
-    "sparse.layout": """SparseConcat SparseCross SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder
-        SparseReshape SparseSlice SparseSliceGrad SparseSplit""",
+        SparseDenseCwiseMul SparseSoftmax SparseSparseMaximum SparseSparseMinimum""",
+    "sparse.counts": """DenseBincount DenseCountSparseOutput RaggedBincount RaggedCountSparseOutput
+        SparseBincount SparseCountSparseOutput""",
+    "sparse.crosses": """RaggedCross SparseCross SparseCrossHashed SparseCrossV2""",
+    "sparse.layout": """SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape
+        SparseSlice SparseSliceGrad SparseSplit""",
+    "sparse.maps": """AddManySparseToTensorsMap AddSparseToTensorsMap TakeManySparseFromTensorsMap""",
+    "sparse.products": """SparseTensorDenseAdd SparseTensorDenseMatMul""",
     "sparse.reductions": """SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse""",
-    "sparse.serialized": """AddManySparseToTensorsMap AddSparseToTensorsMap DeserializeManySparse
-        DeserializeSparse SerializeManySparse SerializeSparse TakeManySparseFromTensorsMap""",
+    "sparse.serialized": """DeserializeManySparse DeserializeSparse SerializeManySparse SerializeSparse""",
     "sparse.sets": """DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize
         SparseToSparseSetOperation""",
+    "state.anonymous_tables": """AnonymousHashTable AnonymousMutableDenseHashTable AnonymousMutableHashTable
+        AnonymousMutableHashTableOfTensors""",
     "state.mutexes": """ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2""",
     "state.resource_variables": """AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp
         DisableCopyOnRead ReadVariableOp ResourceCountUpTo VarHandleOp VarIsInitializedOp VariableShape
@@ -211,6 +237,7 @@ OPS: Final[dict[str, str]] = {
         ResourceScatterMax ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub
         ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax
         ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate""",
+    "state.scatter_extremes": """ResourceScatterNdMax ResourceScatterNdMin ScatterNdMax ScatterNdMin""",
     "state.session_tensors": """DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor""",
     "state.stack": """Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2""",
     "state.table_files": """InitializeTableFromTextFile InitializeTableFromTextFileV2""",
@@ -232,8 +259,9 @@ OPS: Final[dict[str, str]] = {
         StringUpper Substr""",
     "strings.formatting": """AsString StringFormat StringJoin""",
     "strings.hashing": """Fingerprint StringToHashBucket StringToHashBucketFast StringToHashBucketStrong""",
+    "strings.ngrams": """StringNGrams UnsortedSegmentJoin""",
     "strings.regex": """RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace""",
-    "strings.splitting": """ReduceJoin StringNGrams StringSplit StringSplitV2 UnsortedSegmentJoin""",
+    "strings.splitting": """ReduceJoin StringSplit StringSplitV2""",
     "strings.unicode": """UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeScript
         UnicodeTranscode""",
     "training.apply": """ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam
@@ -252,6 +280,6 @@ OPS: Final[dict[str, str]] = {
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp""",
     "training.clustering": """KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors""",
-    "training.linear_models": """SdcaFprint SdcaOptimizerV2""",
+    "training.linear_models": """SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1""",
     "training.word_pairs": """NegTrain Skipgram""",
 }

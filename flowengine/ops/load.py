@@ -36,6 +36,11 @@ class _StandardOps(OpRegistry):
             found = self._defs.setdefault(name, WRITTEN[name].read(name))
         return found
 
+    def _offered(self, name: str) -> OpDef | None:
+        from flowengine.core import plugins
+
+        return self.get(name) if plugins.load(plugins.OPS, name) else None
+
     def register(self, definition: OpDef) -> OpDef:
         """Add an op to all graphs of the process; better is a registry of one's own, with this as parent."""
         if definition.name in self._modules:

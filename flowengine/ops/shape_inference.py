@@ -26,7 +26,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.attrs import AttrValue
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ops.constant_values import ConstantValues
 from flowengine.ops.value_functions import CONTRADICTIONS
@@ -89,7 +89,7 @@ class NodeContext:
 class ShapeInference:
     """The shapes of one graph. Not thread-safe; owned by who owns the graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: NodeGraph) -> None:
         self.graph = graph
         self.values = ConstantValues(self)
         #: {node name: why its shapes contradict each other}, of nodes taken in by `update`.
@@ -259,7 +259,7 @@ class ShapeInference:
         return (shape if shape is not None else UNKNOWN_SHAPE, SCALAR)
 
 
-def infer_shapes(graph: Graph) -> ShapeInference:
+def infer_shapes(graph: NodeGraph) -> ShapeInference:
     """The shapes of every output of a graph."""
     inference = ShapeInference(graph)
     inference.update()

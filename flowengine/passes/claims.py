@@ -6,19 +6,19 @@ what it computes for them, is its own affair: see `kernels/provider.py`.
 
 from __future__ import annotations
 
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.provider import ClaimContext, program_of
 from flowengine.kernels.providers import providers_of
 from flowengine.passes.blocks.tokens import token_sets
 from flowengine.passes.context import HotContext, PassContext
 
 
-def claim_for_good(graph: Graph, context: PassContext) -> Graph:
+def claim_for_good(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with what providers take over at the price of other bits, in every tier alike."""
     return _claimed(graph, HotContext(context), keeps_bits=False)
 
 
-def claim_hot(graph: Graph, hot: HotContext) -> Graph:
+def claim_hot(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     """The graph with what providers take over because it was seen to take long; no bit changes."""
     changed = _claimed(graph, hot, keeps_bits=True)
     if changed is not graph:
@@ -26,7 +26,7 @@ def claim_hot(graph: Graph, hot: HotContext) -> Graph:
     return changed
 
 
-def arrange(graph: Graph, hot: HotContext) -> Graph:
+def arrange(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     """The graph in the order that suits the providers."""
     if hot.request.kernels is not None:
         for provider in providers_of(hot.request.kernels):
@@ -52,7 +52,7 @@ def claim_context(hot: HotContext) -> ClaimContext | None:
     )
 
 
-def _claimed(graph: Graph, hot: HotContext, *, keeps_bits: bool) -> Graph:
+def _claimed(graph: NodeGraph, hot: HotContext, *, keeps_bits: bool) -> NodeGraph:
     context = claim_context(hot)
     if context is None:
         return graph
@@ -63,7 +63,7 @@ def _claimed(graph: Graph, hot: HotContext, *, keeps_bits: bool) -> Graph:
     return graph
 
 
-def tell(graph: Graph, hot: HotContext) -> None:
+def tell(graph: NodeGraph, hot: HotContext) -> None:
     """Learn what nodes that stand for several will take, from what those were seen to take."""
     costs = dict(hot.costs)
     heavy = set(hot.heavy)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flowengine.kernels.provider import LARGE_MICROSECONDS
+from flowengine.passes.blocks.cutting import REGION_LIMITS, BodyLimits
 
 if TYPE_CHECKING:
     from flowengine.ir.graph import Node, OutputPort
@@ -23,6 +24,7 @@ class PassContext:
     kernels    what constant folding computes with; None leaves folding out
     declared   the placeholders among the fed nodes, or a function's arguments: what is fed there has the
                type and the shape that they declare
+    memory_bytes_max   what folding may make in all, where a step's memory is limited
     """
 
     feeds: tuple[OutputPort, ...] = ()
@@ -35,6 +37,7 @@ class PassContext:
     fuse_elementwise: bool = True
     fuse_contractions: bool = True
     fold_batch_norms: bool = False
+    memory_bytes_max: int | None = None
 
 
 @dataclass(slots=True)
@@ -44,14 +47,14 @@ class HotContext:
     request       what the plan is for
     heavy         nodes that were seen to be worth a worker thread
     costs         {node: microseconds} of those that were measured to take long
-    members_max   nodes of a region at most; None for the usual number
+    limits        of a region
     moved         {port of the graph before: where its value is now}
     """
 
     request: PassContext
     heavy: frozenset[str] = frozenset()
     costs: Mapping[str, float] = field(default_factory=dict)
-    members_max: int | None = None
+    limits: BodyLimits = REGION_LIMITS
     moved: Mapping[OutputPort, OutputPort] = field(default_factory=dict)
 
     @property

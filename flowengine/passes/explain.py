@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 
 
-def listing(graph: Graph) -> str:
+def listing(graph: NodeGraph) -> str:
     """One line a node, in construction order: `name = Op(input:0, ^control)`."""
     return "\n".join(_line(node) for node in graph) or "(nothing to run)"
 
 
-def difference(before: Graph, after: Graph) -> str:
+def difference(before: NodeGraph, after: NodeGraph) -> str:
     """What went, came and changed, a line each, and the two sizes."""
     removed = [n.name for n in before if n.name not in after]
     added = [n for n in after if n.name not in before]
@@ -26,12 +26,12 @@ def difference(before: Graph, after: Graph) -> str:
     return "\n".join(lines)
 
 
-def to_dot(graph: Graph) -> str:
+def to_dot(graph: NodeGraph) -> str:
     """The graph for Graphviz; control edges are dashed."""
     return _dot([(node, "") for node in graph])
 
 
-def difference_to_dot(before: Graph, after: Graph) -> str:
+def difference_to_dot(before: NodeGraph, after: NodeGraph) -> str:
     """Both graphs in one drawing for Graphviz: what went is grey, what came green, what changed blue."""
     nodes = [(node, ", color=gray, fontcolor=gray") for node in before if node.name not in after]
     for node in after:

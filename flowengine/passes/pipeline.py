@@ -8,19 +8,20 @@ process alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from flowengine.ir.graph import Graph
-from flowengine.passes.blocks.fuse import MEMBERS_MAX, fuse
+from flowengine.core.pieces import Pieces, at_once
+from flowengine.ir.graph import NodeGraph
+from flowengine.passes.blocks.fuse import fusing
 from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.claims import arrange, claim_for_good, claim_hot, tell
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.cut.compress import compress_transfers
-from flowengine.passes.cut.partition import Partitioned, partition
+from flowengine.passes.cut.partition import PartitionedGraph, partition
 from flowengine.passes.cut.schedule_recv import schedule_receives
 from flowengine.passes.simplify.cse import merge_common_subexpressions
-from flowengine.passes.simplify.fold import fold_constants
+from flowengine.passes.simplify.fold import folding_constants
 from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
 from flowengine.passes.simplify.late_reads import read_late
 from flowengine.passes.simplify.pass_over import pass_over
@@ -28,34 +29,35 @@ from flowengine.passes.simplify.prune import prune
 from flowengine.passes.simplify.relax_controls import relax_controls
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
-Pass: TypeAlias = Callable[[Graph, PassContext], Graph]
+#: A pass gives a graph, or makes it in pieces where that takes long.
+Pass: TypeAlias = Callable[[NodeGraph, PassContext], NodeGraph | Pieces[NodeGraph]]
 
-HotPass: TypeAlias = Callable[[Graph, HotContext], Graph]
+HotPass: TypeAlias = Callable[[NodeGraph, HotContext], NodeGraph | Pieces[NodeGraph]]
 
 
-def _relax(graph: Graph, hot: HotContext) -> Graph:
+def _relax(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     return relax_controls(graph, hot.request)
 
 
-def _pass_over(graph: Graph, hot: HotContext) -> Graph:
+def _pass_over(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     # What parts small nodes costs nothing: they become regions.
     return pass_over(graph, hot.request) if hot.large else graph
 
 
-def _sequences(graph: Graph, hot: HotContext) -> Graph:
+def _sequences(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     changed = fuse_sequences(graph, hot.request, hot.heavy, hot.costs)
     if changed is not graph:
         tell(changed, hot)
     return changed
 
 
-def _regions(graph: Graph, hot: HotContext) -> Graph:
-    fused = fuse(
+def _regions(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
+    fused = yield from fusing(
         graph,
         hot.request,
         heavy=hot.heavy,
         costs=hot.costs,
-        members_max=MEMBERS_MAX if hot.members_max is None else hot.members_max,
+        limits=hot.limits,
     )
     hot.moved = fused.moved
     return fused.graph
@@ -67,7 +69,7 @@ _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     ("prune", prune, lambda context: True),
     ("drop_unused_gradients", drop_unused_gradients, lambda context: True),
     # Before CSE, which then finds more that is equal: constants that were computed in different ways.
-    ("fold_constants", fold_constants, lambda context: context.fold_constants),
+    ("fold_constants", folding_constants, lambda context: context.fold_constants),
     ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
     # Once filters and statistics are constants.
     ("fold_batch_norms", fold_batch_norms, lambda context: context.fold_batch_norms),
@@ -93,49 +95,81 @@ _HOT: Final[tuple[tuple[str, HotPass], ...]] = (
 )
 
 
-def stages(graph: Graph, context: PassContext) -> Iterator[tuple[str, Graph]]:
+def stages(graph: NodeGraph, context: PassContext) -> Iterator[tuple[str, NodeGraph]]:
     """(name of the pass, graph that it made), for each pass that is on, in order."""
-    pruned: Graph | None = None
+    return (made for made in _staged(graph, context) if made is not None)
+
+
+def prepare(graph: NodeGraph, context: PassContext) -> NodeGraph:
+    """From a session's graph to what a plan is made of."""
+    return at_once(preparing(graph, context))
+
+
+def preparing(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
+    """As `prepare`, in pieces. The graph may grow meanwhile: what it has now is what is prepared."""
+    graph = graph.snapshot()
+    for made in _staged(graph, context):
+        if made is not None:
+            graph = made[1]
+        yield
+    return graph
+
+
+def _staged(graph: NodeGraph, context: PassContext) -> Iterator[tuple[str, NodeGraph] | None]:
+    """As `stages`; None where a pass may be interrupted."""
+    pruned: NodeGraph | None = None
     for name, run, wanted in _REQUEST:
         if not wanted(context):
             continue
         # What was pruned and has not changed since has nothing more to lose.
         if run is not prune:
-            graph = run(graph, context)
+            graph = yield from _whole(run(graph, context))
         elif graph is not pruned:
             graph = pruned = prune(graph, context)
         yield name, graph
 
 
-def prepare(graph: Graph, context: PassContext) -> Graph:
-    """From a session's graph to what a plan is made of."""
-    return [graph, *(made for _, made in stages(graph, context))][-1]
+def _whole(made: NodeGraph | Pieces[NodeGraph]) -> Generator[None, None, NodeGraph]:
+    return made if isinstance(made, NodeGraph) else (yield from made)
 
 
-def heat(graph: Graph, hot: HotContext) -> Graph:
+def heat(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     """From what `prepare` or `cut` returned to what a hot plan is made of; the same graph if that is it.
 
     hot   what is known of the nodes; told of those that stand for several, and of values that have moved
     """
-    return [graph, *(made for _, made in hot_stages(graph, hot))][-1]
+    return at_once(heating(graph, hot))
 
 
-def hot_stages(graph: Graph, hot: HotContext) -> Iterator[tuple[str, Graph]]:
+def heating(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
+    """As `heat`, in pieces."""
+    for made in _heated(graph, hot):
+        if made is not None:
+            graph = made[1]
+        yield
+    return graph
+
+
+def hot_stages(graph: NodeGraph, hot: HotContext) -> Iterator[tuple[str, NodeGraph]]:
     """As `stages`, for what `heat` does."""
+    return (made for made in _heated(graph, hot) if made is not None)
+
+
+def _heated(graph: NodeGraph, hot: HotContext) -> Iterator[tuple[str, NodeGraph] | None]:
     for name, run in _HOT:
-        graph = run(graph, hot)
+        graph = yield from _whole(run(graph, hot))
         yield name, graph
 
 
 def cut(
-    graph: Graph,
+    graph: NodeGraph,
     context: PassContext,
     placement: Mapping[str, str],
     incarnations: Mapping[str, int],
     *,
     schedules_receives: bool = True,
     compressed_scopes: Sequence[str] = (),
-) -> Partitioned:
+) -> PartitionedGraph:
     """From what `prepare` returned to one graph a device.
 
     placement            {node: complete device name}

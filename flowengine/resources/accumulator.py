@@ -25,7 +25,7 @@ from flowengine.resources.waiting import Attempt, AttemptLine, wait_finished
 
 
 class _Accumulator:
-    """What dense and sparse ones share: the step, the count, and those who wait.
+    """The part that dense and sparse accumulators share: the step, the count, and those who wait.
 
     dtype, shape     of a gradient; the shape may be partial
     average          whether the sum is divided by how many were added

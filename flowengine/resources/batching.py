@@ -23,7 +23,7 @@ _SERIAL: Final = itertools.count(1)
 
 
 class BatchShare(NamedTuple):
-    """What a step gets from a batcher.
+    """The share of a batch that a step gets from a batcher.
 
     tensors       all rows of the batch, or none of each
     batch_index   (members, 3) int64: whose rows are where, as (id, begin, end); or (0, 3)

@@ -24,7 +24,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 
 
 class NamedResource(Protocol):
-    """What a step's container can hold: it learns its name there."""
+    """A resource that a step's container can hold: it learns its name there."""
 
     name: str
 
@@ -35,6 +35,10 @@ N = TypeVar("N", bound=NamedResource)
 #: The container of a resource that names none.
 DEFAULT_CONTAINER: Final = "localhost"
 
+_NO_RUN: Final = (
+    "fe.Session runs its steps in a trio program, and this is none: use fe.asyncio.Session in an asyncio "
+    "program, fe.anyio.Session in one that may be either, fe.blocking.Session in scripts and notebooks"
+)
 _OTHER_RUN: Final = (
     "this resource manager belongs to the trio run that first used it and cannot be used from another run "
     "or thread. For scripts, notebooks and other threads use fe.blocking.Session, for asyncio programs "
@@ -78,7 +82,7 @@ class ResourceManager:
         try:
             token = trio.lowlevel.current_trio_token()
         except RuntimeError:
-            raise FailedPreconditionError(_OTHER_RUN) from None
+            raise FailedPreconditionError(_NO_RUN if self._token is None else _OTHER_RUN) from None
         if self._token is None:
             self._token = token
         elif self._token is not token:

@@ -1,4 +1,4 @@
-"""What may have to wait at a queue: enqueues, dequeues, and the close that lets enqueues go first.
+"""Attempts that may have to wait at a queue: enqueues, dequeues, and the close that lets enqueues go first.
 
 These are the inside of `Queue`: each advances as far as the queue's store and its two lines allow.
 """

@@ -22,7 +22,7 @@ Block: TypeAlias = list[Record]
 
 
 class RecordSource(Protocol):
-    """What records are read from: a file, or what a compressed one holds."""
+    """Sources of records: a file, or the contents of a compressed one."""
 
     def read(self, count: int, /) -> bytes: ...
 

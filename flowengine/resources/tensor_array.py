@@ -27,16 +27,16 @@ from flowengine.resources.elements import stack
 
 
 class _ElementState:
-    """What stands in an element's place where it holds no value of its own."""
+    """A mark in an element's place where the element holds no value of its own."""
 
     __slots__ = ()
 
 
-class _Unwritten(_ElementState):
+class _UnwrittenElement(_ElementState):
     __slots__ = ()
 
 
-class _Cleared(_ElementState):
+class _ClearedElement(_ElementState):
     """Read, and freed then."""
 
     __slots__ = ("shape",)
@@ -63,7 +63,7 @@ class _Sum(_ElementState):
         self.array = array
 
 
-_UNWRITTEN: Final = _Unwritten()
+_UNWRITTEN: Final = _UnwrittenElement()
 
 
 def _shape_of(value: Value) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ def _shape_of(value: Value) -> tuple[int, ...]:
 
 def _written_shape(element: Any) -> tuple[int, ...] | None:
     """The shape of what an element holds or held; None where it was never written."""
-    if isinstance(element, _Unwritten):
+    if isinstance(element, _UnwrittenElement):
         return None
     return _shape_of(element.array if isinstance(element, _Sum) else element)
 
@@ -140,7 +140,7 @@ class TensorArray:
         #: A shape that has been found to fit all elements.
         self._fitting: tuple[int, ...] | None = None
         #: The state of elements read last: most have one shape, and so share it.
-        self._cleared = _Cleared(())
+        self._cleared = _ClearedElement(())
 
     @property
     def size(self) -> int:
@@ -183,7 +183,7 @@ class TensorArray:
         self._elements.extend([_UNWRITTEN] * (index + 1 - len(self._elements)))
 
     def _write_again(self, index: int, present: Any, value: Value) -> None:
-        if isinstance(present, _Cleared):
+        if isinstance(present, _ClearedElement):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not write to TensorArray index {index} because it has "
                 "already been read."
@@ -234,7 +234,7 @@ class TensorArray:
         if self.clear_after_read:
             shape = getattr(value, "shape", ())
             if self._cleared.shape != shape:
-                self._cleared = _Cleared(shape)
+                self._cleared = _ClearedElement(shape)
             elements[index] = self._cleared
         return value
 
@@ -243,7 +243,7 @@ class TensorArray:
             return element.array if element.array.ndim else element.array[()]
         if isinstance(element, _Zeros):
             return _zeros(element.shape, self.dtype)
-        if isinstance(element, _Cleared):
+        if isinstance(element, _ClearedElement):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not read index {index} twice because it was cleared after "
                 "a previous read (perhaps try setting clear_after_read = false?)."

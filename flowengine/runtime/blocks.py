@@ -15,14 +15,16 @@ from typing import Any, Final, Protocol
 from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
-from flowengine.runtime.bodies import DONE, PARKED, Body, LoopBody, Outcome
-from flowengine.runtime.failures import as_op_error, locate, locate_at
+from flowengine.runtime.bodies import DONE, PARKED, THREAD, Body, LoopBody, Outcome
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.functions import Done
-from flowengine.runtime.items import Item, Kind
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
-from flowengine.runtime.learned import NEVER_RAN
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.list_body import ListBody, MemberOutside, open_block
+from flowengine.runtime.member_calls import MemberCalls
+from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.planning.functions import Done
+from flowengine.runtime.planning.items import Item, Kind
+from flowengine.runtime.planning.learned import NEVER_RAN
+from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
@@ -31,7 +33,7 @@ from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
 CLOCK_SECONDS: Final = 100e-6
 
 
-class Outside(Protocol):
+class Outside(MemberOutside, Protocol):
     """What a ready loop leaves to others. Called on the event loop's thread, but for `issue`."""
 
     def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
@@ -59,11 +61,12 @@ class Outside(Protocol):
         """Have the event loop's thread do something. Called on any thread."""
 
 
-class BlockRunner:
+class BlockRunner(MemberCalls):
     """Runs the blocks and calls of one step. Also the *turn* that bodies ask how long they may go on.
 
     state         which items may run
     context       what kernels see
+    meter         what counts the step's memory, where anybody asks
     ends          from when on it is worth asking whether the turn `is_over`
     spent         whether it is over already
     is_cancelled  whether the step is to end
@@ -74,6 +77,7 @@ class BlockRunner:
     heavy_items   how many kernels and regions were worth a thread
     """
 
+    context: KernelContext
     # What most steps never change: to set it for each of them would cost a null step a twentieth.
     ends = 0.0
     spent = False
@@ -83,10 +87,13 @@ class BlockRunner:
     outside: Outside | None = None
     postponed: Item | None = None
 
-    def __init__(self, plan: Plan, state: ExecutorState, context: KernelContext) -> None:
+    def __init__(
+        self, plan: Plan, state: ExecutorState, context: KernelContext, meter: MemoryMeter | None
+    ) -> None:
         self.plan = plan
         self.state = state
         self.context = context
+        self.meter = meter
         self.begun: dict[tuple[int, int], Body] = {}
 
     def close(self) -> None:
@@ -154,16 +161,18 @@ class BlockRunner:
             assert self.outside is not None
             if self.outside.shares_region(item, iteration, args):
                 return
-        started = perf_counter()
-        try:
-            outputs = region.call(args, self.context)
-        except Exception as error:
-            raise self.region_failure(error, item, iteration) from error
-        ended = perf_counter()
-        self.plan.times.region_took(item.times, ended - started)
-        if ended > self.ends and self.stretch is None:
+        outputs = self.call_region(item, iteration, args, self.plan.times)
+        if perf_counter() > self.ends and self.stretch is None:
             self.spent = True
         self.complete(item, iteration, outputs)
+
+    def run_block(self, item: Item, iteration: IterationState) -> None:
+        """Bound kernels in a row; item by item, where the block is dead."""
+        if self.state.is_dead(item, iteration):
+            open_block(item.block, 0, iteration, self.state, is_dead=True)
+            return
+        assert self.outside is not None
+        self.begin_body(item, iteration, ListBody(item.block, iteration, self, self.outside), [])
 
     def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
         started = perf_counter()
@@ -187,7 +196,7 @@ class BlockRunner:
         body = self.begun.get(key)
         if body is None:
             return False
-        if self.stretch is None and item.kind != Kind.REGION:
+        if self.stretch is None and item.kind < Kind.REGION:
             assert self.outside is not None
             self.outside.depart(item, iteration, [])
         else:
@@ -205,6 +214,9 @@ class BlockRunner:
                 self.note(item, body.seconds)
             self.complete(item, iteration, outcome.value)
             return
+        if outcome.kind == THREAD:
+            open_block(item.block, outcome.value, iteration, self.state)
+            return
         self.begun[item.order, iteration.serial] = body
         if outcome.kind == PARKED:
             assert self.outside is not None
@@ -213,6 +225,11 @@ class BlockRunner:
         heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
         self.spent = True
 
+    def _body_failure(self, error: Exception, item: Item, iteration: IterationState, args: Any) -> OpError:
+        if item.kind == Kind.REGION:
+            return self.region_failure(error, item, iteration)
+        return self.failure(error, item, iteration, args)
+
     # -- function calls -----------------------------------------------------------------------------
 
     def begin_call(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
@@ -220,16 +237,16 @@ class BlockRunner:
 
         def run(plan: Plan, values: Sequence[Any], done: Done) -> Sequence[Any] | None:
             whole = plan.one_region
-            if whole is not None and perf_counter() < self.ends and whole.is_free(values, self):
-                try:
-                    return whole.call(values, self.context)
-                except Exception as error:
-                    raise self.region_failure(error, whole.item, iteration) from error
-            supplied = [(*edges, value) for edges, value in zip(plan.feeds, values, strict=True)]
+            if whole is not None and perf_counter() < self.ends:
+                results = whole.call(values, self, iteration, plan.times)
+                if results is not None:
+                    return results
             body = self.state.open_body(
                 plan.root,
                 plan.sources,
-                (*supplied, *plan.constants),
+                plan.feeds,
+                values,
+                plan.constants,
                 iteration,
                 lambda body: done(take_results(plan, body)),
             )
@@ -243,25 +260,6 @@ class BlockRunner:
             item.call.begin(run, args, finish)
         except Exception as error:
             raise self.failure(error, item, iteration, args) from error
-
-    # -- failures -----------------------------------------------------------------------------------
-
-    def failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
-        """What a kernel raised, as the caller is to see it."""
-        return locate(as_op_error(error), item, iteration, inputs, self.context.device)
-
-    def _body_failure(self, error: Exception, item: Item, iteration: IterationState, args: Any) -> OpError:
-        if item.kind == Kind.REGION:
-            return self.region_failure(error, item, iteration)
-        return self.failure(error, item, iteration, args)
-
-    def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
-        """The error of a member, located as if that had run by itself."""
-        blame = item.region.blame(error.__traceback__)
-        if blame is None:
-            return self.failure(error, item, iteration, None)
-        tag = iteration.tag() + blame.tag
-        return locate_at(as_op_error(error), blame.node, tag, blame.inputs, self.context.device)
 
 
 __all__ = ["CLOCK_SECONDS", "BlockRunner", "Outside"]

@@ -8,9 +8,10 @@ somebody writes, or outlast a slice keeps one protocol instead:
     body.close()                              # between members; the step has ended, or the body is done
 
 A body that is left alone holds no lock and no reservation. Closed, it lets go of its values; what its members
-have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers another (`SequenceBody`). A
-function's body that is one block is called like a function, with no frame, no counts and no ready items
-(`OneRegion`): what it would go through in the state machine takes 8 us, a call takes one.
+have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers another (`SequenceBody`), and
+a list of bound kernels the third (`list_body.py`). A function's body that is one block is called as one, with
+no frame, no counts and no ready items (`OneRegion`): what it would go through in the state machine takes 8
+us, a call takes one.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from flowengine.kernels.common.pieces import Turn
 from flowengine.kernels.numpy.sequences import Progress, as_outputs
 from flowengine.kernels.numpy.sequences import Sequence as Layers
 from flowengine.resources.variable import Variable
-from flowengine.runtime.items import Item, Kind
-from flowengine.runtime.learned import PlanTimes
+from flowengine.runtime.planning.items import Item, Kind
+from flowengine.runtime.planning.learned import PlanTimes
 
 if TYPE_CHECKING:
-    from flowengine.runtime.plan import Plan
+    from flowengine.runtime.frames import IterationState
+    from flowengine.runtime.member_calls import MemberCalls
+    from flowengine.runtime.planning.plan import Plan
 
 #: What became of a body that was begun or gone on with: it has its outputs; its time is up; a member needs a
-#: variable that somebody writes, and nothing of that member has happened.
-DONE, TURN, PARKED = range(3)
+#: variable that somebody writes, or is worth a thread, and nothing of that member has happened.
+DONE, TURN, PARKED, THREAD = range(4)
 
 #: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
 _SLOW_ITERATION_SECONDS: Final = 0.005
@@ -46,7 +49,7 @@ _LONG_SECONDS: Final = 0.0005
 class Outcome(NamedTuple):
     """How far a body has come.
 
-    value   DONE: what it gives, as a kernel does; PARKED: the variable
+    value   DONE: what it gives, as a kernel does; PARKED: the variable; THREAD: how many members have run
     """
 
     kind: int
@@ -81,7 +84,17 @@ class LoopBody:
     fitted here to how long they take; it says which mask that was, for each loop of a block has its own.
     """
 
-    __slots__ = ("_context", "_generator", "_item", "_mask", "_step", "_times", "_variables", "seconds")
+    __slots__ = (
+        "_context",
+        "_generator",
+        "_item",
+        "_mask",
+        "_step",
+        "_times",
+        "_variables",
+        "_was_slow",
+        "seconds",
+    )
 
     def __init__(self, item: Item, context: Any, times: PlanTimes, step: object) -> None:
         """
@@ -97,6 +110,8 @@ class LoopBody:
         self._variables: tuple[Variable, ...] = ()
         #: How many iterations less one it does before it yields; None before the first.
         self._mask: int | None = None
+        #: Whether one iteration alone took long.
+        self._was_slow = False
 
     def begin(self, inputs: list[Any], turn: Turn) -> Outcome:
         if self._item.mutates:
@@ -112,6 +127,8 @@ class LoopBody:
         try:
             self._advance(turn)
         except StopIteration as stop:
+            if self._times.slow_iterations and not self._was_slow:
+                self._times.slow_iterations -= 1  # it was the machine that did something else
             return Outcome(DONE, stop.value)
         return _TURN
 
@@ -134,6 +151,7 @@ class LoopBody:
             elif now - before > _LONG_SECONDS:
                 if not mask and now - before > _SLOW_ITERATION_SECONDS:
                     self._times.slow_iterations += 1
+                    self._was_slow = True
                 mask >>= 1
             if now > turn.ends and turn.is_over():
                 self._mask = mask
@@ -232,21 +250,17 @@ class OneRegion:
         arguments = root.entries[item.start : item.stop]
         return cls(item, arguments, fills, constants, [places[entry] for _, entry, _ in plan.fetches])
 
-    def is_free(self, values: Sequence[Any], step: object) -> bool:
-        """Whether no thread of another step is writing what the region may read or write."""
-        if self.item.mutates:
-            for value in values:
-                if type(value) is Variable and value.writer is not None and value.writer is not step:
-                    return False
-        return True
-
-    def call(self, values: Sequence[Any], context: Any) -> list[Any]:
-        """The results for these values of the feeds; raises what a member raises."""
+    def call(
+        self, values: Sequence[Any], caller: MemberCalls, iteration: IterationState, times: PlanTimes
+    ) -> list[Any] | None:
+        """The results for these values of the feeds; None where a thread writes a variable among them."""
         arguments = self._arguments[:]
         for position, feed in self._fills:
             arguments[position] = values[feed]
         item = self.item
-        outputs = item.region.call(arguments, context)
+        if item.mutates and caller.follow(item, iteration, arguments) is not None:
+            return None
+        outputs = caller.call_region(item, iteration, arguments, times)
         if item.single:
             pool = (outputs, *values, *self._constants)
         elif outputs is None:
@@ -256,4 +270,4 @@ class OneRegion:
         return [pool[place] for place in self._places]
 
 
-__all__ = ["DONE", "PARKED", "TURN", "Body", "LoopBody", "OneRegion", "Outcome", "SequenceBody"]
+__all__ = ["DONE", "PARKED", "THREAD", "TURN", "Body", "LoopBody", "OneRegion", "Outcome", "SequenceBody"]

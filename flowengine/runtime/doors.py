@@ -20,17 +20,18 @@ from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
-from flowengine.runtime.exchange import Exchange
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.heavy import is_worth_sharing
-from flowengine.runtime.items import Item, Kind, grouped
+from flowengine.runtime.heavy import is_worth_thread
 from flowengine.runtime.lanes import INLINE, STRETCH, THREAD
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.offload import Offload
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.planning.items import Item, Kind, grouped
+from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.ready_loop import ReadyLoop
+from flowengine.runtime.receives import Receives
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.waiting import ParkedItems, Sleeper
+from flowengine.transport.tensors.routes import Route
 
 
 class StepDoors:
@@ -74,7 +75,7 @@ class StepDoors:
         state: ExecutorState,
         context: KernelContext,
         meter: MemoryMeter | None,
-        exchange: Exchange | None,
+        exchange: Receives | None,
         *,
         use_threads: bool,
     ) -> None:
@@ -113,8 +114,7 @@ class StepDoors:
         """Have the executor back as soon as that can be, and the step end, wherever it waits."""
         if self.offload is not None:
             self.offload.ownership.recall()
-        if self.sleeper is not None:
-            self.sleeper.wake()
+        self.wake()
 
     def fail(self, error: BaseException) -> None:
         """Record what an item has raised, and end what runs beside it."""
@@ -195,10 +195,14 @@ class StepDoors:
 
     def shares_region(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Whether a region was given to a thread, so that other partitions go on meanwhile."""
-        if self.exchange is None or not self._use_threads or not is_worth_sharing(item):
+        if self.exchange is None or not self.is_worth_thread(item, args):
             return False
         self._start_on_thread(item, iteration, args)
         return True
+
+    def is_worth_thread(self, item: Item, args: list[Any]) -> bool:
+        """Whether a kernel or a region may be worth a thread, by the inputs that it has."""
+        return self._use_threads and is_worth_thread(item, args)
 
     def _start_on_thread(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         if self.nursery is None:
@@ -273,6 +277,10 @@ class StepDoors:
         except Exception as error:
             raise self.loop.failure(error, item, iteration, (value,)) from error
 
+    def send_along(self, item: Item, iteration: IterationState, route: Route, value: Any) -> None:
+        """Hand the live value of a Send over, outside any loop, where it is known which edge it takes."""
+        self.send(item, iteration, value, False)
+
     def receive(self, item: Item, iteration: IterationState) -> None:
         """Have a Recv told of its value."""
         try:
@@ -284,7 +292,11 @@ class StepDoors:
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         """What a Recv waited for is there."""
-        self._arrives(partial(self._take_in, item, iteration, value, is_dead))
+        if self.offload is None:
+            self._take_in(item, iteration, value, is_dead)
+            self.wake()
+        else:
+            self._arrives(partial(self._take_in, item, iteration, value, is_dead))
 
     def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         if is_dead:

@@ -9,7 +9,6 @@ without any costs no nursery.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -17,18 +16,15 @@ import trio
 from flowengine.core.errors import CancelledError
 from flowengine.kernels.context import KernelContext
 from flowengine.runtime.doors import StepDoors
-from flowengine.runtime.exchange import Exchange
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.receives import Receives
 from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.turn_line import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 from flowengine.runtime.waiting import Sleeper
-
-#: How a step stands that runs without a task of its own.
-DONE, WAITING, NEEDS_TASK = range(3)
 
 
 class Executor(StepDoors):
@@ -47,7 +43,7 @@ class Executor(StepDoors):
         *,
         use_threads: bool = True,
         meter: MemoryMeter | None = None,
-        exchange: Exchange | None = None,
+        exchange: Receives | None = None,
         turns: Turns | None = None,
         ticket: Ticket | None = None,
     ) -> None:
@@ -89,12 +85,13 @@ class Executor(StepDoors):
                 await self._wind_up()
             if self.loop.begun:
                 self.loop.close()
-        self._conclude()
+        if self.error is not None or self.plan.handles.has_any:
+            self._conclude()
 
     def _begin(self, feeds: list[Any]) -> bool:
         """The first slice; True if it was the whole step."""
-        supplied = [(*edges, value) for edges, value in zip(self.plan.feeds, feeds, strict=True)]
-        self.state.start(self._sources, (*supplied, *self.plan.constants))
+        plan = self.plan
+        self.state.start(self._sources, plan.feeds, feeds, plan.constants)
         return self._run_slice()
 
     def _conclude(self) -> None:
@@ -106,62 +103,6 @@ class Executor(StepDoors):
     def results(self) -> list[Any]:
         """The fetched values, in order; InvalidArgumentError for one that is dead or never came."""
         return take_results(self.plan, self.state.root)
-
-    # -- a step without a task ----------------------------------------------------------------------
-
-    def begin(self, feeds: list[Any], listener: Callable[[], None]) -> int:
-        """Run the plan as far as that goes at once, without a task; see `go_on`.
-
-        listener   called when there may be more to run, perhaps while something runs
-        """
-        self.own_sleeper().listener = listener
-        return self._standing(self._begin(feeds))
-
-    def resume(self, state: ExecutorState, listener: Callable[[], None]) -> int:
-        """As `begin`, for a step of which some has run elsewhere; `state` says how far it came."""
-        self.state = self.loop.state = state
-        self.own_sleeper().listener = listener
-        return self.go_on()
-
-    def go_on(self) -> int:
-        """Run what has become ready. DONE, WAITING until the listener is called, or NEEDS_TASK: `run_rest`.
-
-        Raises what ends the step; `drop` it then.
-        """
-        self._check_going_on()
-        is_done = self._run_slice() if self.state.ready or self.state.done else False
-        return self._standing(is_done)
-
-    def _standing(self, done: bool) -> int:
-        while not done:
-            self._check_going_on()
-            if self.needs_nursery or self.is_departing or self.state.ready:
-                return NEEDS_TASK
-            if self.parked or self.exchange is None or not self.exchange.is_settled():
-                return WAITING
-            done = self._run_slice()
-        self._conclude()
-        return DONE
-
-    async def run_rest(self) -> None:
-        """What is left of a step that was begun without a task. Raises as `run` does."""
-        self.own_sleeper().listener = None
-        try:
-            await self._turns.arrive(self._own_ticket())
-            await self._run_on()
-        finally:
-            await self._wind_up()
-            self.loop.close()
-        self._conclude()
-
-    def drop(self) -> None:
-        """Leave nothing behind of a step that has ended outside a task."""
-        if self.parked is not None:
-            self.parked.forget()
-        if self.sleeper is not None:
-            self.sleeper.listener = None
-        self._end_ticket()
-        self.loop.close()
 
     # -- a step's task ------------------------------------------------------------------------------
 
@@ -319,4 +260,4 @@ def _stuck(plan: Plan, state: ExecutorState) -> Exception:
     return AssertionError("the step cannot go on; " + "; ".join(waiting[:20]))
 
 
-__all__ = ["DONE", "NEEDS_TASK", "WAITING", "Executor"]
+__all__ = ["Executor"]

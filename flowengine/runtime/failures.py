@@ -17,7 +17,7 @@ from flowengine.core.errors import (
 )
 from flowengine.ir.graph import Node
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.items import Item
+from flowengine.runtime.planning.items import Item
 
 #: NumPy says so when shapes, dtypes or indices do not fit: the caller's values are at fault.
 _CALLERS_FAULT = (ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, ArithmeticError)

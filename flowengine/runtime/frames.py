@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowengine.runtime.items import Item, StaticFrame
+from flowengine.runtime.planning.items import Item, StaticFrame
 
 
 class IterationState:
@@ -101,3 +101,11 @@ class FrameState:
         self.held: list[tuple[Item, Any]] = []
         self.dead_exits: list[Item] = []
         self.on_done: Callable[[IterationState], None] | None = None
+
+
+def root_frame(static: StaticFrame) -> FrameState:
+    """The frame that all steps have in common: it has no Enters, no Exits, and one iteration a step."""
+    frame: FrameState | None = static.root_state
+    if frame is None:
+        frame = static.root_state = FrameState(static, None)
+    return frame

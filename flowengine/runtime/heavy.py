@@ -14,10 +14,10 @@ import numpy as np
 
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.lanes import HEAVY_MICROSECONDS
-from flowengine.runtime.learned import NEVER_RAN
-from flowengine.runtime.signatures import INLINE_BYTES
+from flowengine.runtime.planning.items import Item, Kind, grouped
+from flowengine.runtime.planning.learned import NEVER_RAN
+from flowengine.runtime.planning.signatures import INLINE_BYTES
 from flowengine.runtime.threads import POOL, PRODUCTS, Job
 
 #: A region of one partition that takes less is not worth it either, though others could run meanwhile.
@@ -30,18 +30,37 @@ _LOOK_AHEAD: Final = 16
 
 def bytes_of(args: Sequence[Any]) -> int:
     """The bytes of the arrays among a kernel's arguments; strings count nothing."""
-    return sum(value.nbytes for value in args if isinstance(value, np.ndarray) and value.dtype != object)
+    size = 0
+    for value in args:
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            size += value.nbytes
+    return size
 
 
-def estimated(item: Item, args: list[Any]) -> float:
-    """Microseconds that a kernel will take: what its inputs say, by what it took before."""
+def estimated(item: Item, args: list[Any], size: int | None = None) -> float:
+    """Microseconds that a kernel will take: what its inputs say, by what it took before.
+
+    size   the inputs' bytes, from whoever has counted them
+    """
     if item.cost is None:
-        return item.times.pace * bytes_of(args) / _BYTES_A_MICROSECOND
+        return item.times.pace * (bytes_of(args) if size is None else size) / _BYTES_A_MICROSECOND
     try:
         return item.times.pace * float(item.cost(*grouped(item, args)))
     except Exception:
         # The estimate trusts the inputs; the kernel itself will say what is wrong with them.
         return 0.0
+
+
+def is_worth_thread(item: Item, args: list[Any]) -> bool:
+    """Whether a kernel or a region may be worth a thread, by the inputs that it has, where others can run."""
+    if item.kind == Kind.REGION:
+        return is_worth_sharing(item)
+    limit = item.times.inline_bytes
+    for value in args:
+        # Of scalars, which most are, nothing need be summed up.
+        if type(value) is np.ndarray and value.ndim:
+            return bytes_of(args) > limit and estimated(item, args) > HEAVY_MICROSECONDS
+    return limit < 0 and estimated(item, args) > HEAVY_MICROSECONDS
 
 
 def has_company(item: Item, ready: Sequence[tuple[int, int, Item, IterationState]]) -> bool:
@@ -113,4 +132,4 @@ class HeavyJobs:
                 del self._running[job]
 
 
-__all__ = ["HeavyJobs", "bytes_of", "estimated", "has_company", "is_worth_sharing"]
+__all__ = ["HeavyJobs", "bytes_of", "estimated", "has_company", "is_worth_sharing", "is_worth_thread"]

@@ -17,7 +17,7 @@ from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.ops.concrete import ConcreteInputs
 from flowengine.resources.variable import Variable
-from flowengine.runtime.items import Item
+from flowengine.runtime.planning.items import Item
 
 
 class MemoryMeter:

@@ -18,16 +18,16 @@ from flowengine.runtime import lanes
 from flowengine.runtime.blocks import Outside
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import HeavyJobs, has_company
-from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.lanes import Doing, Ownership
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.planning.items import Item, Kind, grouped
+from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.ready_loop import ReadyLoop
 from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
 from flowengine.runtime.threads import PRODUCTS, Job, current_inbox
 
 
-class Offloading(Outside, Protocol):
+class StepOwner(Outside, Protocol):
     """The step whose items these are."""
 
     def wake(self) -> None:
@@ -63,7 +63,7 @@ class Offload:
         "ownership",
     )
 
-    def __init__(self, plan: Plan, loop: ReadyLoop, meter: MemoryMeter | None, step: Offloading) -> None:
+    def __init__(self, plan: Plan, loop: ReadyLoop, meter: MemoryMeter | None, step: StepOwner) -> None:
         self._plan = plan
         self._loop = loop
         self._meter = meter
@@ -250,4 +250,4 @@ class Offload:
         self.ownership.close()
 
 
-__all__ = ["Offload", "Offloading"]
+__all__ = ["Offload", "StepOwner"]

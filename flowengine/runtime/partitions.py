@@ -16,6 +16,7 @@ import trio
 from flowengine.core.arrays import Value
 from flowengine.core.config import RunMetadata
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
+from flowengine.core.pieces import Pieces
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device, DeviceSet
@@ -23,19 +24,19 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
-from flowengine.passes.cut.partition import Partitioned, Transfer
+from flowengine.passes.cut.partition import PartitionedGraph, Transfer
 from flowengine.resources.container import ResourceManager, StepContainer
-from flowengine.runtime.binding import Functions
-from flowengine.runtime.exchange import Exchange, Group
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
-from flowengine.runtime.hardware import kernels_on
-from flowengine.runtime.measuring import Measure
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.planning.binding import Functions
+from flowengine.runtime.planning.cold_blocks import BlockForm
+from flowengine.runtime.planning.hardware import kernels_on
+from flowengine.runtime.planning.measuring import Measure
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.tiers import TieredPlan, tiered
+from flowengine.runtime.receives import Group, Receives
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.straight import Cut
-from flowengine.runtime.tiers import TieredPlan
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
@@ -56,18 +57,18 @@ class JointStep(NamedTuple):
 class Part:
     """One partition's plans.
 
-    cut               the straight form of the one that its steps run
+    blocks            the one that its steps run, in blocks where nobody gives them a task
     feeds, fetches    positions among the request's
     """
 
-    __slots__ = ("cut", "device", "feeds", "fetches", "tiers")
+    __slots__ = ("blocks", "device", "feeds", "fetches", "tiers")
 
     def __init__(
         self, device: Device, tiers: TieredPlan, feeds: Sequence[int], fetches: Sequence[int]
     ) -> None:
         self.device = device
         self.tiers = tiers
-        self.cut = Cut()
+        self.blocks = BlockForm()
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)
 
@@ -79,33 +80,11 @@ class PartitionedPlan:
     transfers   {edge name, target device: what crosses}
     """
 
-    def __init__(
-        self,
-        cut: Partitioned,
-        context: PassContext,
-        devices: DeviceSet,
-        kernels: KernelRegistry,
-        functions: Functions | None,
-        measure: Measure | None = None,
-    ) -> None:
-        """`measure` gives kernels that note what they take, from kernels and the name of a device."""
-        self.transfers: Mapping[tuple[str, str], Transfer] = {(t.edge, t.target): t for t in cut.transfers}
-        self.fetches = len(context.fetches)
-        self.parts: list[Part] = []
-        for each in cut.partitions:
-            device = devices[each.device]
-            own = kernels_on(kernels, device)
-            if measure is not None:
-                own = measure(own, device.name)
-            request = replace(
-                context,
-                feeds=tuple(context.feeds[index] for index in each.feeds),
-                fetches=tuple(context.fetches[index] for index in each.fetches),
-                targets=each.targets,
-                kernels=own,
-            )
-            tiers = TieredPlan(each.graph, request, own, functions)
-            self.parts.append(Part(device, tiers, each.feeds, each.fetches))
+    def __init__(self, transfers: Sequence[Transfer], fetches: int, parts: list[Part]) -> None:
+        """See `partitioned`."""
+        self.transfers: Mapping[tuple[str, str], Transfer] = {(t.edge, t.target): t for t in transfers}
+        self.fetches = fetches
+        self.parts = parts
 
     def explain(self, *, dot: bool = False, source: bool = False, form: bool = False) -> str:
         """What each partition runs, and what crosses between them."""
@@ -128,6 +107,36 @@ class PartitionedPlan:
         return "\n\n".join(texts)
 
 
+def partitioned(
+    cut: PartitionedGraph,
+    context: PassContext,
+    devices: DeviceSet,
+    kernels: KernelRegistry,
+    functions: Functions | None,
+    measure: Measure | None = None,
+) -> Pieces[PartitionedPlan]:
+    """The plan of what was cut, in pieces.
+
+    measure   gives kernels that note what they take, from kernels and the name of a device
+    """
+    parts: list[Part] = []
+    for each in cut.partitions:
+        device = devices[each.device]
+        own = kernels_on(kernels, device)
+        if measure is not None:
+            own = measure(own, device.name)
+        request = replace(
+            context,
+            feeds=tuple(context.feeds[index] for index in each.feeds),
+            fetches=tuple(context.fetches[index] for index in each.fetches),
+            targets=each.targets,
+            kernels=own,
+        )
+        tiers = yield from tiered(each.graph, request, own, functions)
+        parts.append(Part(device, tiers, each.feeds, each.fetches))
+    return PartitionedPlan(cut.transfers, len(context.fetches), parts)
+
+
 class PartitionRunner:
     """Runs partitioned plans on the devices of one session, beside the steps of one device."""
 
@@ -145,6 +154,7 @@ class PartitionRunner:
         timeout_seconds: float | None = None,
         run_metadata: RunMetadata | None = None,
         joint: JointStep | None = None,
+        waited: float = 0.0,
     ) -> tuple[list[Any], list[TieredPlan]]:
         """The fetched values of one step, and the plans that have become hot.
 
@@ -162,7 +172,7 @@ class PartitionRunner:
             if timeout_seconds is None:
                 await step.run()
             else:
-                with trio.move_on_after(timeout_seconds) as scope:
+                with trio.move_on_after(timeout_seconds - waited) as scope:
                     await step.run()
                 if scope.cancelled_caught:
                     raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
@@ -241,7 +251,7 @@ class _Step:
         self._interrupt: BaseException | None = None
         self._is_joint = joint is not None
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
-        self._counted = _Counting(rendezvous) if counting else None
+        self._counted = _CountedRendezvous(rendezvous) if counting else None
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
         self._ledger = runner.new_ledger()
         self._containers: list[StepContainer] = []
@@ -251,14 +261,14 @@ class _Step:
         self.executors: list[Executor] = []
         self._feeds: list[list[Any]] = []
         self._plans: list[Plan] = []
-        self._exchanges: list[Exchange] = []
+        self._exchanges: list[Receives] = []
         for part in plan.parts:
             device = part.device
             is_host = device.shares_host_memory
             values = [feeds[index] if is_host else device.copy_in(feeds[index]) for index in part.feeds]
             chosen = part.tiers.choose(values) if compiles and is_host else part.tiers.interpreted
             container = shared if is_host else self._new_container()
-            exchange = Exchange(group, None if is_host else device)
+            exchange = Receives(group, None if is_host else device)
             executor = Executor(
                 chosen,
                 runner.context_of(device, step_id, container, self._rendezvous),
@@ -368,7 +378,7 @@ class _Step:
             )
 
 
-class _Counting:
+class _CountedRendezvous:
     """A rendezvous that counts what is sent: {(edge, target device): (times, bytes)}."""
 
     def __init__(self, inner: Rendezvous) -> None:
@@ -391,4 +401,4 @@ class _Counting:
         self._inner.abort(error)
 
 
-__all__ = ["JointStep", "Part", "PartitionRunner", "PartitionedPlan"]
+__all__ = ["JointStep", "Part", "PartitionRunner", "PartitionedPlan", "partitioned"]

@@ -20,18 +20,14 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner, Outside
 from flowengine.runtime.bodies import SequenceBody
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import bytes_of, estimated
-from flowengine.runtime.items import Item, Kind, grouped
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, INLINE, LATER
-from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import Plan
-from flowengine.runtime.signatures import ALWAYS_INLINE
-from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.planning.items import Item, Kind
+from flowengine.runtime.planning.signatures import ALWAYS_INLINE, ESTIMATE_BYTES
 
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
@@ -41,12 +37,6 @@ _HANDED_OUT: Final = frozenset({Kind.ASYNC, Kind.SEND, Kind.RECEIVE})
 
 class ReadyLoop(BlockRunner):
     """Takes ready items of one step and runs them."""
-
-    def __init__(
-        self, plan: Plan, state: ExecutorState, context: KernelContext, meter: MemoryMeter | None
-    ) -> None:
-        super().__init__(plan, state, context)
-        self._meter = meter
 
     # -- the loop -----------------------------------------------------------------------------------
 
@@ -67,7 +57,7 @@ class ReadyLoop(BlockRunner):
                     now = perf_counter()
                     if self.spent or self.is_cancelled or self._is_spent(now):
                         break
-                    if looked:
+                    if looked and (batch < ITEMS_PER_CLOCK or now - looked > CLOCK_SECONDS):
                         batch = self._fit(batch, now - looked)
                     looked = now
         finally:
@@ -78,8 +68,9 @@ class ReadyLoop(BlockRunner):
 
     def _run_batch(self, count: int) -> None:
         """Run so many ready items, or fewer if the turn is spent before."""
-        state, unmetered = self.state, self._meter is None
+        state, unmetered = self.state, self.meter is None
         ready = state.ready
+        small = ESTIMATE_BYTES  # of fewer bytes no kernel is asked what it takes
         for _ in repeat(None, count):
             _, _, item, iteration = heappop(ready)
             dead = iteration.dead
@@ -94,10 +85,9 @@ class ReadyLoop(BlockRunner):
             if kind == 1 and unmetered:  # Kind.BINARY
                 a = entries[start]
                 b = entries[start + 1]
-                limit = item.times.inline_bytes
-                if a.nbytes > limit or b.nbytes > limit:
+                if (a.nbytes > small or b.nbytes > small) and _is_large(item, a, b):
                     entries[start] = entries[start + 1] = None
-                    self._run_large(item, iteration, [a, b])
+                    self._run_large(item, iteration, [a, b], a.nbytes + b.nbytes)
                     del a, b
                 else:
                     try:
@@ -110,9 +100,9 @@ class ReadyLoop(BlockRunner):
                     del value
             elif kind == 0 and unmetered:  # Kind.UNARY
                 a = entries[start]
-                if a.nbytes > item.times.inline_bytes:
+                if a.nbytes > small and a.nbytes > item.times.inline_bytes:
                     entries[start] = None
-                    self._run_large(item, iteration, [a])
+                    self._run_large(item, iteration, [a], a.nbytes)
                     del a
                 else:
                     try:
@@ -182,6 +172,9 @@ class ReadyLoop(BlockRunner):
             return
         if self.begun and self.goes_on(item, iteration):
             return
+        if kind == Kind.BLOCK:
+            self.run_block(item, iteration)
+            return
         if kind == Kind.REGION and not self.fits(item):
             self.put_back(item, iteration)
             return
@@ -207,18 +200,19 @@ class ReadyLoop(BlockRunner):
             self.run_region(item, iteration, args)
         elif kind == Kind.CALL:
             self.begin_call(item, iteration, args)
-        elif item.times.inline_bytes < ALWAYS_INLINE and bytes_of(args) > item.times.inline_bytes:
-            self._run_large(item, iteration, args)
         else:
-            self._run_small(item, iteration, args)
+            limit = item.times.inline_bytes
+            if limit < ALWAYS_INLINE and (size := bytes_of(args)) > limit:
+                self._run_large(item, iteration, args, size)
+            else:
+                self._run_small(item, iteration, args)
 
     def _taken(self, item: Item, iteration: IterationState) -> list[Any] | None:
         """An item's inputs out of the entries, references followed; None if it waits for a variable."""
         entries = iteration.entries
         start, stop = item.start, item.stop
         args = entries[start:stop]
-        for index in range(start, stop):
-            entries[index] = None
+        entries[start:stop] = [None] * len(args)
         if (item.dereference or item.mutates) and not self.resolve(item, iteration, args):
             return None
         return args
@@ -234,18 +228,12 @@ class ReadyLoop(BlockRunner):
                 iteration.entries[item.start : item.stop] = args
                 self._keep(item, iteration)
             return is_had
-        for value in args:
-            if isinstance(value, Variable) and value.writer is not None and value.writer is not self:
-                iteration.entries[item.start : item.stop] = args
-                assert self.outside is not None
-                self.outside.ready_when_free(item, iteration, value)
-                return False
-        try:
-            for slot in item.dereference:
-                args[slot] = args[slot].read()
-        except Exception as error:
-            raise self.failure(error, item, iteration, None) from error
-        return True
+        variable = self.follow(item, iteration, args)
+        if variable is not None:
+            iteration.entries[item.start : item.stop] = args
+            assert self.outside is not None
+            self.outside.ready_when_free(item, iteration, variable)
+        return variable is None
 
     def _predicate(self, item: Item, iteration: IterationState, args: list[Any]) -> int:
         pred = args[1]
@@ -258,40 +246,26 @@ class ReadyLoop(BlockRunner):
 
     # -- kernels ------------------------------------------------------------------------------------
 
-    def _run_general(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        try:
-            if self._meter is not None:
-                self._meter.check_before(item, args)
-            outputs = item.function(
-                *grouped(item, args), **({"ctx": self.context} if item.takes_context else {})
-            )
-            if self._meter is not None:
-                self._meter.count(item, outputs, args)
-        except Exception as error:
-            raise self.failure(error, item, iteration, args) from error
-        args.clear()
-        self.complete(item, iteration, outputs)
-
     def _run_small(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """A kernel of small inputs, which may take long for other reasons."""
         started = perf_counter()
-        self._run_general(item, iteration, args)
+        self.complete(item, iteration, self.call(item, iteration, args))
         ended = perf_counter()
         item.times.saw((ended - started) * 1e6)
         if ended > self.ends and self.stretch is None:
             self.spent = True
 
-    def _run_large(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """An item with large inputs: on a thread if it is judged to be worth it, else here."""
+    def _run_large(self, item: Item, iteration: IterationState, args: list[Any], size: int) -> None:
+        """An item with inputs of so many bytes: on a thread if it is judged to be worth it, else here."""
         if self.stretch is not None:
             self._run_here(item, iteration, args)
             return
-        if self._meter is not None:
+        if self.meter is not None:
             try:
-                self._meter.check_before(item, args)
+                self.meter.check_before(item, args)
             except OpError as error:
                 raise self.failure(error, item, iteration, args) from None
-        estimate = estimated(item, args)
+        estimate = estimated(item, args, size)
         assert self.outside is not None
         lane = self.outside.lane_of(item, iteration, args, estimate)
         if lane == LATER:
@@ -303,9 +277,8 @@ class ReadyLoop(BlockRunner):
         # What may take a slice stays out of regions, which would take more.
         times = item.times
         times.was_heavy = estimate > ALONE_MICROSECONDS
-        size = bytes_of(args)
         started = perf_counter()
-        self._run_general(item, iteration, args)
+        self.complete(item, iteration, self.call(item, iteration, args))
         ended = perf_counter()
         times.learn(estimate, (ended - started) * 1e6, times.pace)
         if ended > self.ends:
@@ -325,7 +298,7 @@ class ReadyLoop(BlockRunner):
             self.begin_body(item, iteration, body, args)
             return
         started = perf_counter()
-        self._run_general(item, iteration, args)
+        self.complete(item, iteration, self.call(item, iteration, args))
         self.note(item, perf_counter() - started)
 
     def _leave(self, item: Item, iteration: IterationState) -> None:
@@ -372,6 +345,12 @@ class ReadyLoop(BlockRunner):
         assert self.stretch is not None
         self.stretch.keep((item.order, iteration.serial, item, iteration))
         self.spent = True
+
+
+def _is_large(item: Item, a: Any, b: Any) -> bool:
+    """Whether an input has more bytes than are computed inline without a question."""
+    limit = item.times.inline_bytes
+    return bool(a.nbytes > limit or b.nbytes > limit)
 
 
 __all__ = ["ITEMS_PER_CLOCK", "ReadyLoop"]

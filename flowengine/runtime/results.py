@@ -7,7 +7,7 @@ from typing import Any
 from flowengine.core.arrays import DEAD
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.plan import Plan
+from flowengine.runtime.planning.plan import Plan
 
 
 def take_results(plan: Plan, root: IterationState) -> list[Any]:

@@ -20,7 +20,8 @@ The rules are those of the white paper's section 4.4 as TensorFlow's executor se
 * A live Exit delivers at once. One that is dead in the last iteration delivers dead when the frame is
   done; earlier dead Exits vanish.
 
-Each call costs O(consumers of the item); every table is indexed by position.
+Each call costs O(consumers of the item); every table is indexed by position. Tokens along plain edges are
+delivered by `delivery.py`, or inline where nearly every item passes.
 """
 
 from __future__ import annotations
@@ -32,11 +33,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from flowengine.core.arrays import DEAD
-from flowengine.runtime.frames import FrameState, IterationState
-from flowengine.runtime.items import Edge, Item, Kind, MergeEdge, StaticFrame
+from flowengine.runtime.delivery import (
+    ReadyEntry,
+    count_down,
+    deliver,
+    deliver_control,
+    deliver_dead,
+    deliver_dead_to_merges,
+)
+from flowengine.runtime.frames import FrameState, IterationState, root_frame
+from flowengine.runtime.planning.items import Edge, Item, Kind, MergeEdge, StaticFrame
 
-#: (construction order, serial of the iteration, item, iteration): smallest runs first, never ties.
-ReadyEntry: TypeAlias = tuple[int, int, Item, IterationState]
+#: Where a fed value goes: its plain edges and its edges to Merges.
+Port: TypeAlias = tuple[Sequence[Edge], Sequence[MergeEdge]]
 
 _INDICES: Final = tuple(np.int32(i) for i in range(16))
 
@@ -55,7 +64,7 @@ class ExecutorState:
         self.ready: list[ReadyEntry] = []
         self.done = False
         self._serial = 0
-        self.root = IterationState(FrameState(root, None), 0, 0)
+        self.root = IterationState(root_frame(root), 0, 0)
         #: {(serial of the parent iteration, static frame): the frame alive there}
         self._frames: dict[tuple[int, StaticFrame], FrameState] = {}
 
@@ -64,17 +73,28 @@ class ExecutorState:
     def start(
         self,
         sources: Iterable[Item],
-        supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]] = (),
+        ports: Sequence[Port] = (),
+        values: Sequence[Any] = (),
+        constants: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]] = (),
     ) -> None:
-        """Make the items without inputs ready and deliver what the caller feeds."""
-        self._begin(self.root, sources, supplied)
+        """Make the items without inputs ready and deliver what the caller feeds: one value a port."""
+        self._begin(self.root, sources, ports, values, constants)
         self.done = self.root.outstanding == 0
+
+    def resume(self, iteration: IterationState, ready: Iterable[Item], awaited: int) -> None:
+        """Go on where others have stopped: with the root's tables, what is ready, and how much is begun."""
+        self.root = iteration
+        for item in ready:
+            heappush(self.ready, (item.order, iteration.serial, item, iteration))
+        iteration.outstanding = len(self.ready) + awaited
 
     def open_body(
         self,
         root: StaticFrame,
         sources: Iterable[Item],
-        supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]],
+        ports: Sequence[Port],
+        values: Sequence[Any],
+        constants: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]],
         caller: IterationState,
         on_done: Callable[[IterationState], None],
     ) -> IterationState:
@@ -87,7 +107,7 @@ class ExecutorState:
         frame.on_done = on_done
         self._serial += 1
         body = IterationState(frame, 0, self._serial)
-        self._begin(body, sources, supplied)
+        self._begin(body, sources, ports, values, constants)
         if body.outstanding:
             caller.children += 1
         return body
@@ -96,14 +116,20 @@ class ExecutorState:
         self,
         target: IterationState,
         sources: Iterable[Item],
-        supplied: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]],
+        ports: Sequence[Port],
+        values: Sequence[Any],
+        constants: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]],
     ) -> None:
         count = 0
         for item in sources:
             heappush(self.ready, (item.order, target.serial, item, target))
             count += 1
-        for edges, merges, value in supplied:
-            count += self._deliver(edges, target, value)
+        for (edges, merges), value in zip(ports, values, strict=True):
+            count += deliver(self.ready, edges, target, value)
+            if merges:
+                count += self._deliver_to_merges(merges, target, value)
+        for edges, merges, value in constants:
+            count += deliver(self.ready, edges, target, value)
             if merges:
                 count += self._deliver_to_merges(merges, target, value)
         target.outstanding = count
@@ -146,13 +172,13 @@ class ExecutorState:
         count = -1
         for slot, value in enumerate(outputs):
             if value is DEAD:
-                count += self._deliver_dead(item.edges[slot], iteration)
+                count += deliver_dead(self.ready, item.edges[slot], iteration)
             else:
-                count += self._deliver(item.edges[slot], iteration, value)
+                count += deliver(self.ready, item.edges[slot], iteration, value)
             if item.has_rare_edges:
                 count += self._emit_rare_slot(item, slot, iteration, value)
         if item.has_rare_edges:
-            count += self._deliver_control(item, iteration)
+            count += deliver_control(self.ready, item, iteration)
         self._count(iteration, count)
 
     def finish_switch(self, item: Item, iteration: IterationState, value: Any, taken: int) -> None:
@@ -169,11 +195,11 @@ class ExecutorState:
                 heappush(self.ready, (consumer.order, iteration.serial, consumer, iteration))
                 count += 1
         if edges[1 - taken]:
-            count += self._deliver_dead(edges[1 - taken], iteration)
+            count += deliver_dead(self.ready, edges[1 - taken], iteration)
         if item.has_rare_edges:
             count += self._emit_rare_slot(item, taken, iteration, value)
             count += self._emit_rare_slot(item, 1 - taken, iteration, DEAD)
-            count += self._deliver_control(item, iteration)
+            count += deliver_control(self.ready, item, iteration)
         if count:
             iteration.outstanding += count
             if not iteration.outstanding:
@@ -333,14 +359,14 @@ class ExecutorState:
 
     def _emit(self, item: Item, target: IterationState, value: Any) -> int:
         """The one live output of an item, to all its consumers in an iteration."""
-        count = self._deliver(item.edges[0], target, value)
+        count = deliver(self.ready, item.edges[0], target, value)
         return count + self._emit_rare(item, target, value) if item.has_rare_edges else count
 
     def _emit_dead(self, item: Item, target: IterationState) -> int:
         """All outputs of an item, dead."""
         count = 0
         for slot, edges in enumerate(item.edges):
-            count += self._deliver_dead(edges, target)
+            count += deliver_dead(self.ready, edges, target)
             if item.has_rare_edges:
                 count += self._emit_rare_slot(item, slot, target, DEAD)
         if item.control is not None:
@@ -349,7 +375,7 @@ class ExecutorState:
                 dead = target.dead = set()
             for local, _ in item.control:
                 dead.add(local)
-        return count + self._deliver_control(item, target)
+        return count + deliver_control(self.ready, item, target)
 
     def _emit_any(self, item: Item, target: IterationState, value: Any) -> int:
         return self._emit_dead(item, target) if value is DEAD else self._emit(item, target, value)
@@ -357,13 +383,13 @@ class ExecutorState:
     def _emit_merge(self, merge: Item, target: IterationState, value: Any, index: Any) -> int:
         """Both live outputs of a Merge: the value and the index of the input it came from."""
         edges = merge.edges
-        count = self._deliver(edges[0], target, value)
+        count = deliver(self.ready, edges[0], target, value)
         if edges[1]:
-            count += self._deliver(edges[1], target, index)
+            count += deliver(self.ready, edges[1], target, index)
         if merge.has_rare_edges:
             count += self._emit_rare_slot(merge, 0, target, value)
             count += self._emit_rare_slot(merge, 1, target, index)
-            count += self._deliver_control(merge, target)
+            count += deliver_control(self.ready, merge, target)
         return count
 
     def _emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
@@ -371,7 +397,7 @@ class ExecutorState:
         count = self._emit_rare_slot(item, 0, target, value)
         if item.control is None and item.control_merges is None:
             return count
-        return count + self._deliver_control(item, target)
+        return count + deliver_control(self.ready, item, target)
 
     def _emit_rare_slot(self, item: Item, slot: int, target: IterationState, value: Any) -> int:
         """One output, live or dead, to Merges and to what passes it on at once."""
@@ -379,7 +405,7 @@ class ExecutorState:
         if item.merge_edges is not None:
             merges = item.merge_edges[slot]
             if value is DEAD:
-                count = self._deliver_dead_to_merges(merges, target)
+                count = deliver_dead_to_merges(self.ready, merges, target)
             else:
                 count = self._deliver_to_merges(merges, target, value)
         if item.passing is not None:
@@ -391,34 +417,6 @@ class ExecutorState:
                         self._leave(passing, target, value)
                 elif value is not DEAD:
                     self._advance(passing, target, value)
-        return count
-
-    def _deliver(self, edges: Sequence[Edge], target: IterationState, value: Any) -> int:
-        pending = target.pending
-        entries = target.entries
-        count = 0
-        for local, entry, consumer in edges:
-            entries[entry] = value
-            left = pending[local] - 1
-            pending[local] = left
-            if not left:
-                heappush(self.ready, (consumer.order, target.serial, consumer, target))
-                count += 1
-        return count
-
-    def _deliver_dead(self, edges: Sequence[Edge], target: IterationState) -> int:
-        dead = target.dead
-        if dead is None:
-            dead = target.dead = set()
-        pending = target.pending
-        count = 0
-        for local, _, consumer in edges:
-            dead.add(local)
-            left = pending[local] - 1
-            pending[local] = left
-            if not left:
-                heappush(self.ready, (consumer.order, target.serial, consumer, target))
-                count += 1
         return count
 
     def _deliver_to_merges(self, merges: Sequence[MergeEdge], target: IterationState, value: Any) -> int:
@@ -433,39 +431,8 @@ class ExecutorState:
                 count += self._emit_merge(merge, target, value, index)
             else:
                 entries[merge.start] = value
-                count += self._count_down(merge, target)
+                count += count_down(self.ready, merge, target)
         return count
-
-    def _deliver_dead_to_merges(self, merges: Sequence[MergeEdge], target: IterationState) -> int:
-        count = 0
-        for merge, _, from_enter in merges:
-            seen = target.dead_inputs
-            if seen is None:
-                seen = target.dead_inputs = {}
-            number = seen.get(merge.local, 0) + 1
-            seen[merge.local] = number
-            if target.entries[merge.start + 1] is None and (from_enter or number == merge.merge_inputs):
-                # No live input can come any more: entries stay DEAD, which `finish_merge` passes on.
-                count += self._count_down(merge, target)
-        return count
-
-    def _deliver_control(self, item: Item, target: IterationState) -> int:
-        count = 0
-        if item.control is not None:
-            for _, consumer in item.control:
-                count += self._count_down(consumer, target)
-        if item.control_merges is not None:
-            for merge in item.control_merges:
-                count += self._count_down(merge, target)
-        return count
-
-    def _count_down(self, consumer: Item, target: IterationState) -> int:
-        left = target.pending[consumer.local] - 1
-        target.pending[consumer.local] = left
-        if left:
-            return 0
-        heappush(self.ready, (consumer.order, target.serial, consumer, target))
-        return 1
 
     def _count(self, iteration: IterationState, change: int) -> None:
         if change:

@@ -18,8 +18,9 @@ from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.plan import Plan
-from flowengine.runtime.tiers import INLINE_NODES, TieredPlan
+from flowengine.runtime.planning.jobs import finish_in_turns
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.turn_line import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 
@@ -69,8 +70,11 @@ class StepRunner:
         feeds: list[Any],
         timeout_seconds: float | None = None,
         run_metadata: RunMetadata | None = None,
+        waited: float = 0.0,
     ) -> list[Any]:
         """The fetched values of one step, not yet the caller's own (see `values.FetchSpec`).
+
+        waited    seconds of the timeout that have gone by
 
         Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller
         is cancelled. However it ends, the step's container is empty, nothing of the step waits, and
@@ -81,11 +85,10 @@ class StepRunner:
         if turns is None:
             turns = self._turns = current_turns()
         ticket: Ticket | None = None
-        waited = 0.0
         if started < turns.line.begins_until:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
-            ticket, waited = await self._begin(turns, timeout_seconds)
+            ticket, waited = await self._begin(turns, timeout_seconds, waited)
         container = StepContainer()
         context = KernelContext(
             resources=self.resources,
@@ -115,7 +118,7 @@ class StepRunner:
                 with trio.move_on_after(timeout_seconds - waited) as scope:
                     await executor.run(feeds)
                 if scope.cancelled_caught:
-                    raise _too_late(timeout_seconds)
+                    raise too_late(timeout_seconds)
             return executor.results()
         finally:
             self.running.discard(executor)
@@ -132,22 +135,25 @@ class StepRunner:
                 run_metadata.allocations = None if meter is None else meter.step.allocations
                 run_metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
 
-    async def _begin(self, turns: Turns, timeout_seconds: float | None) -> tuple[Ticket | None, float]:
-        """Wait for a turn to begin a step: its ticket, if it has one, and the seconds that it took."""
+    async def _begin(
+        self, turns: Turns, timeout_seconds: float | None, waited: float
+    ) -> tuple[Ticket | None, float]:
+        """Wait for a turn to begin a step: its ticket, if it has one, and what it has waited by then."""
         ticket: Ticket | None = None
-        before = trio.current_time()
         if timeout_seconds is None:
             ticket = await turns.begin()
         else:
-            with trio.move_on_after(timeout_seconds) as scope:
+            before = trio.current_time()
+            with trio.move_on_after(timeout_seconds - waited) as scope:
                 ticket = await turns.begin()
             if scope.cancelled_caught:
-                raise _too_late(timeout_seconds)
+                raise too_late(timeout_seconds)
+            waited += trio.current_time() - before
         if self._is_closed:
             if ticket is not None:
                 turns.end(ticket)
             raise CancelledError("the session was closed while this step was running")
-        return ticket, trio.current_time() - before
+        return ticket, waited
 
     def new_step_id(self) -> int:
         """Another number for every step of this process."""
@@ -157,9 +163,32 @@ class StepRunner:
         """What counts the tensors of one step."""
         return Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
 
+    @property
+    def turns(self) -> Turns:
+        """Those of the trio run in which steps run."""
+        if self._turns is None:
+            self._turns = current_turns()
+        return self._turns
+
+    async def compile_in_turns(self, plan: TieredPlan) -> None:
+        """Compile a hot plan before its next step: a small one in turns, a large one beside the event loop.
+
+        Whoever is cancelled leaves the rest to another step. Nothing is raised: the step has its results.
+        """
+        if not self._is_small(plan):
+            self.compile(plan)
+            return
+        job = plan.begin_job()
+        try:
+            await finish_in_turns(job, self.turns)
+        except Exception:
+            _complain(plan)
+        finally:
+            plan.leave_job(job)
+
     def compile(self, plan: TieredPlan) -> None:
         """Compile a hot plan: a small one at once, a large one beside the event loop."""
-        if plan.nodes <= INLINE_NODES or not self.settings.worker_threads:
+        if self._is_small(plan):
             plan.compile()
             return
         plan.begin_compiling()
@@ -168,10 +197,12 @@ class StepRunner:
             try:
                 await trio.to_thread.run_sync(plan.compile, abandon_on_cancel=True)
             except Exception:
-                # A fault of ours, which would end the host's whole trio run from here. Its steps go on.
-                logger.exception("a plan of %d items could not be compiled and stays interpreted", plan.nodes)
+                _complain(plan)
 
         trio.lowlevel.spawn_system_task(compile_beside, name="flowengine compile")
+
+    def _is_small(self, plan: TieredPlan) -> bool:
+        return plan.nodes <= INLINE_NODES or not self.settings.worker_threads
 
     def cancel_all(self) -> None:
         """End every running step, and those that have yet to begin, with CancelledError."""
@@ -180,5 +211,11 @@ class StepRunner:
             executor.request_cancel()
 
 
-def _too_late(timeout_seconds: float) -> DeadlineExceededError:
+def _complain(plan: TieredPlan) -> None:
+    # A fault of ours, which would end the host's whole trio run from here. Its steps go on.
+    logger.exception("a plan of %d items could not be compiled and stays interpreted", plan.nodes)
+
+
+def too_late(timeout_seconds: float) -> DeadlineExceededError:
+    """What a step ends with that has had its time."""
     return DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")

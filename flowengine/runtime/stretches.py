@@ -27,10 +27,11 @@ from typing import Any, Final
 from flowengine.core.arrays import Value
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.resources.variable import Variable
-from flowengine.runtime.items import Item
+from flowengine.runtime.delivery import ReadyEntry
 from flowengine.runtime.lanes import Ownership
-from flowengine.runtime.state import ExecutorState, ReadyEntry
-from flowengine.runtime.stretch_items import READS, TAKES, StretchItems
+from flowengine.runtime.planning.items import Item
+from flowengine.runtime.planning.stretch_items import READS, TAKES, StretchItems
+from flowengine.runtime.state import ExecutorState
 
 #: How long a stretch goes on while jobs of other steps wait for the thread.
 _SHARE_SECONDS: Final = 0.005

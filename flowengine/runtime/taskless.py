@@ -8,30 +8,24 @@ that turns out to need one, because a kernel is heavy or waits, or because there
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import Context
-from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-import numpy as np
 import trio
 
-from flowengine.core.errors import CancelledError, OpError
-from flowengine.core.rendezvous import Rendezvous
-from flowengine.devices.device import Device
+from flowengine.core.errors import CancelledError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
-from flowengine.runtime.exchange import Exchange, Group
-from flowengine.runtime.executor import DONE, NEEDS_TASK, Executor
-from flowengine.runtime.partitions import JointStep, PartitionedPlan
-from flowengine.runtime.plan import Plan
-from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.block_step import BlockStep
+from flowengine.runtime.executor import Executor
+from flowengine.runtime.list_body import ListBody
+from flowengine.runtime.partitions import PartitionedPlan
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.receives import EdgeRendezvous, LocalReceives, StepGroup
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.straight_host import StraightRendezvous
-from flowengine.runtime.straight_step import StraightStep
-from flowengine.runtime.tiers import TieredPlan
-from flowengine.runtime.turn_line import Ticket
-from flowengine.runtime.turns import Turns, current_turns
+from flowengine.runtime.turns import current_turns
+from flowengine.runtime.waiting import TurnCaller
 
 #: What is called once with how a step ended: its fetched values, plans that have become hot, or the error.
 Ended = Callable[[list[Any], Sequence[TieredPlan], BaseException | None], None]
@@ -44,7 +38,7 @@ class Running(Protocol):
         """End it early; without effect on what is over."""
 
 
-class Begun(Running, Protocol):
+class IdleStep(Running, Protocol):
     """A step that was made, to be begun."""
 
     def begin(self) -> None:
@@ -60,95 +54,88 @@ def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
     )
 
 
-class Came(NamedTuple):
-    """How far a step has come that goes on here: by which plan, and what it holds."""
-
-    plan: Plan
-    state: ExecutorState
-    container: StepContainer | None
-
-
-class TasklessStep:
+class TasklessStep(Executor, TurnCaller):
     """One run of a plan that `needs_no_task`, for a step that other processes take part in."""
 
     __slots__ = (
-        "_came",
-        "_compiles",
         "_container",
         "_done",
-        "_exchange",
-        "_executor",
         "_feeds",
         "_inside",
         "_is_over",
-        "_nursery",
-        "_part",
-        "_plan",
-        "_runner",
+        "_learns",
+        "_receives",
         "_scope",
-        "_size",
         "_started",
-        "_ticket",
-        "_turns",
+        "_steps",
     )
 
     def __init__(
         self,
-        runner: StepRunner,
-        plan: PartitionedPlan,
-        feeds: Sequence[Any],
-        joint: JointStep,
-        nursery: trio.Nursery,
+        steps: TasklessSteps,
+        plan: Plan,
+        context: KernelContext,
+        feeds: list[Any],
         done: Ended,
-        turns: Turns,
         *,
-        compiles: bool,
-        came: Came | None = None,
+        learns: bool,
     ) -> None:
-        """`nursery` is where it goes on if it needs a task; `done` is called once, perhaps by `begin`.
+        """`done` is called once, perhaps by `begin`.
 
-        feeds  those of its partition
-        came   what has run of it already, if anything
+        feeds    those of its partition
+        learns   whether what the step takes says when the plan is to be compiled
         """
+        self._container = context.step_container
+        self._receives = receives = LocalReceives()
+        super().__init__(plan, context, use_threads=steps.use_threads, exchange=receives, turns=steps.turns)
+        receives.serve(self)
         self._started = perf_counter()
-        self._runner = runner
-        self._compiles = compiles
-        self._size = plan.fetches
-        self._part = part = plan.parts[0]
-        self._nursery = nursery
+        self._steps = steps
+        self._feeds = feeds
         self._done = done
-        self._feeds = list(feeds)
-        self._came = came
-        if came is not None:
-            self._plan = came.plan
-            self._container = came.container if came.container is not None else StepContainer()
-        else:
-            self._plan = part.tiers.choose(self._feeds) if compiles else part.tiers.interpreted
-            self._container = StepContainer()
-        self._exchange = Exchange(joint.group, None)
-        self._executor = Executor(
-            self._plan,
-            _context(runner, part.device, self._container, joint.number, joint.rendezvous),
-            use_threads=runner.settings.worker_threads,
-            exchange=self._exchange,
-            turns=turns,
-        )
-        self._exchange.serve(self._executor)
-        self._turns = turns
-        #: Its place in line, while it stands there.
-        self._ticket: Ticket | None = None
+        self._learns = learns
+        #: Around its task, once it has needed one.
         self._scope: trio.CancelScope | None = None
-        self._inside = False
+        #: What arrives while a slice runs, or while the step stands in line, is found by that slice.
+        self._inside = True
         self._is_over = False
+
+    @property
+    def group(self) -> StepGroup:
+        """How its partition stands, for whoever began the step."""
+        return self._receives
 
     def begin(self) -> None:
         """Run as far as that goes now."""
-        self._runner.running.add(self._executor)
-        came, self._came = self._came, None
-        if came is not None:
-            self._go(lambda: self._executor.resume(came.state, self._heard))
-        else:
-            self._go(lambda: self._executor.begin(self._feeds, self._heard))
+        self._steps.runner.running.add(self)
+        plan = self.plan
+        self.state.start(self._sources, plan.feeds, self._feeds, plan.constants)
+        self._go()
+
+    def take_over(self, step: BlockStep) -> None:
+        """Be what a step in blocks goes on as."""
+        iteration, ready, waiting = step.iteration, list(step.ready), self._receives.waiting
+        if step.under_way is not None:
+            item, position = step.under_way
+            ready.append(item)
+            body = ListBody(item.block, iteration, self.loop, self, position)
+            self.loop.begun[item.order, iteration.serial] = body
+        assert self.plan.awaited is not None
+        for number, edge in enumerate(self.plan.awaited.receives):
+            if number not in step.come:
+                waiting[edge.item.order, 0] = edge.item, iteration
+        self.state.resume(iteration, ready, len(waiting))
+
+    def resume(self) -> None:
+        """As `begin`, for a step that has taken over another."""
+        self._steps.runner.running.add(self)
+        self._go()
+
+    def come(self, number: int, value: Any, is_dead: bool, error: Exception | None) -> None:
+        """What a Recv waits for that the other step had begun is here."""
+        assert self.plan.awaited is not None
+        item = self.plan.awaited.receives[number].item
+        self._receives.come((item.order, 0), value, is_dead, error)
 
     def cancel(self) -> None:
         """End the step with CancelledError."""
@@ -157,47 +144,45 @@ class TasklessStep:
         if self._scope is not None:
             self._scope.cancel()
         else:
-            self._executor.request_cancel()
-            if self._ticket is not None:
-                self._turns.withdraw(self._ticket)
-                self._go_in_turn(self._executor.go_on)
+            self.request_cancel()
+            self._go_at_once()
 
-    def _heard(self) -> None:
-        # What arrives while a slice runs is found by that slice.
-        if not self._inside and self._scope is None:
-            self._go(self._executor.go_on)
-
-    def _go(self, advance: Callable[[], int]) -> None:
-        """Go on, now or when it is this step's turn."""
-        turns = self._turns
-        if perf_counter() < turns.line.serves_until or turns.serves():
-            self._go_in_turn(advance)
-        else:
+    def wake(self) -> None:
+        """Go on: something has become ready from outside."""
+        if self._scope is not None:
+            super().wake()
+        elif not self._inside:
             self._inside = True
-            self._ticket = Ticket()
-            turns.defer(self._ticket, partial(self._go_in_turn, advance))
+            self._go()
 
-    def _go_in_turn(self, advance: Callable[[], int]) -> None:
-        self._ticket = None
+    def run_in_turn(self) -> None:
+        """Run what is ready. What else there is to do is done when it comes, or in a task."""
+        self._place = None
         self._inside = True
+        state = self.state
         try:
-            standing = advance()
+            self._check_going_on()
+            is_done = (state.ready or state.done) and self._run_slice()
+            if not is_done:
+                self._check_going_on()
         except Exception as error:
             self._end(error)
             return
-        finally:
-            self._inside = False
-        if standing == DONE:
+        if is_done:
             self._end(None)
-        elif standing == NEEDS_TASK:
+        elif state.ready or self.needs_nursery or self.is_departing:
             self._scope = trio.CancelScope()
-            self._nursery.start_soon(self._go_on_in_task, self._scope)
+            self._steps.nursery.start_soon(self._go_on_in_task, self._scope)
+        else:
+            self._inside = False
+            if not self.parked:
+                self._receives.is_settled()
 
     async def _go_on_in_task(self, scope: trio.CancelScope) -> None:
         error: BaseException = CancelledError("the step was cancelled")
         try:
             with scope:
-                await self._executor.run_rest()
+                await self._run_rest()
         except Exception as raised:
             error = raised
         except BaseException:
@@ -209,58 +194,62 @@ class TasklessStep:
                 return
         self._end(error)
 
+    async def _run_rest(self) -> None:
+        """What is left of a step that was begun without a task. Raises as `run` does."""
+        try:
+            await self._turns.arrive(self._own_ticket())
+            await self._run_on()
+        finally:
+            await self._wind_up()
+
     def _end(self, error: BaseException | None) -> None:
+        """The step is over: leave nothing behind."""
         if self._is_over:
             return
         self._is_over = True
+        steps = self._steps
         values: list[Any] = []
         if error is None:
             try:
-                values = self._results()
-            except OpError as missing:
-                error = missing
-        self._executor.drop()
-        self._exchange.finish(failed=error is not None)
+                if self.error is not None or self.plan.handles.has_any:
+                    self._conclude()
+                if steps.fetches:
+                    values = steps.spread(self.results())
+            except Exception as raised:
+                error = raised
+        if self.parked is not None:
+            self.parked.forget()
+        self._end_ticket()
+        self.loop.close()
+        self._receives.finish(failed=error is not None)
         self._container.clear()
-        self._runner.running.discard(self._executor)
-        for call in tuple(self._runner.ended):
-            call()
-        tiers = self._part.tiers
-        is_hot = (
-            error is None
-            and self._compiles
-            and self._plan is tiers.interpreted
-            and tiers.ran(self._feeds, perf_counter() - self._started)
-        )
-        done = self._done
+        is_hot = self._learns and error is None and steps.ran(self._feeds, perf_counter() - self._started)
+        done, self.error, self.ending = self._done, None, None
         # Whoever keeps the step, to give it up, keeps nothing else alive.
-        del self._done, self._feeds, self._executor
-        done(values, (tiers,) if is_hot else (), error)
-
-    def _results(self) -> list[Any]:
-        values: list[Any] = [None] * self._size
-        found = self._executor.results()
-        found.reverse()
-        for index in self._part.fetches:
-            values[index] = found.pop()
-        return values
+        del self._done, self._feeds, self.state, self.loop.state
+        steps.ended(self)
+        done(values, steps.hot if is_hot else (), error)
 
 
 class TasklessSteps:
     """The steps of a plan that `needs_no_task`: see `TasklessStep`.
 
-    A plan without control flow is run by segments once it is settled. Keeps `StraightHost`.
+    A plan without control flow is run in blocks once it is settled.
+
+    runner, turns, nursery    what runs steps; whose turn it is; where steps go on that need a task
+    use_threads               whether kernels may be worth a thread
+    fetches                   how many values a step gives, of which some are this partition's
+    hot                       the plan, for whoever compiles it
     """
 
     __slots__ = (
         "_compiles",
-        "_make_group",
-        "_nursery",
+        "_device",
         "_part",
-        "_plan",
-        "_runner",
-        "device",
-        "quiet",
+        "fetches",
+        "hot",
+        "nursery",
+        "runner",
         "turns",
         "use_threads",
     )
@@ -269,97 +258,76 @@ class TasklessSteps:
         self,
         runner: StepRunner,
         plan: PartitionedPlan,
-        make_group: Callable[[], Group],
         nursery: trio.Nursery,
         *,
         compiles: bool,
     ) -> None:
-        self._runner = runner
-        self._plan = plan
         self._part = part = plan.parts[0]
-        self._make_group = make_group
-        self._nursery = nursery
         self._compiles = compiles
-        self.device = part.device.name
-        self.use_threads = runner.settings.worker_threads
+        self.runner = runner
         self.turns = current_turns()
-        self.quiet = Context()
-        self.quiet.run(np.seterr, all="ignore")
+        self.nursery = nursery
+        self._device = part.device.name
+        self.use_threads = runner.settings.worker_threads
+        self.fetches = plan.fetches
+        self.hot = (part.tiers,)
 
     def make(
-        self, feeds: Sequence[Any], number: int, rendezvous: StraightRendezvous, done: Ended
-    ) -> tuple[Begun, Group]:
+        self, feeds: Sequence[Any], number: int, rendezvous: EdgeRendezvous, done: Ended
+    ) -> tuple[IdleStep, StepGroup]:
         """One of them, to be begun, and the group of its partition."""
         part = self._part
+        tiers = part.tiers
         own = [feeds[index] for index in part.feeds] if part.feeds else []
-        if self._compiles:
-            chosen = part.tiers.choose(own)
-            if part.tiers.is_settled(chosen):
-                straight = part.cut.find(chosen, self._runner.resources)
-                if straight is not None:
-                    step = StraightStep(straight, own, number, rendezvous, self, done)
-                    self._runner.running.add(step)
-                    return step, step
-        return self._make(own, number, rendezvous, done, None)
+        plan = tiers.choose(own) if self._compiles else tiers.interpreted
+        if self._compiles and tiers.is_settled(plan):
+            blocks = part.blocks.find(plan, self.runner.resources)
+            if blocks is not None:
+                in_blocks = BlockStep(self, blocks, own, number, rendezvous, done)
+                return in_blocks, in_blocks
+        context = self.context_of(number, rendezvous, StepContainer())
+        learns = self._compiles and plan is tiers.interpreted
+        step = TasklessStep(self, plan, context, own, done, learns=learns)
+        return step, step.group
 
-    def _make(
-        self, feeds: Sequence[Any], number: int, rendezvous: Rendezvous, done: Ended, came: Came | None
-    ) -> tuple[TasklessStep, Group]:
-        group = self._make_group()
-        joint = JointStep(number, rendezvous, group)
-        step = TasklessStep(
-            self._runner,
-            self._plan,
-            feeds,
-            joint,
-            self._nursery,
-            done,
-            self.turns,
-            compiles=self._compiles,
-            came=came,
+    def go_on(self, step: BlockStep) -> TasklessStep:
+        """What a step in blocks goes on as; `resume` it."""
+        self.runner.running.discard(step)
+        self._part.blocks.stopped()
+        made = TasklessStep(self, step.plan, step.context, [], step.done, learns=False)
+        made.take_over(step)
+        return made
+
+    def context_of(self, number: int, rendezvous: EdgeRendezvous, container: StepContainer) -> KernelContext:
+        """What a step's kernels see."""
+        return KernelContext(
+            resources=self.runner.resources,
+            step_container=container,
+            rendezvous=rendezvous,
+            device=self._device,
+            step_id=number,
+            **self.runner.common,
         )
-        return step, group
 
-    # What straight steps ask.
+    def spread(self, found: list[Any]) -> list[Any]:
+        """What a step has fetched, at its places among the request's."""
+        values: list[Any] = [None] * self.fetches
+        found.reverse()
+        for index in self._part.fetches:
+            values[index] = found.pop()  # popped, so that the caller's list alone holds it
+        return values
 
-    def make_context(self, step: StraightStep, container: StepContainer) -> KernelContext:
-        """What the step's kernels see."""
-        return _context(self._runner, self._part.device, container, step.number, step.rendezvous)
+    def ran(self, feeds: Sequence[Any], seconds: float) -> bool:
+        """Learn from an interpreted step; whether the plan has become hot."""
+        return self._part.tiers.ran(feeds, seconds)
 
-    def ended(self, step: StraightStep, values: list[Any], error: BaseException | None) -> None:
+    def ended(self, step: TasklessStep | BlockStep) -> None:
         """A step is over."""
-        runner = self._runner
+        runner = self.runner
         runner.running.discard(step)
         if runner.ended:
             for call in tuple(runner.ended):
                 call()
-        if values:
-            found, values = values, [None] * self._plan.fetches
-            for index, value in zip(self._part.fetches, found, strict=True):
-                values[index] = value
-        step.done(values, (), error)
-
-    def go_on(
-        self, step: StraightStep, state: ExecutorState, container: StepContainer | None
-    ) -> tuple[TasklessStep, Group]:
-        """What a step goes on as."""
-        self._runner.running.discard(step)
-        self._part.cut.failed()
-        came = Came(step.plan, state, container)
-        return self._make(step.feeds, step.number, step.rendezvous, step.done, came)
-
-
-def _context(
-    runner: StepRunner, device: Device, container: StepContainer, number: int, rendezvous: Rendezvous
-) -> KernelContext:
-    return KernelContext(
-        resources=runner.resources,
-        step_container=container,
-        rendezvous=rendezvous,
-        device=device.name,
-        step_id=number,
-        **runner.common,
-    )
 
 
 __all__ = ["Ended", "Running", "TasklessStep", "TasklessSteps", "needs_no_task"]

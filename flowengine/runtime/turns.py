@@ -118,6 +118,18 @@ class Turns:
             self._caller = trio.lowlevel.current_task()
         return ticket
 
+    async def rest(self) -> None:
+        """What a caller began is over, and nothing had to be waited for: let others run if that is due.
+
+        Cannot be cancelled, for the caller is to have its results.
+        """
+        if perf_counter() < self.line.begins_until:
+            return
+        with trio.CancelScope(shield=True):
+            ticket = await self.begin()
+        if ticket is not None:
+            self.end(ticket)
+
     @trio.lowlevel.enable_ki_protection
     async def pause(self, ticket: Ticket) -> None:
         """The slice is spent: go on when it is this step's turn again. As `begin`."""

@@ -1,30 +1,29 @@
-"""Waiting: how a step sleeps and is woken, in a task of its own or without one."""
+"""Waiting: how a step sleeps and is woken, in a task or without one, and items that wait for variables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappush
+from time import perf_counter
 from typing import Any
 
 import trio
 
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.items import Item
+from flowengine.runtime.planning.items import Item
 from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.turns import Turns
 
 
 class Sleeper:
-    """Where one step waits: its task, or who is called in its place.
+    """Where one step's task waits."""
 
-    listener   called when there may be more to run, where no task waits
-    """
-
-    __slots__ = ("_task", "listener")
+    __slots__ = ("_task",)
 
     def __init__(self) -> None:
         self._task: trio.lowlevel.Task | None = None
-        self.listener: Callable[[], None] | None = None
 
     async def sleep(self) -> None:
         """Sleep until `wake`. Cancelled, it leaves nothing behind."""
@@ -41,8 +40,36 @@ class Sleeper:
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
-        elif self.listener is not None:
-            self.listener()
+
+
+class TurnCaller:
+    """Something that runs in turns, called by whoever brings what it waits for."""
+
+    _turns: Turns
+    #: Its place in line, while it stands there.
+    _place: Ticket | None = None
+
+    def run_in_turn(self) -> None:
+        """Run what is ready."""
+        raise NotImplementedError
+
+    def _go(self) -> None:
+        """Run what is ready, now or in the next turn."""
+        turns = self._turns
+        if perf_counter() < turns.line.serves_until or turns.serves():
+            self.run_in_turn()
+        else:
+            self._defer()
+
+    def _defer(self) -> None:
+        self._place = Ticket()
+        self._turns.defer(self._place, self.run_in_turn)
+
+    def _go_at_once(self) -> None:
+        """Do not stand in line any longer, if it does: there is little left to run."""
+        if self._place is not None:
+            self._turns.withdraw(self._place)
+            self.run_in_turn()
 
 
 class ParkedItems:
@@ -84,4 +111,4 @@ class ParkedItems:
         self._callbacks.clear()
 
 
-__all__ = ["ParkedItems", "Sleeper"]
+__all__ = ["ParkedItems", "Sleeper", "TurnCaller"]

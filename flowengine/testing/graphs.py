@@ -16,16 +16,16 @@ from typing import Any, Final
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.graphs.graph import Graph as BuilderGraph
+from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.attrs import FuncAttr, TensorAttr
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 
 _NODE: Final = re.compile(r"[A-Z][A-Za-z0-9_]*\Z")
 _ARROW: Final = re.compile(r"(->|~>)")
 
 
-def graph(picture: str) -> BuilderGraph:
+def graph(picture: str) -> Graph:
     """The graph that a picture shows; InvalidArgumentError saying what cannot be read.
 
     Nodes are float32 scalars and lie in the order in which they are first named, but after their inputs.
@@ -46,8 +46,8 @@ def graph(picture: str) -> BuilderGraph:
     return _build(data, control)
 
 
-def _build(data: Mapping[str, list[str]], control: Mapping[str, list[str]]) -> BuilderGraph:
-    result = BuilderGraph()
+def _build(data: Mapping[str, list[str]], control: Mapping[str, list[str]]) -> Graph:
+    result = Graph()
     tensors: dict[str, Tensor] = {}
 
     def build(name: str, consumers: tuple[str, ...]) -> Tensor:
@@ -69,7 +69,7 @@ def _build(data: Mapping[str, list[str]], control: Mapping[str, list[str]]) -> B
     return result
 
 
-def same_up_to_names(first: Graph, second: Graph) -> bool:
+def same_up_to_names(first: NodeGraph, second: NodeGraph) -> bool:
     """Whether two graphs are the same but for the names and the order of their nodes.
 
     Ops, attributes, requested devices and the order of data inputs count; the order of control inputs
@@ -78,7 +78,7 @@ def same_up_to_names(first: Graph, second: Graph) -> bool:
     return len(first) == len(second) and _match(first, second, _initial(first), _initial(second))
 
 
-def _initial(g: Graph) -> dict[str, Any]:
+def _initial(g: NodeGraph) -> dict[str, Any]:
     return {
         node.name: (node.op, node.device, tuple(sorted((k, _plain(v)) for k, v in node.attrs.items())))
         for node in g
@@ -98,7 +98,7 @@ def _plain(value: Any) -> str:
     return value.name if isinstance(value, DType) else f"{type(value).__name__} {value}"
 
 
-def _match(first: Graph, second: Graph, a: dict[str, Any], b: dict[str, Any]) -> bool:
+def _match(first: NodeGraph, second: NodeGraph, a: dict[str, Any], b: dict[str, Any]) -> bool:
     a, b = _refine(first, second, a, b)
     counts = Counter(a.values())
     if counts != Counter(b.values()):
@@ -114,7 +114,7 @@ def _match(first: Graph, second: Graph, a: dict[str, Any], b: dict[str, Any]) ->
 
 
 def _refine(
-    first: Graph, second: Graph, a: dict[str, Any], b: dict[str, Any]
+    first: NodeGraph, second: NodeGraph, a: dict[str, Any], b: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell nodes apart by their neighbours until nothing new is learned."""
     classes = 0
@@ -129,7 +129,7 @@ def _refine(
         classes = len(numbers)
 
 
-def _look_around(g: Graph, colours: Mapping[str, Any]) -> dict[str, Any]:
+def _look_around(g: NodeGraph, colours: Mapping[str, Any]) -> dict[str, Any]:
     consumers: dict[str, list[Any]] = {name: [] for name in g.nodes}
     for node in g:
         for place, port in enumerate(node.inputs):
@@ -149,7 +149,7 @@ def _look_around(g: Graph, colours: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_text(g: Graph) -> str:
+def as_text(g: NodeGraph) -> str:
     """A graph as a line a node, for the message of a test that fails."""
     lines = []
     for node in g:

@@ -25,18 +25,18 @@ from flowengine.core.arrays import Value
 from flowengine.core.config import Config
 from flowengine.core.names import DeviceName
 from flowengine.core.rendezvous import Received, RendezvousKey
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
+from flowengine.ir.names import TRANSFER_OPS
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.place.offers import DeviceLinks, EvenLinks, Offer
 from flowengine.runtime import partitions
-from flowengine.runtime.exchange import Group
-from flowengine.runtime.placing import Placer
+from flowengine.runtime.planning.placing import Placer
+from flowengine.runtime.receives import Group
 from flowengine.session import Session
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
 #: Microseconds of one execution of a node on a device (its complete name).
 Cost = Callable[[Node, str], float]
-_TRANSFERS = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 
 
 class MockDevices(KernelRegistry):
@@ -60,7 +60,7 @@ class MockDevices(KernelRegistry):
 
     @asynccontextmanager
     async def session(
-        self, graph: Graph, count: int, placer: Placer, config: Config | None = None
+        self, graph: NodeGraph, count: int, placer: Placer, config: Config | None = None
     ) -> AsyncIterator[Session]:
         """A session on so many of these devices."""
         base = config if config is not None else Config(compile_hot_plans=False, worker_threads=False)
@@ -101,7 +101,7 @@ class MockDevices(KernelRegistry):
 
     def slow(self, kernel: Kernel, node: Node, call: Node | None) -> Kernel:
         """A kernel that takes its time on its device, on account of the call that runs it, if one does."""
-        if node.op in _TRANSFERS or kernel.is_async:
+        if node.op in TRANSFER_OPS or kernel.is_async:
             return kernel
         account = (node if call is None else call).name
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from flowengine.core.hashing import fingerprint64
 from flowengine.devices.device import LOCAL_TASK
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.passes.context import PassContext
 from flowengine.passes.place.colocate import colocate
 
@@ -20,14 +20,14 @@ class RandomPlacer:
     Groups are found in the whole graph, so that what a step leaves out does not part what belongs together.
     """
 
-    def __init__(self, graph: Graph, devices: int, seed: int) -> None:
+    def __init__(self, graph: NodeGraph, devices: int, seed: int) -> None:
         self._graph = graph
         self._version = -1
         self._devices = devices
         self._seed = seed
         self._group: dict[str, str] = {}
 
-    def __call__(self, graph: Graph, context: PassContext) -> Mapping[str, str]:
+    def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         if self._version != self._graph.version:
             groups = colocate(self._graph)
             for a, b, _ in groups.preferred:

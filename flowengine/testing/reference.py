@@ -31,7 +31,7 @@ from flowengine.core.arrays import DEAD, WOULD_WAIT, Array, Value, describe, to_
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.load import load_all
@@ -59,7 +59,7 @@ Asking: TypeAlias = Generator[Execution, Outcome, Any]
 
 
 def evaluate(
-    graph: Graph,
+    graph: NodeGraph,
     fetches: Sequence[str],
     feeds: Mapping[str, Any] | None = None,
     targets: Iterable[str] = (),
@@ -92,7 +92,7 @@ class _ReferenceStep:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         feeds: Mapping[OutputPort, Value],
         context: KernelContext,
         registry: KernelRegistry,

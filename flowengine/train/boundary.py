@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import trio
 
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.traits import Writes
 from flowengine.session import Session
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 #: Attributes that name functions, whose bodies are not looked into.
 _FUNCTIONS: Final = ("body", "branches", "f", "then_branch")
 
-_changes: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
+_changes: WeakKeyDictionary[NodeGraph, bool] = WeakKeyDictionary()
 
 
 async def at_boundary(session: Session, take: Callable[[], T]) -> T:
@@ -54,7 +54,7 @@ async def at_boundary(session: Session, take: Callable[[], T]) -> T:
     return results[0]
 
 
-def changes_variables(graph: Graph) -> bool:
+def changes_variables(graph: NodeGraph) -> bool:
     """Whether a step of this graph may change a variable; true where it cannot be told."""
     known = _changes.get(graph)
     if known is None:

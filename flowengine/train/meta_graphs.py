@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
 from flowengine.train.saver_nodes import SaverNodes
 
@@ -61,7 +61,9 @@ def read_meta_graph(source: Any) -> SaverFacts:
     return SaverFacts(content, SaverNodes.of(saver_def), int(saver_def.version), options, None)
 
 
-def describe_saver(graph: Graph, nodes: SaverNodes, *, max_to_keep: int, every_hours: float | None) -> bytes:
+def describe_saver(
+    graph: NodeGraph, nodes: SaverNodes, *, max_to_keep: int, every_hours: float | None
+) -> bytes:
     """A MetaGraphDef of a graph with the SaverDef of nodes in it."""
     from flowengine.ir.graphdef import graph_to_def
     from flowengine.ir.proto import MetaGraphDef, SaverDef

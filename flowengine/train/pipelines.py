@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 
 if TYPE_CHECKING:
     from flowengine.train.queue_runners import QueueRunner
@@ -39,10 +39,10 @@ class Pipeline:
     variables: list[LocalVariable] = field(default_factory=list)
 
 
-_pipelines: WeakKeyDictionary[Graph, Pipeline] = WeakKeyDictionary()
+_pipelines: WeakKeyDictionary[NodeGraph, Pipeline] = WeakKeyDictionary()
 
 
-def pipeline_of(graph: Graph) -> Pipeline:
+def pipeline_of(graph: NodeGraph) -> Pipeline:
     """What the builders have added to this graph so far."""
     return _pipelines.setdefault(graph, Pipeline())
 
@@ -60,7 +60,7 @@ def entries(collections: Any, name: str) -> Iterable[bytes]:
 
 def local_variables_of(source: Any) -> list[LocalVariable]:
     """The local variables of a graph that builders made, or of a MetaGraphDef, message or loaded."""
-    if isinstance(source, Graph):
+    if isinstance(source, NodeGraph):
         return list(pipeline_of(source).variables)
     from flowengine.ir.proto import VariableDef
 

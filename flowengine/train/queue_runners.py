@@ -23,7 +23,7 @@ import trio
 from flowengine.core import errors
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
 from flowengine.graphs.tensor import Operation, Tensor
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
 from flowengine.train.pipelines import (
     QUEUE_RUNNERS,
@@ -115,7 +115,7 @@ def _node_name(what: Any) -> str:
     return what.name if isinstance(what, Operation) else str(what).removeprefix("^").partition(":")[0]
 
 
-def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:
+def add_queue_runner(graph: NodeGraph, runner: QueueRunner) -> None:
     """Have `QueueRunners` start this runner with the others of the graph."""
     pipeline_of(graph).runners.append(runner)
 
@@ -125,9 +125,9 @@ def queue_runners_of(
 ) -> list[QueueRunner]:
     """The runners of a graph that builders made, or those that a MetaGraphDef lists.
 
-    source   a `Graph`, a MetaGraphDef message, or what `load_meta_graph` returned
+    source   a `NodeGraph`, a MetaGraphDef message, or what `load_meta_graph` returned
     """
-    if isinstance(source, Graph):
+    if isinstance(source, NodeGraph):
         return list(pipeline_of(source).runners)
     found = entries(collections_of(source), collection)
     return [QueueRunner.from_proto(data, import_scope=import_scope) for data in found]

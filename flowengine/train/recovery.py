@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from flowengine.core.config import Config
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.graphs.graph import Graph as BuildGraph
-from flowengine.ir.graph import Graph
+from flowengine.graphs.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.session import Session
 from flowengine.train.recovery_loop import Init, RecoverableRun, RecoveredRun, Recovery, Restart, Step
 from flowengine.train.recovery_notes import state_of
@@ -37,7 +37,7 @@ _SAVE_SECONDS: Final = 600.0
 
 
 async def run_with_recovery(
-    graph: Graph,
+    graph: NodeGraph,
     step: Step,
     *,
     directory: str | os.PathLike[str],
@@ -128,13 +128,13 @@ def _absolute(directory: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.fspath(directory))
 
 
-def _saver_of(graph: Graph, *, is_local: bool) -> Saver:
+def _saver_of(graph: NodeGraph, *, is_local: bool) -> Saver:
     """A saver of all variables: of the graph's nodes for it, else one that needs none or adds its own."""
     if all(name.partition(":")[0] in graph for name in _SAVER_NODES):
         return Saver.of_nodes(*_SAVER_NODES)
     saver = Saver()
     if not is_local:
-        if not isinstance(graph, BuildGraph):
+        if not isinstance(graph, Graph):
             raise InvalidArgumentError(
                 f"the graph has no {_SAVER_NODES[2]!r}: give a saver whose nodes run at the target"
             )
@@ -142,7 +142,7 @@ def _saver_of(graph: Graph, *, is_local: bool) -> Saver:
     return saver
 
 
-def _containers(graph: Graph) -> list[str]:
+def _containers(graph: NodeGraph) -> list[str]:
     """The containers that the graph's variables, queues and tables are in."""
     found = {node.attrs["container"] for node in graph if "container" in node.attrs}
     return sorted(os.fsdecode(each) if isinstance(each, bytes) else str(each) for each in found)

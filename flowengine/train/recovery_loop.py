@@ -14,7 +14,7 @@ import trio
 from flowengine.checkpoint.state import latest_checkpoint
 from flowengine.core.config import Config
 from flowengine.core.errors import AbortedError, InvalidArgumentError, OutOfRangeError, UnavailableError
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.session import Session
 from flowengine.train.recovery_notes import RecoveryNotes, from_plain, set_state, state_of, to_plain
 from flowengine.train.saver import Saver
@@ -74,7 +74,7 @@ class RecoveredRun:
 class RecoverableRun:
     """What is to be run; see `run_with_recovery`."""
 
-    graph: Graph
+    graph: NodeGraph
     step: Step
     folder: str
     steps: int | None

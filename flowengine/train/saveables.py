@@ -17,7 +17,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.traits import GivesVariable, HandsOn, ValueOf
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.names import resource_name
@@ -80,7 +80,7 @@ def of_variable(node: Node, name: str | bytes | None = None, spec: str = "") -> 
     return Saveable(key, spec, where, kept_as, dtype.base, shape, node.name)
 
 
-def of_graph(graph: Graph) -> list[Saveable]:
+def of_graph(graph: NodeGraph) -> list[Saveable]:
     """Every variable of a graph under its node's name; one that several nodes share, once.
 
     Local variables that the builders of input pipelines have made, such as counts of epochs, are left out.
@@ -94,7 +94,7 @@ def of_graph(graph: Graph) -> list[Saveable]:
     return list(found.values())
 
 
-def of_list(graph: Graph, var_list: Iterable[Any] | Mapping[str | bytes, Any]) -> list[Saveable]:
+def of_list(graph: NodeGraph, var_list: Iterable[Any] | Mapping[str | bytes, Any]) -> list[Saveable]:
     """The variables that a caller names: by name, as Tensors or Operations, or {name in checkpoint: one}.
 
     Raises NotFoundError for a name that the graph does not have, InvalidArgumentError for what is no
@@ -107,7 +107,7 @@ def of_list(graph: Graph, var_list: Iterable[Any] | Mapping[str | bytes, Any]) -
     return saveables
 
 
-def variable_named(graph: Graph, given: Any) -> Saveable:
+def variable_named(graph: NodeGraph, given: Any) -> Saveable:
     """The one variable that a name, Tensor or Operation stands for; raises as `of_list` does."""
     return of_variable(_node_of(graph, given))
 
@@ -124,7 +124,7 @@ def check_distinct(saveables: Sequence[Saveable]) -> None:
             )
 
 
-def _node_of(graph: Graph, given: Any) -> Node:
+def _node_of(graph: NodeGraph, given: Any) -> Node:
     name = given if isinstance(given, str) else getattr(given, "node_name", getattr(given, "name", None))
     if not isinstance(name, str):
         raise InvalidArgumentError(f"{given!r} is neither the name of a variable, nor a Tensor or Operation")
@@ -143,7 +143,7 @@ def alike(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {', '.join(near)}?" if near else ""
 
 
-def variable_behind(graph: Graph, node: Node) -> Node | None:
+def variable_behind(graph: NodeGraph, node: Node) -> Node | None:
     """The variable that a node is or hands on; None where it is something else."""
     while (node.has(HandsOn) or node.has(ValueOf)) and node.inputs and not node.control_inputs:
         node = graph[node.inputs[0].node]

@@ -21,8 +21,8 @@ from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
 from flowengine.checkpoint.state import STATE_NAME, latest_checkpoint
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from flowengine.graphs.graph import Graph as BuildGraph
-from flowengine.ir.graph import Graph
+from flowengine.graphs.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
 from flowengine.resources.variable import Variable
 from flowengine.session import Session
@@ -76,10 +76,10 @@ class Saver:
         self._make: type[BundleWriter] | type[V1Writer] = BundleWriter
         self._meta_graph: bytes | None = None
         #: The graph that the saver's nodes were added to here, and its version in the MetaGraphDef.
-        self._graph: BuildGraph | None = None
+        self._graph: Graph | None = None
         self._described = -1
         #: What was found in a graph, for as long as it does not grow.
-        self._resolved: tuple[Graph, int, list[Saveable] | None] | None = None
+        self._resolved: tuple[NodeGraph, int, list[Saveable] | None] | None = None
         self._folders = CheckpointFolders(
             max_to_keep,
             keep_checkpoint_every_n_hours,
@@ -124,7 +124,7 @@ class Saver:
         saver._nodes = SaverNodes(filename, save, restore)
         return saver
 
-    def add_to(self, graph: BuildGraph, name: str = "save") -> None:
+    def add_to(self, graph: Graph, name: str = "save") -> None:
         """Add nodes that save and restore these variables to a graph, and describe them in a SaverDef.
 
         From then on a MetaGraphDef is written beside each checkpoint, with which TensorFlow, or
@@ -334,7 +334,7 @@ class Saver:
             known = self._resolved = graph, graph.version, self._find(graph)
         return known[2]
 
-    def _find(self, graph: Graph) -> list[Saveable] | None:
+    def _find(self, graph: NodeGraph) -> list[Saveable] | None:
         if self._nodes is not None:
             return resolve(graph, self._nodes)
         found = of_graph(graph) if self._given is None else of_list(graph, self._given)
@@ -343,12 +343,12 @@ class Saver:
         check_distinct(found)
         return found
 
-    def _changed_graph(self) -> Graph | None:
+    def _changed_graph(self) -> NodeGraph | None:
         """A copy of the graph that the MetaGraphDef is of, where it has grown since it was described."""
         graph = self._graph
         return None if graph is None or graph.version == self._described else graph.snapshot()
 
-    def _describe(self, graph: Graph) -> None:
+    def _describe(self, graph: NodeGraph) -> None:
         """Make the MetaGraphDef of a graph and this saver; on a thread, for a large graph takes its time."""
         assert self._nodes is not None
         retention = self._folders.limits

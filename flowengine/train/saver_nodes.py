@@ -15,10 +15,10 @@ from typing import Any, Final
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
-from flowengine.graphs.graph import Graph as BuildGraph
+from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.attrs import TensorAttr
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.train.saveables import Saveable, of_variable, variable_behind
 
 #: {op: (position of the names, of shapes and slices or None, of the first tensor)}
@@ -63,7 +63,7 @@ class SaverNodes:
         return cls(*names)
 
 
-def add_saver_nodes(graph: BuildGraph, saveables: Sequence[Saveable], name: str = "save") -> SaverNodes:
+def add_saver_nodes(graph: Graph, saveables: Sequence[Saveable], name: str = "save") -> SaverNodes:
     """Add nodes that save and restore variables, as TensorFlow's Saver does, so that it may use them."""
     with graph.name_scope(name):
         default = graph.constant("model", "string", name="filename")
@@ -91,11 +91,11 @@ def add_saver_nodes(graph: BuildGraph, saveables: Sequence[Saveable], name: str 
     return SaverNodes(filename.name, done.name, restore.name)
 
 
-def _is_handle(graph: Graph, variable: Tensor) -> bool:
+def _is_handle(graph: NodeGraph, variable: Tensor) -> bool:
     return graph[variable.node_name].op == "VarHandleOp"
 
 
-def resolve(graph: Graph, nodes: SaverNodes) -> list[Saveable] | None:
+def resolve(graph: NodeGraph, nodes: SaverNodes) -> list[Saveable] | None:
     """The variables that the nodes save and restore; None where they do anything else.
 
     Raises NotFoundError where the graph does not have the nodes.
@@ -114,7 +114,7 @@ def resolve(graph: Graph, nodes: SaverNodes) -> list[Saveable] | None:
     return saved if wanted == restored and len(wanted) == len(saved) else None
 
 
-def _behind(graph: Graph, name: str) -> Iterator[Node]:
+def _behind(graph: NodeGraph, name: str) -> Iterator[Node]:
     """A node and all that it waits for, each once."""
     waiting, seen = [name], {name}
     while waiting:
@@ -126,7 +126,7 @@ def _behind(graph: Graph, name: str) -> Iterator[Node]:
                 waiting.append(source)
 
 
-def _saved_by(graph: Graph, node: Node) -> list[Saveable] | None:
+def _saved_by(graph: NodeGraph, node: Node) -> list[Saveable] | None:
     names_at, specs_at, first = _SAVES[node.op]
     names = _strings(graph, node.inputs[names_at])
     tensors = node.inputs[first:]
@@ -142,7 +142,7 @@ def _saved_by(graph: Graph, node: Node) -> list[Saveable] | None:
     return found
 
 
-def _restored(graph: Graph, restore: str) -> dict[tuple[str, str], tuple[bytes, str]] | None:
+def _restored(graph: NodeGraph, restore: str) -> dict[tuple[str, str], tuple[bytes, str]] | None:
     """{(container, name) of a variable: (name, slice) that is assigned to it}; None if more happens."""
     found: dict[tuple[str, str], tuple[bytes, str]] = {}
     for node in _behind(graph, restore):
@@ -158,7 +158,7 @@ def _restored(graph: Graph, restore: str) -> dict[tuple[str, str], tuple[bytes, 
     return found
 
 
-def _read_from(graph: Graph, port: OutputPort) -> tuple[bytes, str] | None:
+def _read_from(graph: NodeGraph, port: OutputPort) -> tuple[bytes, str] | None:
     node = graph[port.node]
     while node.op == "Identity":
         port = node.inputs[0]
@@ -173,7 +173,7 @@ def _read_from(graph: Graph, port: OutputPort) -> tuple[bytes, str] | None:
     return names[port.slot], os.fsdecode(specs[port.slot])
 
 
-def _strings(graph: Graph, port: OutputPort) -> list[bytes] | None:
+def _strings(graph: NodeGraph, port: OutputPort) -> list[bytes] | None:
     """The elements of a constant vector of strings; None where it is no constant."""
     value = graph[port.node].attrs.get("value")
     if graph[port.node].op != "Const" or not isinstance(value, TensorAttr):

@@ -52,12 +52,12 @@ def gather_tree(xp: Any, step_ids: Array, parent_ids: Array, lengths: Array, end
     rows = xp.arange(batch)[:, None]
     parent = xp.broadcast_to(xp.arange(beams), (batch, beams)).copy()
     for level in range(steps - 1, -1, -1):
-        alive = (last >= level)[:, None]
-        wrong = alive & ((parent < 0) | (parent >= beams))
+        # Where an entry has not begun yet, each beam is still its own parent.
+        wrong = (parent < 0) | (parent >= beams)
         refuse(wrong.any(), functools.partial(_no_beam, wrong, parent, level))
-        safe = xp.where(alive, parent, 0)
-        out[level] = xp.where(alive, step_ids[level][rows, safe], end_token)
-        parent = xp.where(alive, parent_ids[level][rows, safe], parent)
+        alive = (last >= level)[:, None]
+        out[level] = xp.where(alive, step_ids[level][rows, parent], end_token)
+        parent = xp.where(alive, parent_ids[level][rows, parent], parent)
     # A trajectory that ends and goes on is cut at its end token.
     ended = xp.cumsum(out == end_token, axis=0) > 0
     out[ended] = end_token

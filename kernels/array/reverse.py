@@ -7,8 +7,7 @@ from typing import Any
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import as_array, brackets, integers
-from flowengine.kernels.common.checks import refuse
-from flowengine.kernels.common.indices import first_true
+from flowengine.kernels.common.indices import check_indices, first_true
 from flowengine.kernels.registry import kernel
 
 
@@ -56,7 +55,7 @@ def reverse_sequence(xp: Any, x: Array, seq_lengths: Array, *, seq_dim: int, bat
             f"but has shape {brackets(seq_lengths.shape)}"
         )
     size = x.shape[seq]
-    refuse(((seq_lengths < 0) | (seq_lengths > size)).any(), lambda: _no_length(seq_lengths, size))
+    check_indices(seq_lengths, size + 1, error=lambda: _no_length(seq_lengths, size))
     time = xp.arange(size)
     lengths = seq_lengths.reshape(-1, 1)
     source = xp.where(time < lengths, lengths - 1 - time, time)

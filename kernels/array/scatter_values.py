@@ -10,7 +10,7 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array.gather import flat_positions
 from flowengine.kernels.common.array_args import blank, brackets, dimensions
-from flowengine.kernels.common.segment_sums import add_rows, subtract_rows
+from flowengine.kernels.common.segment_sums import add_rows, combine_rows, subtract_rows
 from flowengine.kernels.registry import kernel
 
 
@@ -72,6 +72,26 @@ def tensor_scatter_sub(xp: Any, tensor: Array, indices: Value, updates: Value) -
     out = to_array(tensor).copy(order="C")
     subtract_rows(xp, out.reshape((count, *inner)), positions, rows)
     return out
+
+
+def _extreme(xp: Any, ufunc: Any, tensor: Array, indices: Value, updates: Value) -> Any:
+    positions, rows, count, inner = _checked(xp, indices, updates, tensor.shape)
+    out = to_array(tensor).copy(order="C")
+    combine_rows(xp, ufunc, out.reshape((count, *inner)), positions, rows)
+    # What was combined may have taken the place of what was there.
+    return ufunc(out, tensor)
+
+
+@kernel("TensorScatterMax", fresh=True)
+def tensor_scatter_max(xp: Any, tensor: Array, indices: Value, updates: Value) -> Any:
+    """The tensor, with the larger of it and each update at the update's index."""
+    return _extreme(xp, xp.maximum, tensor, indices, updates)
+
+
+@kernel("TensorScatterMin", fresh=True)
+def tensor_scatter_min(xp: Any, tensor: Array, indices: Value, updates: Value) -> Any:
+    """The tensor, with the smaller of it and each update at the update's index."""
+    return _extreme(xp, xp.minimum, tensor, indices, updates)
 
 
 @kernel("TensorScatterUpdate", fresh=True)

@@ -36,7 +36,7 @@ _kept: Final = threading.local()
 
 def refuse(wrong: Any, error: Callable[[], Exception]) -> None:
     """Raise the error where the condition holds: now, or when whoever gathers checks looks at it."""
-    if in_host_memory(wrong) or isinstance(wrong, bool):
+    if isinstance(wrong, bool) or in_host_memory(wrong):
         if wrong:
             raise error()
         return

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.philox import CONTAINER, Generator
 from flowengine.resources.container import ResourceManager
 
 _LOW: Final = (1 << 64) - 1
 
 
-def random_sequences(graph: Graph) -> list[str]:
+def random_sequences(graph: NodeGraph) -> list[str]:
     """The sequences of the nodes that draw from one of their own, in the bodies of functions, too."""
     keys = {
         _key(node.name, node.attrs["seed"], node.attrs["seed2"])

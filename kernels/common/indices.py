@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowengine.core.arrays import Array, Value, in_host_memory
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
@@ -11,13 +13,16 @@ from flowengine.kernels.common.checks import refuse
 _FEW = 16
 
 
-def check_indices(indices: Array, bound: int, what: str = "indices") -> None:
-    """InvalidArgumentError naming the first index outside [0, bound)."""
+def check_indices(
+    indices: Array, bound: int, what: str = "indices", error: Callable[[], Exception] | None = None
+) -> None:
+    """InvalidArgumentError naming the first index outside [0, bound), or what `error` makes of it."""
     if in_host_memory(indices):
         if not in_range(indices, bound):
-            raise outside(indices, bound, what)
+            raise outside(indices, bound, what) if error is None else error()
     elif indices.size:
-        refuse(((indices < 0) | (indices >= bound)).any(), lambda: outside(indices, bound, what))
+        wrong = ((indices < 0) | (indices >= bound)).any()
+        refuse(wrong, (lambda: outside(indices, bound, what)) if error is None else error)
 
 
 def in_range(indices: Array, bound: int) -> bool:

@@ -126,7 +126,7 @@ def uniform_bits(xp: Any, key: int, start: int, count: int) -> Any:
     return counted(xp, key, start, -(-count // 4)).reshape(-1)[:count]
 
 
-def _to_float32(bits: Array) -> Array:
+def to_float32(bits: Array) -> Array:
     """23 bits of each number as a float32 in [0, 1)."""
     ones = bits & np.uint32(0x7FFFFF)
     ones |= np.uint32(0x3F800000)
@@ -148,7 +148,7 @@ def uniform(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
         return to_float64(bits[::2], bits[1::2])
     bits = uniform_bits(xp, key, start, count)
     if dtype is dtypes.float32:
-        return _to_float32(bits)
+        return to_float32(bits)
     short = bits.astype(np.uint16)
     if dtype is dtypes.float16:
         ones = (short & np.uint16(0x3FF)) | np.uint16(0x3C00)
@@ -171,10 +171,18 @@ def uniform_integers(xp: Any, key: int, start: int, count: int, low: int, high: 
     return (remainder + np.uint64(low & _MASK64)).view(np.int64).view(dtype.as_numpy_dtype)
 
 
+def full_integers(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
+    """`count` integers of 32 or 64 bits, of all values that they can have."""
+    if dtype.size == 4:
+        return uniform_bits(xp, key, start, count).view(dtype.as_numpy_dtype)
+    pairs = uniform_bits(xp, key, start, 2 * count).astype(np.uint64)
+    return (pairs[::2] | pairs[1::2] << _SHIFT).view(dtype.as_numpy_dtype)
+
+
 def _box_muller(xp: Any, first: Array, second: Array) -> Any:
     """Two normal float32 numbers from each pair of 32-bit numbers; (..., 2)."""
-    u1 = xp.maximum(_to_float32(first), np.float32(_EPSILON))
-    angle = (2 * np.pi * _to_float32(second).astype(np.float64)).astype(np.float32)
+    u1 = xp.maximum(to_float32(first), np.float32(_EPSILON))
+    angle = (2 * np.pi * to_float32(second).astype(np.float64)).astype(np.float32)
     radius = xp.sqrt(np.float32(-2) * float_functions.log(xp, u1))
     sine, cosine = float_functions.sine_cosine(xp, angle)
     return xp.stack([sine * radius, cosine * radius], axis=-1)
@@ -274,6 +282,20 @@ class Stream:
         """A number in [0, 1)."""
         first = self.bits32()
         return ((first & 0xFFFFF) << 32 | self.bits32()) / float(1 << 52)
+
+    def single(self) -> float:
+        """A number in [0, 1) of 23 bits."""
+        return (self.bits32() & 0x7FFFFF) / float(1 << 23)
+
+    def below32(self, n: int) -> int:
+        """`below`, of 32 bits: n up to 2^32 - 1, but not 0."""
+        if n & (n - 1) == 0:
+            return self.bits32() & (n - 1)
+        surplus = 0xFFFFFFFF % n + 1
+        value = self.bits32()
+        while value < surplus:
+            value = self.bits32()
+        return value % n
 
     def below(self, n: int) -> int:
         """An integer in [0, n), exactly uniform: what would favour the small ones is drawn again."""

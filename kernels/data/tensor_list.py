@@ -100,10 +100,21 @@ def tensor_list_get_item(handle: Value, index: Value, element_shape: Array, *, e
 
 
 @kernel("TensorListSetItem", heavy=False, host=("index",))
-def tensor_list_set_item(handle: Value, index: Value, item: Value, *, element_dtype: DType) -> TensorList:
-    """The list with one element replaced."""
+def tensor_list_set_item(
+    handle: Value,
+    index: Value,
+    item: Value,
+    *,
+    element_dtype: DType,
+    resize_if_index_out_of_bounds: bool = False,
+) -> TensorList:
+    """The list with one element replaced; one behind its end makes it longer where the attribute says so."""
     tensors = list_in(handle, element_dtype)
     place = int(index)
+    if place >= tensors.length and resize_if_index_out_of_bounds:
+        check_element(tensors, item, "set")
+        missing = [None] * (place - tensors.length)
+        return tensors.replaced([*tensors.tensors(), *missing, item])
     if not 0 <= place < tensors.length:
         raise InvalidArgumentError(
             f"Trying to modify element {place} in a list with {tensors.length} elements."

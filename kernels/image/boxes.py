@@ -1,4 +1,4 @@
-"""Boxes in images: crops resized to one size.
+"""Boxes in images: crops resized to one size, and their gradients.
 
 A box is (y1, x1, y2, x2). For crops it is in units of the image, 0 to 1 from its first to its last pixel.
 """
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -106,3 +108,106 @@ def crop_and_resize(
         lower = lower + (picked(bottom, right) - lower) * across
         value = upper + (lower - upper) * down
     return xp.where(inside, value, np.float32(extrapolation_value))
+
+
+def _places(xp: Any, boxes: Array, crops: tuple[int, int], image: tuple[int, int]) -> tuple[Any, Any, Any]:
+    """Rows (boxes, height) and columns (boxes, width), kept in the image, and which were inside."""
+    y = _positions(xp, boxes[:, 0], boxes[:, 2], crops[0], image[0])
+    x = _positions(xp, boxes[:, 1], boxes[:, 3], crops[1], image[1])
+    inside = ((y >= 0) & (y <= image[0] - 1))[:, :, None] & ((x >= 0) & (x <= image[1] - 1))[:, None, :]
+    return xp.clip(y, 0, image[0] - 1), xp.clip(x, 0, image[1] - 1), inside[..., None]
+
+
+def _check_grads(grads: Array, boxes: Array, box_ind: Array, image_shape: tuple[int, ...]) -> None:
+    if grads.ndim != 4:
+        raise InvalidArgumentError(f"grads image must be 4-D, not {shape_text(grads)}")
+    if grads.shape[1] <= 0 or grads.shape[2] <= 0:
+        raise InvalidArgumentError("grads dimensions must be positive")
+    batch, height, width, depth = image_shape
+    if height <= 0 or width <= 0:
+        raise InvalidArgumentError("image dimensions must be positive")
+    _check_boxes(boxes, box_ind, batch)
+    if len(grads) != len(boxes) or grads.shape[3] != depth:
+        raise InvalidArgumentError(
+            f"grads of {shape_text(grads)} do not fit {len(boxes)} boxes and images of {depth} channels"
+        )
+
+
+@kernel("CropAndResizeGradImage", fresh=True, host=("image_size",))
+def crop_and_resize_grad_image(
+    xp: Any,
+    grads: Array,
+    boxes: Array,
+    box_ind: Array,
+    image_size: Array,
+    *,
+    T: DType,
+    method: bytes,
+) -> Any:
+    """The gradient of CropAndResize with regard to images of (N, H, W, C)."""
+    if image_size.ndim != 1 or image_size.shape[0] != 4:
+        raise InvalidArgumentError(f"image_size must be 1-D with 4 elements, not {shape_text(image_size)}")
+    batch, height, width, depth = image_size.tolist()
+    _check_grads(grads, boxes, box_ind, (batch, height, width, depth))
+    out = xp.zeros((batch * height * width, depth), T.as_numpy_dtype)
+    if not grads.size:
+        return out.reshape(batch, height, width, depth)
+    y, x, inside = _places(xp, boxes, (grads.shape[1], grads.shape[2]), (height, width))
+    spread = xp.where(inside, grads, np.float32(0)).astype(out.dtype, copy=False)
+    source = (xp.clip(box_ind, 0, batch - 1).astype(np.int64) * height)[:, None, None]
+
+    def add(down: Array, across: Array, shares: Any) -> None:
+        rows = source + down.astype(np.int64)[:, :, None]
+        where = rows * width + across.astype(np.int64)[:, None, :]
+        add_rows(xp, out, where.reshape(-1), (spread * shares).reshape(-1, depth))
+
+    if method == b"nearest":
+        add(xp.floor(y + np.float32(0.5)), xp.floor(x + np.float32(0.5)), out.dtype.type(1))
+    else:
+        top, left = xp.floor(y), xp.floor(x)
+        down = (y - top)[:, :, None, None].astype(out.dtype)
+        across = (x - left)[:, None, :, None].astype(out.dtype)
+        add(top, left, (1 - down) * (1 - across))
+        add(top, xp.ceil(x), (1 - down) * across)
+        add(xp.ceil(y), left, down * (1 - across))
+        add(xp.ceil(y), xp.ceil(x), down * across)
+    return out.reshape(batch, height, width, depth)
+
+
+@kernel("CropAndResizeGradBoxes", fresh=True)
+def crop_and_resize_grad_boxes(xp: Any, grads: Array, image: Array, boxes: Array, box_ind: Array) -> Any:
+    """The gradient of CropAndResize with regard to the boxes, float32 (boxes, 4)."""
+    if image.ndim != 4:
+        raise InvalidArgumentError(f"input image must be 4-D, not {shape_text(image)}")
+    batch, height, width, depth = image.shape
+    _check_grads(grads, boxes, box_ind, (batch, height, width, depth))
+    if not grads.size:
+        return xp.zeros((len(boxes), 4), np.float32)
+    crops = (grads.shape[1], grads.shape[2])
+    y, x, inside = _places(xp, boxes, crops, (height, width))
+    top, left, bottom, right = xp.floor(y), xp.floor(x), xp.ceil(y), xp.ceil(x)
+    down, across = (y - top)[:, :, None, None], (x - left)[:, None, :, None]
+    source = xp.clip(box_ind, 0, batch - 1)[:, None, None]
+
+    def picked(rows: Array, columns: Array) -> Any:
+        chosen = image[source, rows.astype(np.int64)[:, :, None], columns.astype(np.int64)[:, None, :]]
+        return chosen.astype(np.float32)
+
+    upper_left, upper_right = picked(top, left), picked(top, right)
+    lower_left, lower_right = picked(bottom, left), picked(bottom, right)
+    spread = xp.where(inside, grads, np.float32(0))
+    along_y = spread * ((1 - across) * (lower_left - upper_left) + across * (lower_right - upper_right))
+    along_x = spread * ((1 - down) * (upper_right - upper_left) + down * (lower_right - lower_left))
+    y1, y2 = _of_ends(xp, along_y.sum((2, 3)), crops[0], height)
+    x1, x2 = _of_ends(xp, along_x.sum((1, 3)), crops[1], width)
+    return xp.stack([y1, x1, y2, x2], axis=1)
+
+
+def _of_ends(xp: Any, slopes: Any, count: int, size: int) -> tuple[Any, Any]:
+    """What slopes along one side (boxes, count) mean for its first and its last end."""
+    edge = np.float32(size - 1)
+    if count == 1:
+        half = slopes[:, 0] * (np.float32(0.5) * edge)
+        return half, half
+    far = xp.arange(count, dtype=np.float32) * (edge / np.float32(count - 1))
+    return (slopes * (edge - far)).sum(1), (slopes * far).sum(1)

@@ -22,7 +22,6 @@ from flowengine.core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     ResourceExhaustedError,
-    UnimplementedError,
 )
 from flowengine.ir.graph import Node
 from flowengine.kernels.registry import kernel
@@ -40,7 +39,7 @@ def _pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise FailedPreconditionError(
-            "decoding and encoding images needs Pillow: pip install 'flowengine[image]'"
+            "decoding and encoding images needs Pillow: pip install 'pillow>=10.3'"
         ) from None
     return Image
 
@@ -67,9 +66,9 @@ def _bounded(width: int, height: int, frames: int = 1) -> None:
         )
 
 
-def _opened(data: bytes) -> Any:
-    """Pillow's image, its pixels not decoded yet, of bounded size."""
-    form = next((name for magic, name in _FORMATS if data.startswith(magic)), None)
+def _opened(data: bytes, form: str | None = None) -> Any:
+    """Pillow's image, its pixels not decoded yet, of bounded size; of this format, else as it begins."""
+    form = form or next((name for magic, name in _FORMATS if data.startswith(magic)), None)
     if form is None:
         got = f"unknown format starting with {data[:16]!r}" if data else "empty file"
         raise InvalidArgumentError(f"Expected image (JPEG, PNG, or GIF), got {got}")
@@ -112,7 +111,9 @@ def _decoded(data: bytes, channels: int, ratio: int = 1) -> Array:
         grey = _pixels(image, image.mode, len(data)).astype(np.uint16)
         if channels in (0, 1):
             return grey
-        raise UnimplementedError(f"a PNG of 16-bit grey as {channels} channels is not supported")
+        colours = grey.repeat(3, axis=2)
+        opaque = np.full_like(grey, np.iinfo(np.uint16).max)
+        return colours if channels == 3 else np.concatenate([colours, opaque], axis=2)
     if not channels:
         transparent = "transparency" in image.info
         own = {"1": 1, "L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "P": 4 if transparent else 3}
@@ -241,16 +242,113 @@ def encode_jpeg(
     wanted = {b"": channels, b"grayscale": 1, b"rgb": 3}[form]
     if channels != wanted or channels == 2:
         raise InvalidArgumentError(f"image of {channels} channel(s) given for format '{form.decode()}'")
-    pillow = _pillow()
-    out = io.BytesIO()
     scale = 2.54 if density_unit == b"cm" else 1.0
-    pillow.fromarray(np.ascontiguousarray(image[:, :, 0] if channels == 1 else image)).save(
-        out,
-        "JPEG",
+    return _as_jpeg(
+        image,
         quality=max(quality, 1),
         progressive=progressive,
         optimize=optimize_size,
         subsampling=2 if chroma_downsampling else 0,
         dpi=(round(x_density * scale), round(y_density * scale)),
     )
+
+
+def _as_jpeg(image: Array, **options: Any) -> bytes:
+    """A grey or RGB image as Pillow writes it."""
+    channels = image.shape[2]
+    out = io.BytesIO()
+    _pillow().fromarray(np.ascontiguousarray(image[:, :, 0] if channels == 1 else image)).save(
+        out, "JPEG", **options
+    )
     return out.getvalue()
+
+
+@kernel("EncodeJpegVariableQuality", fresh=True)
+def encode_jpeg_variable_quality(image: Array, quality: Value) -> bytes:
+    """As EncodeJpeg, with a quality that is an input."""
+    wanted = to_array(quality)
+    if wanted.ndim:
+        raise InvalidArgumentError(f"quality must be scalar: {list(wanted.shape)}")
+    if not 0 <= int(wanted) <= 100:
+        raise InvalidArgumentError(f"quality must be in [0,100], got {int(wanted)}")
+    _, _, channels = _checked_image(image, 3)
+    if channels == 2:
+        raise InvalidArgumentError("image must have 1 or 3 channels, got 2")
+    return _as_jpeg(image, quality=max(int(wanted), 1), subsampling=2, dpi=(300, 300))
+
+
+@kernel("ExtractJpegShape", fresh=True)
+def extract_jpeg_shape(contents: Value, *, output_type: DType) -> Array:
+    """Height, width and channels of a JPEG, whose pixels are not decoded."""
+    data = _scalar(contents)
+    if not data.startswith(b"\xff\xd8\xff"):
+        raise InvalidArgumentError("Invalid JPEG data when extracting its shape")
+    image = _opened(data)
+    width, height = image.size
+    return np.array([height, width, len(image.getbands())], output_type.as_numpy_dtype)
+
+
+@kernel("DecodeAndCropJpeg", fresh=True, heavy=_cost)
+def decode_and_crop_jpeg(contents: Value, crop_window: Array, *, channels: int, ratio: int) -> Array:
+    """A part of an image: first row and column, height and width. Raises as DecodeJpeg."""
+    data = _scalar(contents)
+    if crop_window.ndim != 1 or crop_window.shape[0] != 4:
+        raise InvalidArgumentError(f"crop_window must be four numbers, got {list(crop_window.shape)}")
+    if not data.startswith(b"\xff\xd8\xff"):
+        raise InvalidArgumentError(f"Expected a JPEG, got {data[:16]!r}")
+    image = decode_jpeg(contents, channels=channels, ratio=ratio)
+    top, left, height, width = crop_window.tolist()
+    if min(top, left) < 0 or min(height, width) <= 0:
+        raise InvalidArgumentError(f"Invalid crop window {crop_window.tolist()}")
+    if top + height > image.shape[0] or left + width > image.shape[1]:
+        raise InvalidArgumentError(
+            f"Invalid crop window {crop_window.tolist()} for an image of {list(image.shape)}"
+        )
+    return np.ascontiguousarray(image[top : top + height, left : left + width])
+
+
+@kernel("DecodeImage", fresh=True, heavy=_cost)
+def decode_image(contents: Value, *, channels: int, dtype: DType, expand_animations: bool) -> Array:
+    """An image of any of the formats: [height, width, channels], of a GIF [frames, height, width, 3].
+
+    Without `expand_animations` a GIF is its first frame. Floats are 0 to 1.
+    """
+    if channels not in (0, 1, 3, 4):
+        raise InvalidArgumentError(f"channels must be 0, 1, 3, or 4, got {channels}")
+    data = _scalar(contents)
+    if data.startswith(b"BM"):
+        image = decode_bmp(contents, channels=channels)
+    elif data.startswith(b"GIF8"):
+        if channels not in (0, 3):
+            raise InvalidArgumentError(f"channels must be 0 or 3 for GIF, got {channels}")
+        frames = decode_gif(contents)
+        image = frames if expand_animations else frames[0]
+    elif data.startswith(b"\xff\xd8\xff"):
+        image = decode_jpeg(contents, channels=channels, ratio=1)
+    elif data.startswith(b"\x89PNG\r\n\x1a\n"):
+        image = decode_png(
+            contents, channels=channels, dtype=dtypes.uint8 if dtype.size == 1 else dtypes.uint16
+        )
+    else:
+        raise InvalidArgumentError("Unknown image file format. One of JPEG, PNG, GIF, BMP required.")
+    if dtype is dtypes.float32:
+        return image.astype(np.float32) / np.float32(np.iinfo(image.dtype).max)
+    # Files of 8 bits fill the upper half here, as they do in TensorFlow; but those of PNG fill both.
+    return image if image.dtype == dtype.as_numpy_dtype else image.astype(np.uint16) << 8
+
+
+@kernel("DecodeWebP", fresh=True, heavy=_cost)
+def decode_webp(contents: Value, *, channels: int) -> Array:
+    """An image, uint8 [frames, height, width, channels], through Pillow where it reads WebP."""
+    if channels not in (0, 3, 4):
+        raise InvalidArgumentError(f"channels must be 0, 3, or 4 for WebP, got {channels}")
+    data = _scalar(contents)
+    if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
+        raise InvalidArgumentError(f"Expected WebP, got {data[:16]!r}")
+    image = _opened(data, "WEBP")
+    mode = _MODES[channels or len(image.getbands())]
+    frames = []
+    for index in range(getattr(image, "n_frames", 1)):
+        image.seek(index)
+        frames.append(_pixels(image, mode, len(data)))
+    return np.stack(frames)

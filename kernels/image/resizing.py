@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.interpolation import linear, nearest, weights
+from flowengine.kernels.common.spans import KERNELS, SpanWeights, area, cubic, sampled
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -46,7 +47,8 @@ def mixed(xp: Any, x: Array, axis: int, lower: Array, upper: Array, weight: Arra
     shape = high.shape
     inner = math.prod(shape[axis + 1 :])
     if inner < _SHORT:
-        low, high = low.reshape(*shape[:axis], -1), high.reshape(*shape[:axis], -1)
+        joined = (*shape[:axis], shape[axis] * inner)
+        low, high = low.reshape(joined), high.reshape(joined)
         weight = xp.repeat(weight, inner)
     else:
         weight = weight.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
@@ -148,3 +150,134 @@ def resize_nearest_neighbor_grad(
     for row, source in enumerate(rows.tolist()):
         result[:, source] += across[:, row]
     return result.astype(grads.dtype, copy=False)
+
+
+#: Spans up to this long are added one element after another; longer ones are a product with a matrix.
+_SPAN_MAX: Final = 12
+
+
+def _respanned(xp: Any, x: Array, axis: int, spans: SpanWeights) -> Any:
+    """Make the axis anew: each element the weighted sum of a span."""
+    if spans.indices.shape[1] > _SPAN_MAX:
+        return _spread(xp, x, xp.asarray(spans.matrix(x.shape[axis], x.dtype).T), axis)
+    shape = (-1,) + (1,) * (x.ndim - 1 - axis)
+    total = None
+    for indices, shares in zip(spans.indices.T, spans.weights.T, strict=True):
+        part = xp.take(x, xp.asarray(indices), axis=axis)
+        part *= xp.asarray(shares).reshape(shape)
+        total = part if total is None else total + part
+    return total
+
+
+def _spans_cost(images: Array, size: Array, *_: Array) -> float:
+    return 4 * resize_cost(images, size)
+
+
+@kernel("ResizeBicubic", fresh=True, heavy=_spans_cost, host=("size",))
+def resize_bicubic(
+    xp: Any, images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool
+) -> Any:
+    """Mix the sixteen neighbours of each place; returns float32 (N, height, width, C)."""
+    _check_modes(align_corners, half_pixel_centers)
+    height, width = output_size(images, size)
+    x = images.astype(np.float32)
+    x = _respanned(xp, x, 2, cubic(x.shape[2], width, align_corners, half_pixel_centers))
+    return _respanned(xp, x, 1, cubic(x.shape[1], height, align_corners, half_pixel_centers))
+
+
+@kernel("ResizeArea", fresh=True, heavy=_spans_cost, host=("size",))
+def resize_area(xp: Any, images: Array, size: Array, *, align_corners: bool) -> Any:
+    """The mean of what each place covers; returns float32 (N, height, width, C)."""
+    height, width = output_size(images, size)
+    x = images.astype(np.float32)
+    x = _respanned(xp, x, 2, area(x.shape[2], width, align_corners))
+    return _respanned(xp, x, 1, area(x.shape[1], height, align_corners))
+
+
+def _transforms(
+    images: Array, out: tuple[int, int], scale: Array, translation: Array, kernel_type: bytes, antialias: bool
+) -> list[SpanWeights]:
+    """Spans of height and width; InvalidArgumentError for an unknown filter, or a bad scale."""
+    if kernel_type not in KERNELS:
+        raise InvalidArgumentError(
+            f"Unrecognized kernel type: {kernel_type.decode('utf-8', 'backslashreplace')}"
+        )
+    for name, pair in (("scale", scale), ("translation", translation)):
+        if pair.shape != (2,):
+            raise InvalidArgumentError(f"{name} must be two numbers, not {shape_text(pair)}")
+    if not (scale > 0).all():
+        raise InvalidArgumentError(f"scale must be greater than zero, not {scale.tolist()}")
+    if not all(map(math.isfinite, (*scale.tolist(), *translation.tolist()))):
+        raise InvalidArgumentError(
+            f"scale and translation must be finite, not {scale.tolist()}, {translation.tolist()}"
+        )
+    return [
+        sampled(kernel_type, images.shape[1 + i], out[i], float(scale[i]), float(translation[i]), antialias)
+        for i in range(2)
+    ]
+
+
+@kernel("ScaleAndTranslate", fresh=True, heavy=_spans_cost, host=("size", "scale", "translation"))
+def scale_and_translate(
+    xp: Any,
+    images: Array,
+    size: Array,
+    scale: Array,
+    translation: Array,
+    *,
+    kernel_type: bytes,
+    antialias: bool,
+) -> Any:
+    """Resample under a scaling and a shift to (N, height, width, C), float32; 0 outside of the image."""
+    out = output_size(images, size)
+    rows, columns = _transforms(images, out, scale, translation, kernel_type, antialias)
+    x = _respanned(xp, images.astype(np.float32), 2, columns)
+    return _respanned(xp, x, 1, rows)
+
+
+@kernel("ScaleAndTranslateGrad", fresh=True, host=("scale", "translation"))
+def scale_and_translate_grad(
+    xp: Any,
+    grads: Array,
+    original_image: Array,
+    scale: Array,
+    translation: Array,
+    *,
+    kernel_type: bytes,
+    antialias: bool,
+) -> Any:
+    """The gradient of `ScaleAndTranslate`, of the shape of the original."""
+    _check_gradient(grads, original_image)
+    out = (grads.shape[1], grads.shape[2])
+    both = _transforms(original_image, out, scale, translation, kernel_type, antialias)
+    return _spread_back(xp, grads, original_image, both)
+
+
+@kernel("ResizeBicubicGrad", fresh=True)
+def resize_bicubic_grad(
+    xp: Any, grads: Array, original_image: Array, *, align_corners: bool, half_pixel_centers: bool
+) -> Any:
+    """The gradient of `ResizeBicubic`, of the shape and type of the original."""
+    _check_modes(align_corners, half_pixel_centers)
+    _check_gradient(grads, original_image)
+    both = [cubic(original_image.shape[i], grads.shape[i], align_corners, half_pixel_centers) for i in (1, 2)]
+    return _spread_back(xp, grads, original_image, both)
+
+
+def _check_gradient(grads: Array, original: Array) -> None:
+    if grads.ndim != 4 or original.ndim != 4:
+        raise InvalidArgumentError(
+            f"input must be 4-dimensional: {shape_text(grads)}, {shape_text(original)}"
+        )
+    if grads.shape[0] != original.shape[0] or grads.shape[3] != original.shape[3]:
+        raise InvalidArgumentError(
+            f"gradient and image differ in batch or depth: {shape_text(grads)}, {shape_text(original)}"
+        )
+
+
+def _spread_back(xp: Any, grads: Array, original: Array, both: Sequence[SpanWeights]) -> Any:
+    result = grads.astype(original.dtype, copy=False)
+    for axis, spans in zip((1, 2), both, strict=True):
+        matrix = spans.matrix(original.shape[axis], original.dtype)
+        result = _spread(xp, result, xp.asarray(matrix), axis)
+    return xp.ascontiguousarray(result)

@@ -30,7 +30,8 @@ from flowengine.kernels.registry import kernel
 
 
 @functools.cache
-def _messages() -> Any:
+def messages() -> Any:
+    """The module of generated messages, imported when it is first wanted."""
     from flowengine.ir.proto import example_pb2
 
     return example_pb2
@@ -40,27 +41,33 @@ def _messages() -> Any:
 _TOGETHER: Final = 8
 
 
-def _cost(serialized: Any, *_: Any, **__: Any) -> float:
+def parsing_cost(serialized: Any, *_: Any, **__: Any) -> float:
     """Microseconds: about 20 for one example, 1 to 2 for one of many."""
     count = float(getattr(serialized, "size", 1))
     return 20.0 * count if count < _TOGETHER else 150.0 + 1.5 * count
 
 
-def _dense(
+def dense_features(
     keys: Sequence[str], types: Sequence[DType], shapes: Sequence[TensorShape], defaults: Sequence[Value]
 ) -> list[Dense]:
+    """Dense features with their defaults; InvalidArgumentError for a default of another shape."""
     return [
         Dense(key, dtype, shape, to_array(default)).check()
         for key, dtype, shape, default in zip(keys, types, shapes, defaults, strict=True)
     ]
 
 
-def _outputs(outputs: Sequence[Any]) -> Any:
+def transposed(triples: Sequence[tuple[Array, Array, Array]]) -> list[Array]:
+    """All indices, then all values, then all shapes."""
+    return [triple[part] for part in range(3) for triple in triples]
+
+
+def outputs_of(outputs: Sequence[Any]) -> Any:
     """As a kernel returns them: one by itself."""
     return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
 
 
-@kernel("ParseExample", fresh=True, heavy=_cost)
+@kernel("ParseExample", fresh=True, heavy=parsing_cost)
 def parse_example(
     serialized: Value,
     names: Value,
@@ -80,21 +87,39 @@ def parse_example(
     Raises InvalidArgumentError for bytes that are no example, and for a feature that is required and
     missing, has another type, or another number of values than its shape.
     """
+    sparse = [key_of(key, "sparse_keys") for key in sparse_keys]
+    dense = [key_of(key, "dense_keys") for key in dense_keys]
+    specs = dense_features(dense, Tdense, dense_shapes, dense_defaults)
+    return outputs_of(batch_of_examples(serialized, names, sparse, sparse_types, specs))
+
+
+def labelled(serialized: Value, names: Value, called: str) -> tuple[Array, list[str]]:
+    """A vector of texts and a name for each; `called` is what the op calls the names."""
     texts, labels = to_array(serialized), to_array(names)
     if texts.ndim != 1:
         raise InvalidArgumentError(f"Expected serialized to be a vector, got shape: {list(texts.shape)}")
     if labels.size and labels.shape != texts.shape:
         raise InvalidArgumentError(
-            f"Expected len(names) == len(serialized), but got: {labels.size} vs. {texts.size}"
+            f"Expected len({called}) == len(serialized), but got: {labels.size} vs. {texts.size}"
         )
-    sparse = [key_of(key, "sparse_keys") for key in sparse_keys]
-    dense = _dense([key_of(key, "dense_keys") for key in dense_keys], Tdense, dense_shapes, dense_defaults)
-    shown = [label.decode("utf-8", "replace") for label in labels.tolist()] or ["<unknown>"] * texts.size
+    shown = [label.decode("utf-8", "replace") for label in labels.tolist()]
+    return texts, shown or ["<unknown>"] * texts.size
+
+
+def batch_of_examples(
+    serialized: Value,
+    names: Value,
+    sparse: Sequence[str],
+    sparse_types: Sequence[DType],
+    dense: Sequence[Dense],
+) -> list[Array]:
+    """What ParseExample gives: indices, values and shapes of sparse features, then dense ones."""
+    texts, shown = labelled(serialized, names, "names")
     if texts.size >= _TOGETHER:
         together = _parsed_together(texts.tolist(), sparse, sparse_types, dense)
         if together is not None:
-            return _outputs(together)
-    make = _messages().Example
+            return together
+    make = messages().Example
     sparse_rows: list[list[Any]] = [[] for _ in sparse]
     dense_rows: list[list[Array | None]] = [[] for _ in dense]
     for index, data in enumerate(texts.tolist()):
@@ -109,7 +134,7 @@ def parse_example(
             arrays.append(spec.read(features.get(spec.key), where(spec.key)))
     triples = [batch_of_sparse(rows, dtype) for rows, dtype in zip(sparse_rows, sparse_types, strict=True)]
     stacked = [_stacked(arrays, spec) for arrays, spec in zip(dense_rows, dense, strict=True)]
-    return _outputs([t[i] for i in range(3) for t in triples] + stacked)
+    return transposed(triples) + stacked
 
 
 def _parsed_together(
@@ -128,7 +153,7 @@ def _parsed_together(
         columns = [_dense_column(spec, *scan.column(spec.key.encode(), spec.dtype)) for spec in dense]
     except Irregular:
         return None
-    return [t[i] for i in range(3) for t in triples] + columns
+    return transposed(triples) + columns
 
 
 def _sparse_column(values: Array, counts: Array) -> tuple[Array, Array, Array]:
@@ -178,7 +203,7 @@ def _stacked(rows: Sequence[Array | None], spec: Dense) -> Array:
     return out.reshape(len(rows), longest // spec.stride, *spec.sizes)
 
 
-@kernel("ParseSingleExample", fresh=True, heavy=_cost)
+@kernel("ParseSingleExample", fresh=True, heavy=parsing_cost)
 def parse_single_example(
     serialized: Value,
     dense_defaults: tuple[Value, ...],
@@ -193,17 +218,33 @@ def parse_single_example(
 
     Raises InvalidArgumentError as ParseExample does.
     """
+    found = one_example(
+        serialized, dense_defaults, sparse_keys, dense_keys, sparse_types, Tdense, dense_shapes
+    )
+    return outputs_of(found)
+
+
+def one_example(
+    serialized: Value,
+    dense_defaults: Sequence[Value],
+    sparse_keys: tuple[bytes, ...],
+    dense_keys: tuple[bytes, ...],
+    sparse_types: tuple[DType, ...],
+    Tdense: tuple[DType, ...],
+    dense_shapes: tuple[TensorShape, ...],
+) -> list[Any]:
+    """What ParseSingleExample gives, in the order of `batch_of_examples`."""
     data = _scalar(serialized)
     walked = _walked(
         data, dense_defaults, sparse_keys, sparse_types, _static(dense_keys, Tdense, dense_shapes)
     )
     if walked is not None:
-        return _outputs(walked)
-    dense = _dense([decoded_key(key) for key in dense_keys], Tdense, dense_shapes, dense_defaults)
-    features = parsed(_messages().Example(), data, "").features.feature
+        return walked
+    dense = dense_features([decoded_key(key) for key in dense_keys], Tdense, dense_shapes, dense_defaults)
+    features = parsed(messages().Example(), data, "").features.feature
     keys = [decoded_key(key) for key in sparse_keys]
     triples = [_single_sparse(features, key, t) for key, t in zip(keys, sparse_types, strict=True)]
-    return _outputs([t[i] for i in range(3) for t in triples] + [_single_dense(features, s) for s in dense])
+    return transposed(triples) + [_singledense_features(features, spec) for spec in dense]
 
 
 @functools.lru_cache(maxsize=256)
@@ -274,14 +315,14 @@ def _single_sparse(features: Any, key: str, dtype: DType, name: str = "") -> tup
     return np.arange(values.size).reshape(-1, 1), values, np.array([values.size], np.int64)
 
 
-def _single_dense(features: Any, spec: Dense, name: str = "") -> Array:
+def _singledense_features(features: Any, spec: Dense, name: str = "") -> Array:
     row = spec.read(features.get(spec.key), f"{name}Key: {spec.key}.  ")
     if not spec.varies:
         return (spec.default.copy() if row is None else row).reshape(spec.sizes)
     return (empty(spec.dtype) if row is None else row).reshape(-1, *spec.sizes)
 
 
-@kernel("ParseSingleSequenceExample", fresh=True, heavy=_cost)
+@kernel("ParseSingleSequenceExample", fresh=True, heavy=parsing_cost)
 def parse_single_sequence_example(
     serialized: Value,
     missing_assumed_empty: Value,
@@ -308,8 +349,8 @@ def parse_single_sequence_example(
     name = f"Name: {key_of(debug_name, 'debug_name') or '<unknown>'}, "
     may_miss = {decoded_key(key) for key in to_array(missing_assumed_empty).reshape(-1).tolist()}
     keys = [key_of(key, "context_dense_keys") for key in context_dense_keys]
-    dense = _dense(keys, Tcontext_dense, context_dense_shapes, context_dense_defaults)
-    sequence = parsed(_messages().SequenceExample(), _scalar(serialized), name)
+    dense = dense_features(keys, Tcontext_dense, context_dense_shapes, context_dense_defaults)
+    sequence = parsed(messages().SequenceExample(), _scalar(serialized), name)
     context, lists = sequence.context.feature, sequence.feature_lists.feature_list
     context_triples = [
         _single_sparse(context, key_of(key, "context_sparse_keys"), dtype, name)
@@ -327,10 +368,10 @@ def parse_single_sequence_example(
     ):
         spec = Dense(key_of(key_value, "feature_list_dense_keys"), dtype, shape, empty(dtype))
         list_dense.append(_dense_list(lists, spec, name, may_miss))
-    outputs = [t[i] for i in range(3) for t in context_triples]
-    outputs += [_single_dense(context, spec, name) for spec in dense]
-    outputs += [t[i] for i in range(3) for t in list_triples]
-    return _outputs(outputs + list_dense)
+    outputs: list[Any] = transposed(context_triples)
+    outputs += [_singledense_features(context, spec, name) for spec in dense]
+    outputs += transposed(list_triples)
+    return outputs_of(outputs + list_dense)
 
 
 def _dense_list(lists: Any, spec: Dense, name: str, may_miss: set[str]) -> Array:

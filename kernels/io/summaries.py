@@ -1,4 +1,4 @@
-"""Summaries as serialized protocol buffers: scalars, histograms, and several merged into one.
+"""Summaries as serialized protocol buffers: numbers, histograms, images, sounds, tensors; and several as one.
 
 A Summary is a list of values, each with a tag; only the few fields that these ops set are written here, in
 the order of their numbers, so that the bytes are those that TensorFlow writes.
@@ -8,41 +8,28 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array, to_array
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.graph import Node
 from flowengine.kernels.common.ufuncs import shape_text
+from flowengine.kernels.io.summary_fields import (
+    bytes_field,
+    double_field,
+    fields,
+    is_message,
+    tensor_fields,
+    value_entry,
+)
+from flowengine.kernels.io.summary_media import audio_summary, image_summary
 from flowengine.kernels.registry import kernel
 
 _DOUBLE_MAX: Final = float(np.finfo(np.float64).max)
-
-
-def _varint(number: int) -> bytes:
-    result = bytearray()
-    while number > 0x7F:
-        result.append(number & 0x7F | 0x80)
-        number >>= 7
-    result.append(number)
-    return bytes(result)
-
-
-def _bytes_field(number: int, payload: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
-
-
-def _double_field(number: int, value: float) -> bytes:
-    """A double of proto3: left out where it is 0 (but not where it is -0)."""
-    packed = struct.pack("<d", value)
-    return b"" if packed == bytes(8) else _varint(number << 3 | 1) + packed
-
-
-def _value(tag: bytes, content: bytes) -> bytes:
-    """One entry of a Summary: field 1 of the message, with the tag as its field 1."""
-    return _bytes_field(1, (_bytes_field(1, tag) if tag else b"") + content)
 
 
 @kernel("ScalarSummary", fresh=True)
@@ -56,7 +43,7 @@ def scalar_summary(tags: Any, values: Array) -> Any:
             + (f" (tag '{names.reshape(-1)[0].decode(errors='replace')}')" if names.size == 1 else "")
         )
     parts = [
-        _value(tag, b"\x15" + struct.pack("<f", number))
+        value_entry(tag, b"\x15" + struct.pack("<f", number))
         for tag, number in zip(
             names.reshape(-1).tolist(), numbers.reshape(-1).astype(np.float32).tolist(), strict=True
         )
@@ -97,13 +84,13 @@ def histogram_proto(values: Array) -> bytes:
     squares = float(np.add.accumulate(values * values)[-1]) if values.size else 0.0
     return b"".join(
         (
-            _double_field(1, low),
-            _double_field(2, high),
-            _double_field(3, float(values.size)),
-            _double_field(4, total),
-            _double_field(5, squares),
-            _bytes_field(6, struct.pack(f"<{len(bounds)}d", *bounds)),
-            _bytes_field(7, struct.pack(f"<{len(buckets)}d", *buckets)),
+            double_field(1, low),
+            double_field(2, high),
+            double_field(3, float(values.size)),
+            double_field(4, total),
+            double_field(5, squares),
+            bytes_field(6, struct.pack(f"<{len(bounds)}d", *bounds)),
+            bytes_field(7, struct.pack(f"<{len(buckets)}d", *buckets)),
         )
     )
 
@@ -121,43 +108,7 @@ def histogram_summary(tag: Any, values: Array) -> Any:
         bad = flat[~finite][0]
         kind = "Nan" if np.isnan(bad) else "Infinity"
         raise InvalidArgumentError(f"{kind} in summary histogram for: {label.decode(errors='replace')}")
-    return _value(label, _bytes_field(5, histogram_proto(flat)))
-
-
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        if position >= len(data) or shift > 63:
-            raise InvalidArgumentError("Could not parse one of the summary inputs")
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return number, position
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(number, payload) of each field; InvalidArgumentError where the bytes are no message."""
-    position = 0
-    while position < len(data):
-        key, position = _read_varint(data, position)
-        kind = key & 7
-        if kind == 0:
-            start = position
-            _, position = _read_varint(data, position)
-            yield key >> 3, data[start:position]
-            continue
-        if kind == 2:
-            size, position = _read_varint(data, position)
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-        else:
-            raise InvalidArgumentError("Could not parse one of the summary inputs")
-        if position + size > len(data):
-            raise InvalidArgumentError("Could not parse one of the summary inputs")
-        yield key >> 3, data[position : position + size]
-        position += size
+    return value_entry(label, bytes_field(5, histogram_proto(flat)))
 
 
 @kernel("MergeSummary", fresh=True)
@@ -167,15 +118,56 @@ def merge_summary(inputs: tuple[Any, ...]) -> Any:
     parts: list[bytes] = []
     for each in inputs:
         for data in to_array(each).reshape(-1).tolist():
-            for number, payload in _fields(data):
+            for number, payload in fields(data):
                 if number != 1:
                     continue
-                tag = next((content for field, content in _fields(payload) if field == 1), b"")
+                tag = next((content for field, content in fields(payload) if field == 1), b"")
                 # A value without a tag cannot clash.
                 if tag and tag in seen:
                     raise InvalidArgumentError(
                         f"Duplicate tag {tag.decode(errors='replace')} found in summary inputs"
                     )
                 seen.add(tag)
-                parts.append(_bytes_field(1, payload))
+                parts.append(bytes_field(1, payload))
     return b"".join(parts)
+
+
+@kernel("ImageSummary", fresh=True)
+def image_summary_(tag: Any, tensor: Array, *, max_images: int, bad_color: TensorAttr) -> Any:
+    """A Summary of the first images, as PNG."""
+    return image_summary(tag, to_array(tensor), max_images, to_array(bad_color.value()))
+
+
+@kernel("AudioSummary", fresh=True)
+def audio_summary_v1(tag: Any, tensor: Array, *, sample_rate: float, max_outputs: int) -> Any:
+    """A Summary of the first sounds, as waves."""
+    return audio_summary(tag, to_array(tensor), sample_rate, max_outputs)
+
+
+@kernel("AudioSummaryV2", fresh=True)
+def audio_summary_v2(tag: Any, tensor: Array, sample_rate: Any, *, max_outputs: int) -> Any:
+    """A Summary of the first sounds, as waves."""
+    rate = to_array(sample_rate)
+    if rate.size != 1:
+        raise InvalidArgumentError(f"sample_rate must be a scalar, not {shape_text(rate)}")
+    return audio_summary(tag, to_array(tensor), float(rate.reshape(-1)[0]), max_outputs)
+
+
+@kernel("TensorSummary", fresh=True)
+def tensor_summary(tensor: Any, *, T: DType, node: Node) -> Any:
+    """A Summary of one tensor, under the node's name."""
+    name = bytes_field(7, node.name.encode())
+    return bytes_field(1, name + bytes_field(8, tensor_fields(to_array(tensor), T)))
+
+
+@kernel("TensorSummaryV2", fresh=True)
+def tensor_summary_v2(tag: Any, tensor: Any, serialized_summary_metadata: Any, *, T: DType) -> Any:
+    """A Summary of one tensor, with a tag, and metadata of a plugin: none where they are no message."""
+    for name, value in (("tag", tag), ("serialized_summary_metadata", serialized_summary_metadata)):
+        if to_array(value).ndim:
+            raise InvalidArgumentError(f"{name} must be scalar, not {shape_text(to_array(value))}")
+    metadata = bytes(to_array(serialized_summary_metadata).item())
+    content = bytes_field(8, tensor_fields(to_array(tensor), T))
+    return value_entry(
+        bytes(to_array(tag).item()), content + bytes_field(9, metadata if is_message(metadata) else b"")
+    )

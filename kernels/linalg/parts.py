@@ -141,8 +141,8 @@ def matrix_set_diag(xp: Any, x: Value, diagonal: Value) -> Any:
     return out
 
 
-# The V2 forms speak of a range of diagonals. k counts from the main one upwards; the diagonals of a range
-# stand one below another from the uppermost down, each padded on the right.
+# The V2 and V3 forms speak of a range of diagonals. k counts from the main one upwards; the diagonals of a
+# range stand one below another from the uppermost down.
 
 
 def _diagonal_range(k: Array) -> tuple[int, int]:
@@ -178,9 +178,32 @@ def _diagonal_view(xp: Any, array: Array, k: int) -> Any:
     return view
 
 
+def _content(number: int, length: int, longest: int, align: bytes) -> slice:
+    """Where in a row of `longest` elements the diagonal stands; `align` tells it of those above and below."""
+    above, _, below = align.partition(b"_")
+    left = (number >= 0 and above == b"LEFT") or (number <= 0 and below == b"LEFT")
+    start = 0 if left else longest - length
+    return slice(start, start + length)
+
+
 @kernel("MatrixDiagV2", fresh=True, host=("k", "num_rows", "num_cols"))
 def matrix_diag_v2(
     xp: Any, diagonal: Value, k: Array, num_rows: Value, num_cols: Value, padding_value: Value
+) -> Any:
+    """MatrixDiagV3 with all diagonals padded on the right."""
+    return matrix_diag_v3(xp, diagonal, k, num_rows, num_cols, padding_value, align=b"LEFT_LEFT")
+
+
+@kernel("MatrixDiagV3", fresh=True, host=("k", "num_rows", "num_cols"))
+def matrix_diag_v3(
+    xp: Any,
+    diagonal: Value,
+    k: Array,
+    num_rows: Value,
+    num_cols: Value,
+    padding_value: Value,
+    *,
+    align: bytes,
 ) -> Any:
     """Matrices of `padding_value` with the given diagonals.
 
@@ -217,13 +240,19 @@ def matrix_diag_v2(
     for number in range(max(low, 1 - rows), min(high, columns - 1) + 1):
         source = array if low == high else array[..., high - number, :]
         view = _diagonal_view(xp, out, number)
-        view[...] = source[..., : view.shape[-1]]
+        view[...] = source[..., _content(number, view.shape[-1], longest, align)]
     return out
 
 
 @kernel("MatrixDiagPartV2", fresh=True, host=("k",))
 def matrix_diag_part_v2(xp: Any, x: Value, k: Array, padding_value: Value) -> Any:
-    """The k-th diagonals (..., L), or for a range (..., K, L) padded on the right."""
+    """MatrixDiagPartV3 with all diagonals padded on the right."""
+    return matrix_diag_part_v3(xp, x, k, padding_value, align=b"LEFT_LEFT")
+
+
+@kernel("MatrixDiagPartV3", fresh=True, host=("k",))
+def matrix_diag_part_v3(xp: Any, x: Value, k: Array, padding_value: Value, *, align: bytes) -> Any:
+    """The k-th diagonals (..., L), or for a range (..., K, L), shorter ones padded on either side."""
     array = _matrices(x)
     low, high = _diagonal_range(k)
     rows, columns = array.shape[-2:]
@@ -234,12 +263,18 @@ def matrix_diag_part_v2(xp: Any, x: Value, k: Array, padding_value: Value) -> An
     out = filled(xp, (*array.shape[:-2], high - low + 1, longest), padding_value, array.dtype)
     for number in range(low, high + 1):
         view = _diagonal_view(xp, array, number)
-        out[..., high - number, : view.shape[-1]] = view
+        out[..., high - number, _content(number, view.shape[-1], longest, align)] = view
     return out
 
 
 @kernel("MatrixSetDiagV2", fresh=True, host=("k",))
 def matrix_set_diag_v2(xp: Any, x: Value, diagonal: Value, k: Array) -> Any:
+    """MatrixSetDiagV3 with all diagonals padded on the right."""
+    return matrix_set_diag_v3(xp, x, diagonal, k, align=b"LEFT_LEFT")
+
+
+@kernel("MatrixSetDiagV3", fresh=True, host=("k",))
+def matrix_set_diag_v3(xp: Any, x: Value, diagonal: Value, k: Array, *, align: bytes) -> Any:
     """x with its k-th diagonals, one or a range, replaced."""
     array, values = _matrices(x), to_array(diagonal)
     low, high = _diagonal_range(k)
@@ -256,5 +291,5 @@ def matrix_set_diag_v2(xp: Any, x: Value, diagonal: Value, k: Array) -> Any:
     for number in range(low, high + 1):
         source = values if low == high else values[..., high - number, :]
         view = _diagonal_view(xp, out, number)
-        view[...] = source[..., : view.shape[-1]]
+        view[...] = source[..., _content(number, view.shape[-1], longest, align)]
     return out

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.ufuncs import NARROW, float_kernel, shape_text, widened
 from flowengine.kernels.registry import kernel
@@ -110,6 +111,17 @@ def batch_mat_mul_v2(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool) -
         raise InvalidArgumentError(
             f"In[0] and In[1] must have compatible batch dimensions: {shape_text(x)} vs. {shape_text(y)}"
         ) from None
+
+
+@kernel("BatchMatMulV3", fresh=True, heavy=_batch_cost)
+def batch_mat_mul_v3(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool, Tout: DType) -> Any:
+    """BatchMatMulV2 of operands of two types; half precision is multiplied in float32."""
+    result = Tout.as_numpy_dtype
+    wide = np.dtype(np.float32) if Tout.is_floating and result.itemsize == 2 else result
+    product = batch_mat_mul_v2(
+        xp, x.astype(wide, copy=False), y.astype(wide, copy=False), adj_x=adj_x, adj_y=adj_y
+    )
+    return product.astype(result, copy=False)
 
 
 @kernel("Cross", fresh=True)

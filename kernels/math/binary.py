@@ -106,6 +106,14 @@ def xlogy(xp: Any, x: Array, y: Array) -> Any:
     return product
 
 
+@float_kernel("Xlog1py", fresh=True)
+def xlog1py(xp: Any, x: Array, y: Array) -> Any:
+    """x log(1 + y), and 0 where x is 0 whatever y is."""
+    product = xp.asarray(xp.multiply(x, xp.log1p(y)))
+    xp.copyto(product, product.dtype.type(0), where=xp.equal(x, 0))
+    return product
+
+
 @float_kernel("Xdivy", fresh=True)
 def xdivy(xp: Any, x: Array, y: Array) -> Any:
     """x / y, and 0 where x is 0 whatever y is."""
@@ -133,13 +141,16 @@ def _shift(xp: Any, x: Array, y: Array) -> Any:
 
 @kernel("ClipByValue", fresh=True)
 def clip_by_value(xp: Any, t: Array, low: Array, high: Array) -> Any:
-    """t held between two limits, each a scalar or of t's shape; InvalidArgumentError for other shapes."""
+    """t held between two limits, each a scalar or of t's shape; InvalidArgumentError for other shapes.
+
+    Where the limits are in the wrong order, the lower one counts.
+    """
     for name, limit in (("clip_value_min", low), ("clip_value_max", high)):
         if limit.ndim and limit.shape != t.shape:
             raise InvalidArgumentError(
                 f"{name} must be a scalar or have the shape of t: {shape_text(limit)} vs. {shape_text(t)}"
             )
-    return xp.minimum(xp.maximum(t, low), high)
+    return xp.maximum(xp.minimum(t, high), low)
 
 
 #: So many summands are added by one reduction, if they have no more elements than this in all.

@@ -132,3 +132,25 @@ def _not_finite(xp: Any, tensor: Array, message: bytes) -> InvalidArgumentError:
     has_nan, has_inf = bool(xp.isnan(tensor).any()), bool(xp.isinf(tensor).any())
     what = "NaN and Inf" if has_nan and has_inf else "NaN" if has_nan else "Inf"
     return InvalidArgumentError(f"{message.decode(errors='replace')} : Tensor had {what} values")
+
+
+@kernel("CheckNumericsV2")
+def check_numerics_v2(xp: Any, tensor: Array, *, message: bytes) -> Any:
+    """As CheckNumerics, whose error tells the two infinities apart."""
+    finite = xp.isfinite(tensor)
+    holds = finite.all()
+    if not in_host_memory(holds) or not holds:
+        refuse(xp.logical_not(holds), lambda: _not_finite_v2(xp, tensor, message))
+    return tensor
+
+
+def _not_finite_v2(xp: Any, tensor: Array, message: bytes) -> InvalidArgumentError:
+    endless = xp.isinf(tensor)
+    found = [
+        ("-Inf", bool((endless & (tensor < 0)).any())),
+        ("+Inf", bool((endless & (tensor > 0)).any())),
+        ("NaN", bool(xp.isnan(tensor).any())),
+    ]
+    names = [name for name, there in found if there]
+    told = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else "-Inf, +Inf, and NaN"
+    return InvalidArgumentError(f"{message.decode(errors='replace')} : Tensor had {told} values")

@@ -70,3 +70,21 @@ def approximate_equal(xp: Any, x: Array, y: Array, *, tolerance: float) -> Any:
     # Of integers only what is strictly nearer counts, with the tolerance cut to a whole number.
     near = xp.less if x.dtype.kind in "iu" else xp.less_equal
     return near(xp.absolute(xp.subtract(x, y)), x.dtype.type(tolerance))
+
+
+@kernel("CompareAndBitpack", fresh=True)
+def compare_and_bitpack(xp: Any, x: Array, threshold: Array) -> Any:
+    """(..., 8 N) -> (..., N) bytes: a bit for each element above the threshold, the first one the highest.
+
+    Of booleans the elements themselves are the bits.
+    """
+    if x.ndim < 1:
+        raise InvalidArgumentError("Input should be at least a vector, but saw a scalar.")
+    if threshold.ndim:
+        raise InvalidArgumentError(f"Compare must be a scalar, but saw shape: {shape_text(threshold)}")
+    if x.shape[-1] % 8:
+        raise InvalidArgumentError(
+            f"Inner dimension of input should be divisible by 8, but saw shape: {shape_text(x)}"
+        )
+    above = x if x.dtype.kind == "b" else xp.greater(x, threshold)
+    return xp.packbits(above.reshape(-1)).reshape((*x.shape[:-1], x.shape[-1] // 8))

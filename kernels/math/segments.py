@@ -30,9 +30,8 @@ def check_sorted(segment_ids: Array, rows: int) -> None:
         )
     if not rows:
         return
-    refuse(segment_ids[0] < 0, lambda: _negative(segment_ids))
     falls = segment_ids[1:] < segment_ids[:-1]
-    refuse(falls.any(), lambda: _fallen(segment_ids, falls))
+    refuse(falls.any() | (segment_ids[0] < 0), lambda: _no_order(segment_ids, falls))
 
 
 def segments_of(segment_ids: Array) -> int:
@@ -40,11 +39,9 @@ def segments_of(segment_ids: Array) -> int:
     return int(segment_ids[-1]) + 1 if segment_ids.size else 0
 
 
-def _negative(segment_ids: Array) -> InvalidArgumentError:
-    return InvalidArgumentError(f"segment ids must be >= 0, but segment_ids[0] = {segment_ids[0]}")
-
-
-def _fallen(segment_ids: Array, falls: Array) -> InvalidArgumentError:
+def _no_order(segment_ids: Array, falls: Array) -> InvalidArgumentError:
+    if segment_ids[0] < 0:
+        return InvalidArgumentError(f"segment ids must be >= 0, but segment_ids[0] = {segment_ids[0]}")
     place = int(falls.argmax()) + 1
     return InvalidArgumentError(
         f"segment ids are not increasing: segment_ids[{place}] = {segment_ids[place]} "

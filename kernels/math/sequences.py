@@ -74,7 +74,8 @@ def lin_space(xp: Any, start: Any, stop: Any, num: Any) -> Any:
         return xp.full(1, start, dtype)
     step = (stop - start) / dtype.type(count - 1)
     result = (start + step * xp.arange(count).astype(dtype)).astype(dtype)
-    result[-1] = stop
+    # Both ends are exact, whatever lies between them.
+    result[0], result[-1] = start, stop
     return result
 
 

@@ -119,16 +119,13 @@ def sparse_segment_sqrt_n_with_num_segments(
     return _sqrt_n(xp, *_sums(xp, data, indices, segment_ids, num_segments))
 
 
-def _gradient(
-    xp: Any, grad: Value, indices: Array, segment_ids: Array, output_dim0: Value, power: float
-) -> Any:
+def _gradient(xp: Any, grad: Value, indices: Array, segment_ids: Array, size: int, power: float) -> Any:
     rows = to_array(grad)
     if segment_ids.ndim != 1 or indices.ndim != 1 or indices.size != segment_ids.size:
         raise InvalidArgumentError(
             f"indices {brackets(indices.shape)} and segment_ids {brackets(segment_ids.shape)} "
             "should be vectors of one size"
         )
-    size = scalar(output_dim0, "output_dim0")
     out = blank(xp, (size, *rows.shape[1:]), rows.dtype)
     if not indices.size:
         return out
@@ -145,7 +142,7 @@ def sparse_segment_mean_grad(
     xp: Any, grad: Value, indices: Array, segment_ids: Array, output_dim0: Value
 ) -> Any:
     """(output_dim0, S...): each row of grad, divided by its segment's rows, added at what was picked."""
-    return _gradient(xp, grad, indices, segment_ids, output_dim0, -1.0)
+    return _gradient(xp, grad, indices, segment_ids, scalar(output_dim0, "output_dim0"), -1.0)
 
 
 @kernel("SparseSegmentSqrtNGrad", host=("output_dim0",))
@@ -153,7 +150,7 @@ def sparse_segment_sqrt_n_grad(
     xp: Any, grad: Value, indices: Array, segment_ids: Array, output_dim0: Value
 ) -> Any:
     """As SparseSegmentMeanGrad, divided by the square root of the number of rows."""
-    return _gradient(xp, grad, indices, segment_ids, output_dim0, -0.5)
+    return _gradient(xp, grad, indices, segment_ids, scalar(output_dim0, "output_dim0"), -0.5)
 
 
 @kernel("SparseSegmentSumGrad", host=("output_dim0",))
@@ -161,4 +158,36 @@ def sparse_segment_sum_grad(
     xp: Any, grad: Value, indices: Array, segment_ids: Array, output_dim0: Value
 ) -> Any:
     """As SparseSegmentMeanGrad, undivided."""
-    return _gradient(xp, grad, indices, segment_ids, output_dim0, 0.0)
+    return _gradient(xp, grad, indices, segment_ids, scalar(output_dim0, "output_dim0"), 0.0)
+
+
+def _gradient_rows(
+    xp: Any, grad: Value, indices: Array, segment_ids: Array, output_dim0: Value, power: float
+) -> tuple[Any, Any]:
+    check_indices(indices, scalar(output_dim0, "dense_output_dim0"))
+    rows, places = xp.unique(indices, return_inverse=True)
+    return _gradient(xp, grad, places.reshape(indices.shape), segment_ids, len(rows), power), rows
+
+
+@kernel("SparseSegmentMeanGradV2", host=("dense_output_dim0",))
+def sparse_segment_mean_grad_v2(
+    xp: Any, grad: Value, indices: Array, segment_ids: Array, dense_output_dim0: Value
+) -> Any:
+    """SparseSegmentMeanGrad of the rows that were picked alone, and which they are, in order."""
+    return _gradient_rows(xp, grad, indices, segment_ids, dense_output_dim0, -1.0)
+
+
+@kernel("SparseSegmentSqrtNGradV2", host=("dense_output_dim0",))
+def sparse_segment_sqrt_n_grad_v2(
+    xp: Any, grad: Value, indices: Array, segment_ids: Array, dense_output_dim0: Value
+) -> Any:
+    """SparseSegmentSqrtNGrad of the rows that were picked alone, and which they are, in order."""
+    return _gradient_rows(xp, grad, indices, segment_ids, dense_output_dim0, -0.5)
+
+
+@kernel("SparseSegmentSumGradV2", host=("dense_output_dim0",))
+def sparse_segment_sum_grad_v2(
+    xp: Any, grad: Value, indices: Array, segment_ids: Array, dense_output_dim0: Value
+) -> Any:
+    """SparseSegmentSumGrad of the rows that were picked alone, and which they are, in order."""
+    return _gradient_rows(xp, grad, indices, segment_ids, dense_output_dim0, 0.0)

@@ -10,7 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, is_numpy
+from flowengine.kernels.common import gamma_derivatives
 from flowengine.kernels.common.ufuncs import float_kernel
+from flowengine.kernels.registry import kernel
 
 
 def special_functions(xp: Any) -> Any:
@@ -108,6 +110,12 @@ def igamma(xp: Any, a: Array, x: Array) -> Any:
 def igammac(xp: Any, a: Array, x: Array) -> Any:
     """1 - Igamma."""
     return xp.where(_outside(xp, a, x), a.dtype.type("nan"), special_functions(xp).gammaincc(a, x))
+
+
+@kernel("IgammaGradA", device="CPU", fresh=True, heavy=lambda a, x: (a.size + x.size) * 1.0)
+def igamma_grad_a(a: Array, x: Array) -> Array:
+    """The derivative of Igamma with regard to a. For a CPU: the series ends when its terms are small."""
+    return gamma_derivatives.igamma_grad_a(a, x)
 
 
 def _outside(xp: Any, a: Array, x: Array) -> Any:

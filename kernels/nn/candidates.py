@@ -16,8 +16,10 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
+from flowengine.kernels.common.file_access import read_lines
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.nn.unigrams import FixedUnigrams, LearnedUnigrams
 from flowengine.kernels.random.stateful import node_generator
 from flowengine.kernels.registry import kernel
 
@@ -102,6 +104,62 @@ def log_uniform_candidate_sampler(true_classes: Array, *, node: Node, ctx: Kerne
         lambda stream: (int(math.exp(stream.double() * span)) - 1) % limit,
         lambda classes: np.log((classes + 2.0) / (classes + 1.0)) / span,
     )
+
+
+@kernel("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", fresh=True)
+def learned_unigram_candidate_sampler(true_classes: Array, *, node: Node, ctx: KernelContext) -> Any:
+    """Classes in [0, range_max), as often as true ones have been seen by this node, and once more."""
+    limit = node.attrs["range_max"]
+    unigrams = ctx.resources.lookup_or_create(
+        philox.CONTAINER, node.name, LearnedUnigrams, lambda: LearnedUnigrams(limit)
+    )
+    _check(true_classes, node.attrs["num_true"])
+    unigrams.check(true_classes)
+    results = _sample(true_classes, node, ctx, unigrams.draw, unigrams.probability)
+    unigrams.learn(true_classes)
+    return results
+
+
+@kernel("FixedUnigramCandidateSampler", fresh=True)
+async def fixed_unigram_candidate_sampler(true_classes: Array, *, node: Node, ctx: KernelContext) -> Any:
+    """Classes by given weights, from attributes or a file, each to the power of `distortion`."""
+    attrs = node.attrs
+    path, unigrams = attrs["vocab_file"].decode(), attrs["unigrams"]
+    if not path and not unigrams:
+        raise InvalidArgumentError("Must provide either vocab_file or unigrams.")
+    if path and unigrams:
+        raise InvalidArgumentError("Must only provide one of vocab_file and unigrams.")
+    found = ctx.resources.find(philox.CONTAINER, node.name, FixedUnigrams)
+    if found is None:
+        weights = _weights(await read_lines(ctx, path)) if path else unigrams
+        found = FixedUnigrams(
+            weights,
+            attrs["range_max"],
+            distortion=attrs["distortion"],
+            reserved=attrs["num_reserved_ids"],
+            shards=attrs["num_shards"],
+            shard=attrs["shard"],
+        )
+        ctx.resources.put(philox.CONTAINER, node.name, FixedUnigrams, found)
+    if attrs["unique"] and attrs["num_sampled"] > found.possible:
+        raise InvalidArgumentError(
+            f"Sampler's range is too small: {attrs['num_sampled']} different classes, of which "
+            f"{found.possible} have a weight"
+        )
+    return _sample(true_classes, node, ctx, found.draw, found.probability)
+
+
+def _weights(lines: list[bytes]) -> list[float]:
+    """What stands behind the last comma of each line."""
+    weights = []
+    for line in lines:
+        try:
+            weights.append(float(line.rpartition(b",")[2]))
+        except ValueError:
+            raise InvalidArgumentError(
+                f"Wrong vocabulary format at line: {line.decode(errors='replace')}"
+            ) from None
+    return weights
 
 
 @kernel("AllCandidateSampler", fresh=True)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, to_array
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.ufuncs import float_kernel, shape_text
@@ -239,6 +239,22 @@ def convolution_backprop_input(
 ) -> Any:
     """The gradient of a convolution's input, of the shape `input_sizes`."""
     return backprop_input(xp, Products(xp), input_sizes, filters, out_backprop, node=node)
+
+
+@float_kernel(
+    "Conv3DBackpropFilter", fresh=True, heavy=lambda x, filters, gradient: conv_cost(gradient, filters)
+)
+def volume_backprop_filter(xp: Any, x: Array, filters: Array, out_backprop: Array, *, node: Node) -> Any:
+    """`Conv3DBackpropFilterV2` with filters in the place of their sizes."""
+    return backprop_filter(xp, Products(xp), x, to_array(filters.shape), out_backprop, node=node)
+
+
+@float_kernel(
+    "Conv3DBackpropInput", fresh=True, heavy=lambda x, filters, gradient: conv_cost(gradient, filters)
+)
+def volume_backprop_input(xp: Any, x: Array, filters: Array, out_backprop: Array, *, node: Node) -> Any:
+    """`Conv3DBackpropInputV2` with an input in the place of its sizes."""
+    return backprop_input(xp, Products(xp), to_array(x.shape), filters, out_backprop, node=node)
 
 
 def _depthwise_geometry(

@@ -40,7 +40,7 @@ def _borders(length: int, count: int, generator: philox.Generator, pseudo_random
         sizes = _pseudo_random_sizes(length, count, generator)
     else:
         longer = length % count
-        sizes = shuffled(generator, [length // count + (i < longer) for i in range(count)])
+        sizes = shuffled(generator.reserve, [length // count + (i < longer) for i in range(count)])
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 

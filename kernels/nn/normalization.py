@@ -100,29 +100,37 @@ def batch_normalized(
 
     In training by the statistics of the batch, else by the given ones. Returns y; the mean and the
     (unbiased) variance; for the gradient the mean and the (biased) variance; in V3 one reserved number
-    more. An empty batch has NaN for statistics.
+    more. An empty batch has NaN for mean and variance, given ones or not.
     """
     attrs = node.attrs
     first = is_channels_first(attrs["data_format"])
     _check(x, first, scale=scale, offset=offset)
     rows = _rows(xp, x, first)
-    if attrs["is_training"]:
+    is_training = attrs["is_training"]
+    if is_training:
         for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
             if vector.size:
                 raise InvalidArgumentError(f"{name} must be empty for training{shape_text(vector)}")
-        if not rows.size:
-            unknown = xp.full(scale.shape, np.nan, np.float32)
-            outputs = (xp.empty(x.shape, x.dtype), unknown, unknown.copy(), unknown.copy(), unknown.copy())
-        else:
-            y, batch_mean, biased = norms.normalized_by_itself(rows, scale, offset, attrs["epsilon"])
-            count = rows.shape[0]
-            unbiased = biased * np.float32(count / max(count - 1, 1))
-            outputs = (_restored(xp, y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
     else:
         _check(x, first, estimated_mean=mean, estimated_variance=variance)
+    if not rows.size:
+        outputs = _of_nothing(xp, x, scale, is_training)
+    elif is_training:
+        y, batch_mean, biased = norms.normalized_by_itself(rows, scale, offset, attrs["epsilon"])
+        count = rows.shape[0]
+        unbiased = biased * np.float32(count / max(count - 1, 1))
+        outputs = (_restored(xp, y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
+    else:
         y = norms.normalized(rows, mean, variance, scale, offset, attrs["epsilon"])
         outputs = (_restored(xp, y, x, first), mean.copy(), variance.copy(), mean.copy(), variance.copy())
     return outputs if node.op in _WITHOUT_RESERVED else (*outputs, xp.zeros((), np.float32))
+
+
+def _of_nothing(xp: Any, x: Array, scale: Array, is_training: bool) -> tuple[Any, ...]:
+    """The results for an empty batch; what the gradient gets is NaN after training, else 0."""
+    unknown = xp.full(scale.shape, np.nan, np.float32)
+    kept = unknown if is_training else xp.zeros(scale.shape, np.float32)
+    return xp.empty(x.shape, x.dtype), unknown, unknown.copy(), kept.copy(), kept.copy()
 
 
 @kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", fresh=True)
@@ -152,12 +160,17 @@ def batch_gradients(
             f"x and y_backprop must have the same shape: {shape_text(x)} vs. {shape_text(gradient)}"
         )
     rows, upstream = _rows(xp, x, first), _rows(xp, gradient, first)
-    is_training = attrs["is_training"] and rows.shape[0] > 0
-    result, scale_backprop, offset_backprop = norms.gradients(
-        rows, upstream, scale, mean, variance, attrs["epsilon"], is_training
-    )
+    if rows.size:
+        result, scale_backprop, offset_backprop = norms.gradients(
+            rows, upstream, scale, mean, variance, attrs["epsilon"], attrs["is_training"]
+        )
+        result = _restored(xp, result, x, first)
+    else:
+        # Statistics of an empty batch are NaN, the sums that they take part in are 0 for all that.
+        result, scale_backprop = xp.empty(x.shape, x.dtype), xp.zeros(scale.shape, np.float32)
+        offset_backprop = scale_backprop.copy()
     reserved = xp.zeros((), np.float32)
-    return _restored(xp, result, x, first), scale_backprop, offset_backprop, reserved, reserved.copy()
+    return result, scale_backprop, offset_backprop, reserved, reserved.copy()
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", fresh=True)

@@ -1,4 +1,4 @@
-"""Cells of recurrent networks as single ops: GRU and LSTM, one step or a sequence, and gradients of a step.
+"""Cells of recurrent networks as single ops: GRU and LSTM, one step or a sequence, and their gradients.
 
 Gates are computed in one product of [x, h] with all weights. In an LSTM they lie in the order input, cell,
 forget, output; version 2 of the sequence op has input, forget, cell, output.
@@ -136,19 +136,36 @@ def lstm_block_cell_grad(
     use_peephole: bool,
 ) -> Any:
     """Gradients of cs_prev, of the gates' arguments (B, 4 C), and of the three peephole vectors."""
+    peepholes = (wci, wcf, wco) if use_peephole else None
+    d_i, d_ci, d_f, d_o, cs_prev_grad = _lstm_step_grad(
+        (i, cs, f, o, ci, co), cs_prev, peepholes, cs_grad, h_grad
+    )
+    peephole_grads = [xp.zeros_like(v) for v in (wci, wcf, wco)]
+    if use_peephole:
+        peephole_grads = [(d * s).sum(0) for d, s in ((d_i, cs_prev), (d_f, cs_prev), (d_o, cs))]
+    return cs_prev_grad, xp.concatenate([d_i, d_ci, d_f, d_o], axis=1), *peephole_grads
+
+
+def _lstm_step_grad(
+    results: tuple[Array, ...],
+    cs_prev: Array,
+    peepholes: tuple[Array, Array, Array] | None,
+    cs_grad: Array,
+    h_grad: Array,
+) -> Any:
+    """Gradients of the arguments of i, ci, f, o and of cs_prev, from the results i, cs, f, o, ci, co."""
+    i, _, f, o, ci, co = results
     d_o = o * (1 - o) * h_grad * co
     d_cs = (1 - co * co) * h_grad * o + cs_grad
-    if use_peephole:
-        d_cs = d_cs + d_o * wco
+    if peepholes is not None:
+        d_cs = d_cs + d_o * peepholes[2]
     d_ci = (1 - ci * ci) * d_cs * i
     d_f = f * (1 - f) * d_cs * cs_prev
     d_i = i * (1 - i) * d_cs * ci
     cs_prev_grad = d_cs * f
-    peephole_grads = [xp.zeros_like(v) for v in (wci, wcf, wco)]
-    if use_peephole:
-        cs_prev_grad = cs_prev_grad + d_i * wci + d_f * wcf
-        peephole_grads = [xp.add.reduce(d * s, 0) for d, s in ((d_i, cs_prev), (d_f, cs_prev), (d_o, cs))]
-    return cs_prev_grad, xp.concatenate([d_i, d_ci, d_f, d_o], axis=1), *peephole_grads
+    if peepholes is not None:
+        cs_prev_grad = cs_prev_grad + d_i * peepholes[0] + d_f * peepholes[1]
+    return d_i, d_ci, d_f, d_o, cs_prev_grad
 
 
 def _sequence(
@@ -177,7 +194,7 @@ def _sequence(
     return outputs
 
 
-@float_kernel("BlockLSTM", fresh=True)
+@float_kernel("BlockLSTM", fresh=True, host=("seq_len_max",))
 def block_lstm(
     xp: Any,
     seq_len_max: Any,
@@ -200,7 +217,7 @@ def block_lstm(
     return _sequence(xp, seq_len_max, x, (cs_prev, h_prev), (w, b), peepholes, order, forget_bias, cell_clip)
 
 
-@float_kernel("BlockLSTMV2", fresh=True)
+@float_kernel("BlockLSTMV2", fresh=True, host=("seq_len_max",))
 def block_lstm_v2(
     xp: Any,
     seq_len_max: Any,
@@ -220,3 +237,61 @@ def block_lstm_v2(
     peepholes = (wci, wcf, wco) if use_peephole else None
     order = (0, 2, 1, 3)
     return _sequence(xp, seq_len_max, x, (cs_prev, h_prev), (w, b), peepholes, order, 0.0, cell_clip)
+
+
+def _sequence_grad(
+    xp: Any, length: Any, inputs: tuple[Array, ...], order: tuple[int, int, int, int], use_peephole: bool
+) -> Any:
+    """Gradients of x, cs_prev, h_prev, w, the peepholes and b; nothing comes from steps from `length` on.
+
+    inputs   what `BlockLSTM` took but its length, what it gave, and the gradients of cs and h
+    order    where the gates i, ci, f, o lie in the columns of w
+    """
+    x, cs_prev, h_prev, w, wci, wcf, wco = inputs[:7]
+    if x.ndim != 3 or inputs[8].ndim != 3:
+        raise InvalidArgumentError(
+            f"x and i must be 3-dimensional, not {shape_text(x)} and {shape_text(inputs[8])}"
+        )
+    if w.ndim != 2 or w.shape != (x.shape[2] + cs_prev.shape[-1], 4 * cs_prev.shape[-1]):
+        raise InvalidArgumentError(
+            f"w must have a row for each of {x.shape[2]} inputs and {cs_prev.shape[-1]} cells and four "
+            f"columns for each cell, but has shape {shape_text(w)}"
+        )
+    peepholes = (wci, wcf, wco) if use_peephole else None
+    steps, width = min(int(length), x.shape[0]), x.shape[2]
+    x_grad = xp.zeros_like(x)
+    gates = xp.zeros((max(steps, 0), *cs_prev.shape[:1], w.shape[1]), x.dtype)
+    cs_before = xp.concatenate([cs_prev[None], inputs[9]])
+    h_before = xp.concatenate([h_prev[None], inputs[14]])
+    cs_carry, h_carry = xp.zeros_like(cs_prev), xp.zeros_like(h_prev)
+    for step in range(steps - 1, -1, -1):
+        results = tuple(each[step] for each in inputs[8:14])
+        *parts, cs_carry = _lstm_step_grad(
+            results, cs_before[step], peepholes, inputs[15][step] + cs_carry, inputs[16][step] + h_carry
+        )
+        xp.concatenate([parts[order.index(place)] for place in range(4)], axis=1, out=gates[step])
+        through = xp.dot(gates[step], w.T)
+        x_grad[step], h_carry = through[:, :width], through[:, width:]
+    rows = gates.reshape(-1, w.shape[1])
+    joined = xp.concatenate([x[: len(gates)], h_before[: len(gates)]], axis=2).reshape(len(rows), -1)
+    peephole_grads = [xp.zeros_like(v) for v in (wci, wcf, wco)]
+    if use_peephole:
+        cells = xp.split(gates, 4, axis=2)
+        # Gates i and f looked at the cells of the step before, o at its own.
+        looked = (cs_before[: len(gates)], cs_before[: len(gates)], cs_before[1 : len(gates) + 1])
+        peephole_grads = [
+            (cells[order[gate]] * cs).sum((0, 1)) for gate, cs in zip((0, 2, 3), looked, strict=True)
+        ]
+    return x_grad, cs_carry, h_carry, xp.dot(joined.T, rows), *peephole_grads, rows.sum(0)
+
+
+@float_kernel("BlockLSTMGrad", fresh=True, host=("seq_len_max",))
+def block_lstm_grad(xp: Any, seq_len_max: Any, *inputs: Array, use_peephole: bool) -> Any:
+    """Gradients of all inputs of `BlockLSTM` but the length, from its inputs, results and their gradients."""
+    return _sequence_grad(xp, seq_len_max, inputs, (0, 1, 2, 3), use_peephole)
+
+
+@float_kernel("BlockLSTMGradV2", fresh=True, host=("seq_len_max",))
+def block_lstm_grad_v2(xp: Any, seq_len_max: Any, *inputs: Array, use_peephole: bool) -> Any:
+    """`BlockLSTMGrad` with the gates in the order input, forget, cell, output."""
+    return _sequence_grad(xp, seq_len_max, inputs, (0, 2, 1, 3), use_peephole)

@@ -301,10 +301,16 @@ def search() -> Search:
     return found
 
 
+#: The system's libdnnl, or what the extra `fast` brings.
+_NOT_INSTALLED: Final = (
+    "it is not installed (the system's libdnnl, or on Linux x86-64: pip install 'onednn-cpu-gomp>=2023.2')"
+)
+
+
 def _search() -> Search:
     if not _addresses_are_found():
         return Search(None, "this Python does not tell where arrays lie")
-    reason = 'it is not installed (pip install "flowengine[fast]" on Linux x86-64, or the system\'s libdnnl)'
+    reason = _NOT_INSTALLED
     for path in candidates():
         try:
             return Search(Library(path), "")

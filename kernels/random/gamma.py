@@ -12,9 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common import philox
+from flowengine.kernels.common import gamma_derivatives, philox
+from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.random.keyed import start_of
+from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
 from flowengine.kernels.registry import kernel
 
@@ -32,7 +36,7 @@ def _pairs(key: int, start: int, outputs: Array, counter: int) -> tuple[Array, A
 
 def _accepted(x: Any, u: Any, v: Any, d: Any) -> Any:
     """Whether a candidate is kept: a cheap bound first, two logarithms else."""
-    squeeze = u < 1 - 0.0331 * x**4
+    squeeze = u < 1 - 0.0331 * (x * x) * (x * x)
     return squeeze | (np.log(u) < 0.5 * x * x + d * (1 - v + np.log(v)))
 
 
@@ -59,7 +63,7 @@ def _one(key: int, start: int, alpha: float) -> float:
         v = 1 + c * x
         if v <= 0:
             continue
-        v = v**3
+        v = v * v * v
         if bool(_accepted(x, uniform(), v, d)):
             number: float = d * v
             return number if alpha >= 1 else number * uniform() ** (1 / alpha if alpha else math.inf)
@@ -73,9 +77,41 @@ def random_gamma(shape: Array, alpha: Array, *, node: Node, ctx: KernelContext) 
     if not samples * kinds:
         return np.empty(dims + alpha.shape, alpha.dtype)
     key, start = node_generator(ctx, node).reserve(samples * kinds * philox.RESERVED)
+    return _samples(key, start, alpha, samples).reshape(dims + alpha.shape)
+
+
+def _samples(key: int, start: int, alpha: Array, samples: int) -> Array:
+    """(samples, parameters): the outputs of one parameter have counters next to each other."""
     parameters = np.repeat(alpha.reshape(-1).astype(np.float64), samples)
-    numbers = _many(key, start, parameters).reshape(kinds, samples).T
-    return numbers.astype(alpha.dtype).reshape(dims + alpha.shape)
+    return _many(key, start, parameters).reshape(alpha.size, samples).T.astype(alpha.dtype)
+
+
+def _of_shape(shape: Array, start: tuple[int, int], alpha: Array) -> Any:
+    dims = shape_of(shape)
+    count = count_of(dims)
+    if not count:
+        return np.empty(dims, alpha.dtype)
+    if dims[len(dims) - alpha.ndim :] != alpha.shape:
+        raise InvalidArgumentError(
+            f"Shape passed in must end with broadcasted shape: {brackets(dims)} and {brackets(alpha.shape)}"
+        )
+    return _samples(*start, alpha, count // alpha.size).reshape(dims)
+
+
+def _stateless_cost(shape: Array, *rest: Any) -> float:
+    return float(np.prod(shape, dtype=float))
+
+
+@kernel("StatelessRandomGammaV2", fresh=True, heavy=_stateless_cost)
+def stateless_random_gamma_v2(shape: Array, seed: Array, alpha: Array) -> Any:
+    """Numbers of the gamma distributions with shape parameters alpha: of a shape that ends with theirs."""
+    return _of_shape(shape, key_and_counter(seed), alpha)
+
+
+@kernel("StatelessRandomGammaV3", fresh=True, heavy=_stateless_cost)
+def stateless_random_gamma_v3(shape: Array, key: Array, counter: Array, alg: Any, alpha: Array) -> Any:
+    """The same for a key and a counter."""
+    return _of_shape(shape, start_of(key, counter, alg), alpha)
 
 
 def _many(key: int, start: int, alpha: Array) -> Array:
@@ -94,7 +130,7 @@ def _many(key: int, start: int, alpha: Array) -> Array:
     for place in np.flatnonzero(~kept & (alpha != 1)).tolist():
         result[place] = _one(key, start + philox.RESERVED * place, float(alpha[place]))
     # A parameter of 1 is the exponential distribution, drawn by its inverse.
-    return np.where(alpha == 1, -np.log(1 - first[:, 1]), result)
+    return np.where(alpha == 1, -np.log1p(-first[:, 1]), result)
 
 
 def _candidates(x: Array, u: Array, b: Array, alpha: Array) -> tuple[Array, Array, Array]:
@@ -103,7 +139,14 @@ def _candidates(x: Array, u: Array, b: Array, alpha: Array) -> tuple[Array, Arra
     d = alpha + np.where(small, 2 / 3, -1 / 3)
     v = 1 + x / 3 / np.sqrt(d)
     inside = v > 0
-    v = np.where(inside, v, 1.0) ** 3
+    v = np.where(inside, v, 1.0)
+    v = v * v * v
     # Below 1 a number for alpha + 1 is drawn and scaled down; for 0 that leaves 0.
     scale = np.where(small, b ** (1 / np.where(small, alpha, 1.0)), 1.0)
     return d * v * scale, inside & _accepted(x, u, v, d), inside
+
+
+@kernel("RandomGammaGrad", fresh=True, heavy=lambda alpha, sample: (alpha.size + sample.size) * 1.0)
+def random_gamma_grad(alpha: Array, sample: Array) -> Array:
+    """The derivative of a number drawn with the shape parameter alpha with regard to it."""
+    return gamma_derivatives.sample_grad(alpha, sample)

@@ -104,13 +104,13 @@ def random_shuffle(value: Any, *, node: Node, ctx: KernelContext) -> Any:
     if array.ndim == 0 or array.size == 0 or array.shape[0] <= 1:
         return value
     rows = array.shape[0]
-    return array[shuffled(node_generator(ctx, node), list(range(rows)))]
+    return array[shuffled(node_generator(ctx, node).reserve, list(range(rows)))]
 
 
-def shuffled(generator: philox.Generator, items: list[int]) -> list[int]:
-    """The items in random order."""
+def shuffled(reserve: Callable[[int], tuple[int, int]], items: list[int]) -> list[int]:
+    """The items in random order, by the counters that `reserve` hands out."""
     count = len(items)
-    key, start = generator.reserve(-(-count // 4))
+    key, start = reserve(-(-count // 4))
     bits = philox.uniform_bits(np, key, start, count).tolist()
     result = list(items)
     # The last one is left where it is; its draw is not made either.

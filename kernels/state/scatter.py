@@ -25,7 +25,7 @@ _WIDTH_MIN = 4
 _AT_ELEMENTS_MAX = 2048
 
 
-def _scatter_cost(ref: Variable, indices: Any, updates: Any) -> float:
+def scatter_cost(ref: Variable, indices: Any, updates: Any) -> float:
     """Microseconds: rows are read and written at random places, some 50 ns and 1 ns a byte each."""
     rows = getattr(indices, "size", 1)
     return float(rows) * 0.05 + float(getattr(updates, "nbytes", 8)) * 0.001
@@ -178,7 +178,7 @@ def _apply(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
         _combine(ufunc, target, rows, updates)
 
 
-def _scatter_nd(variable: Variable, indices: Any, updates: Any, ufunc: Any) -> None:
+def scatter_slices(variable: Variable, indices: Any, updates: Any, ufunc: Any) -> None:
     """Slices of a variable. indices: (..., K), each K coordinates of a slice; updates: (...) + slice."""
     indices = to_array(indices)
     updates = to_array(updates)
@@ -223,73 +223,73 @@ def nd_rows(indices: Array, updates_shape: tuple[int, ...], shape: tuple[int, ..
     return rows
 
 
-@kernel("ScatterUpdate", heavy=_scatter_cost)
+@kernel("ScatterUpdate", heavy=scatter_cost)
 def scatter_update(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Set rows; of several updates of one row the last stays."""
     _scatter(ref, indices, updates, None)
     return ref
 
 
-@kernel("ScatterAdd", heavy=_scatter_cost)
+@kernel("ScatterAdd", heavy=scatter_cost)
 def scatter_add(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Add to rows."""
     _scatter(ref, indices, updates, np.add)
     return ref
 
 
-@kernel("ScatterSub", heavy=_scatter_cost)
+@kernel("ScatterSub", heavy=scatter_cost)
 def scatter_sub(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Subtract from rows."""
     _scatter(ref, indices, updates, np.subtract)
     return ref
 
 
-@kernel("ScatterMul", heavy=_scatter_cost)
+@kernel("ScatterMul", heavy=scatter_cost)
 def scatter_mul(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Multiply rows."""
     _scatter(ref, indices, updates, np.multiply)
     return ref
 
 
-@kernel("ScatterDiv", heavy=_scatter_cost)
+@kernel("ScatterDiv", heavy=scatter_cost)
 def scatter_div(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Divide rows; integers towards zero."""
     _scatter(ref, indices, updates, _truncated_divide)
     return ref
 
 
-@kernel("ScatterMin", heavy=_scatter_cost)
+@kernel("ScatterMin", heavy=scatter_cost)
 def scatter_min(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Elementwise minimum of rows and updates."""
     _scatter(ref, indices, updates, np.minimum)
     return ref
 
 
-@kernel("ScatterMax", heavy=_scatter_cost)
+@kernel("ScatterMax", heavy=scatter_cost)
 def scatter_max(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Elementwise maximum of rows and updates."""
     _scatter(ref, indices, updates, np.maximum)
     return ref
 
 
-@kernel("ScatterNdUpdate", heavy=_scatter_cost)
+@kernel("ScatterNdUpdate", heavy=scatter_cost)
 def scatter_nd_update(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Set slices."""
-    _scatter_nd(ref, indices, updates, None)
+    scatter_slices(ref, indices, updates, None)
     return ref
 
 
-@kernel("ScatterNdAdd", heavy=_scatter_cost)
+@kernel("ScatterNdAdd", heavy=scatter_cost)
 def scatter_nd_add(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Add to slices."""
-    _scatter_nd(ref, indices, updates, np.add)
+    scatter_slices(ref, indices, updates, np.add)
     return ref
 
 
-@kernel("ScatterNdSub", heavy=_scatter_cost)
+@kernel("ScatterNdSub", heavy=scatter_cost)
 def scatter_nd_sub(ref: Variable, indices: Any, updates: Any) -> Variable:
     """Subtract from slices."""
-    _scatter_nd(ref, indices, updates, np.subtract)
+    scatter_slices(ref, indices, updates, np.subtract)
     return ref
 
 
@@ -299,64 +299,64 @@ def _resource_scatter(resource: Any, indices: Any, updates: Any, dtype: DType, u
     _scatter(variable, indices, updates, ufunc)
 
 
-@kernel("ResourceScatterUpdate", heavy=_scatter_cost)
+@kernel("ResourceScatterUpdate", heavy=scatter_cost)
 def resource_scatter_update(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Set rows; of several updates of one row the last stays."""
     _resource_scatter(resource, indices, updates, dtype, None)
 
 
-@kernel("ResourceScatterAdd", heavy=_scatter_cost)
+@kernel("ResourceScatterAdd", heavy=scatter_cost)
 def resource_scatter_add(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Add to rows."""
     _resource_scatter(resource, indices, updates, dtype, np.add)
 
 
-@kernel("ResourceScatterSub", heavy=_scatter_cost)
+@kernel("ResourceScatterSub", heavy=scatter_cost)
 def resource_scatter_sub(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Subtract from rows."""
     _resource_scatter(resource, indices, updates, dtype, np.subtract)
 
 
-@kernel("ResourceScatterMul", heavy=_scatter_cost)
+@kernel("ResourceScatterMul", heavy=scatter_cost)
 def resource_scatter_mul(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Multiply rows."""
     _resource_scatter(resource, indices, updates, dtype, np.multiply)
 
 
-@kernel("ResourceScatterDiv", heavy=_scatter_cost)
+@kernel("ResourceScatterDiv", heavy=scatter_cost)
 def resource_scatter_div(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Divide rows; integers towards zero."""
     _resource_scatter(resource, indices, updates, dtype, _truncated_divide)
 
 
-@kernel("ResourceScatterMin", heavy=_scatter_cost)
+@kernel("ResourceScatterMin", heavy=scatter_cost)
 def resource_scatter_min(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Elementwise minimum of rows and updates."""
     _resource_scatter(resource, indices, updates, dtype, np.minimum)
 
 
-@kernel("ResourceScatterMax", heavy=_scatter_cost)
+@kernel("ResourceScatterMax", heavy=scatter_cost)
 def resource_scatter_max(resource: Any, indices: Any, updates: Any, *, dtype: DType) -> None:
     """Elementwise maximum of rows and updates."""
     _resource_scatter(resource, indices, updates, dtype, np.maximum)
 
 
-@kernel("ResourceScatterNdUpdate", heavy=_scatter_cost)
+@kernel("ResourceScatterNdUpdate", heavy=scatter_cost)
 def resource_scatter_nd_update(ref: Any, indices: Any, updates: Any) -> None:
     """Set slices."""
-    _scatter_nd(existing(ref), indices, updates, None)
+    scatter_slices(existing(ref), indices, updates, None)
 
 
-@kernel("ResourceScatterNdAdd", heavy=_scatter_cost)
+@kernel("ResourceScatterNdAdd", heavy=scatter_cost)
 def resource_scatter_nd_add(ref: Any, indices: Any, updates: Any) -> None:
     """Add to slices."""
-    _scatter_nd(existing(ref), indices, updates, np.add)
+    scatter_slices(existing(ref), indices, updates, np.add)
 
 
-@kernel("ResourceScatterNdSub", heavy=_scatter_cost)
+@kernel("ResourceScatterNdSub", heavy=scatter_cost)
 def resource_scatter_nd_sub(ref: Any, indices: Any, updates: Any) -> None:
     """Subtract from slices."""
-    _scatter_nd(existing(ref), indices, updates, np.subtract)
+    scatter_slices(existing(ref), indices, updates, np.subtract)
 
 
 def _gather_cost(resource: Any, indices: Any) -> float:

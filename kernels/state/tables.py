@@ -43,6 +43,14 @@ def _complete(shape: TensorShape) -> tuple[int, ...]:
     return dims
 
 
+def vector_shape(shape: TensorShape) -> tuple[int, ...]:
+    """The shape of a table's values; InvalidArgumentError for more than a vector."""
+    dims = _complete(shape)
+    if len(dims) > 1:
+        raise InvalidArgumentError(f"Default value must be a vector, got shape {list(dims)}")
+    return dims
+
+
 @kernel("HashTable", "HashTableV2", heavy=False)
 def hash_table(*, ctx: KernelContext, node: Node, key_dtype: DType, value_dtype: DType) -> Table:
     """A table that is filled once."""
@@ -62,9 +70,7 @@ def mutable_hash_table_of_tensors(
     *, ctx: KernelContext, node: Node, key_dtype: DType, value_dtype: DType, value_shape: TensorShape
 ) -> Table:
     """A table of scalars to vectors that can change."""
-    shape = _complete(value_shape)
-    if len(shape) > 1:
-        raise InvalidArgumentError(f"Default value must be a vector, got shape {list(shape)}")
+    shape = vector_shape(value_shape)
     return _shared(
         ctx,
         node,
@@ -77,16 +83,17 @@ def mutable_hash_table_of_tensors(
 @kernel("MutableDenseHashTable", heavy=False)
 def mutable_dense_hash_table(empty_key: Any, *, ctx: KernelContext, node: Node) -> Table:
     """A table with one reserved key."""
-    return _dense(ctx, node, empty_key, None)
+    return _shared(ctx, node, dense_table(node, empty_key, None))
 
 
 @kernel("MutableDenseHashTableV2", heavy=False)
 def mutable_dense_hash_table_v2(empty_key: Any, deleted_key: Any, *, ctx: KernelContext, node: Node) -> Table:
     """A table with two reserved keys."""
-    return _dense(ctx, node, empty_key, deleted_key)
+    return _shared(ctx, node, dense_table(node, empty_key, deleted_key))
 
 
-def _dense(ctx: KernelContext, node: Node, empty_key: Any, deleted_key: Any) -> Table:
+def dense_table(node: Node, empty_key: Any, deleted_key: Any) -> Callable[[str, str], Table]:
+    """What makes the table that the node's attributes describe, from its name and container."""
     attrs = node.attrs
     factor = attrs["max_load_factor"]
     if not 0 < factor < 1:
@@ -94,20 +101,16 @@ def _dense(ctx: KernelContext, node: Node, empty_key: Any, deleted_key: Any) -> 
     buckets = attrs["initial_num_buckets"]
     if buckets < 4 or buckets & (buckets - 1):
         raise InvalidArgumentError(f"Number of buckets must be at least 4 and a power of 2, got: {buckets}")
-    return _shared(
-        ctx,
-        node,
-        lambda name, where: DenseHashTable(
-            name,
-            attrs["key_dtype"],
-            attrs["value_dtype"],
-            empty_key=empty_key,
-            deleted_key=deleted_key,
-            value_shape=_complete(attrs["value_shape"]),
-            buckets=buckets,
-            max_load_factor=factor,
-            container=where,
-        ),
+    return lambda name, where: DenseHashTable(
+        name,
+        attrs["key_dtype"],
+        attrs["value_dtype"],
+        empty_key=empty_key,
+        deleted_key=deleted_key,
+        value_shape=_complete(attrs["value_shape"]),
+        buckets=buckets,
+        max_load_factor=factor,
+        container=where,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Value, to_array
+from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
@@ -92,3 +92,79 @@ def string_join(inputs: tuple[Value, ...], *, separator: bytes) -> Value:
         array = to_array(tensor)
         columns.append(array.reshape(-1).tolist() if array.ndim else [array[()]] * count)
     return strings_like([separator.join(row) for row in zip(*columns, strict=True)], shape)
+
+
+#: Bytes within a quoted string that are written in another way.
+_ESCAPES: Final = [bytes([byte]).decode() if 0x20 <= byte < 0x7F else f"\\{byte:03o}" for byte in range(256)]
+for _byte, _text in ((10, "\\n"), (13, "\\r"), (9, "\\t"), (34, '\\"'), (39, "\\'"), (92, "\\\\")):
+    _ESCAPES[_byte] = _text
+
+
+@kernel("StringFormat", heavy=_cost)
+def string_format(inputs: tuple[Value, ...], *, template: bytes, placeholder: bytes, summarize: int) -> bytes:
+    """The template with each placeholder replaced by the next input, written out with brackets.
+
+    summarize   elements shown at both ends of each dimension, with `...` between; below 0: all
+    Raises InvalidArgumentError unless there are as many placeholders as inputs.
+    """
+    pieces = template.split(placeholder) if placeholder else [b""] * (len(template) + 1)
+    if len(pieces) - 1 != len(inputs):
+        raise InvalidArgumentError(
+            f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {len(inputs)}"
+        )
+    out = [pieces[0]]
+    for value, piece in zip(inputs, pieces[1:], strict=True):
+        out += [_summary(to_array(value), summarize).encode(), piece]
+    return b"".join(out)
+
+
+def _summary(array: Array, summarize: int) -> str:
+    at_ends = array.size if summarize < 0 else min(summarize, array.size)
+    write = _element_writer(array)
+
+    def rows(part: Array) -> Iterator[str]:
+        ends = min(at_ends, len(part))
+        yield from (render(part[i]) for i in range(ends))
+        if len(part) > 2 * at_ends:
+            yield "..."
+        yield from (render(part[i]) for i in range(max(ends, len(part) - ends), len(part)))
+
+    def render(part: Array) -> str:
+        if part.ndim > 1:
+            between = "\n" * (part.ndim - 1) + " " * (array.ndim - part.ndim + 1)
+            shown = rows(part)
+        else:
+            between = " "
+            left = part[:at_ends].tolist()
+            right = part[max(len(left), len(part) - at_ends) :].tolist()
+            middle = ["..."] if len(part) > 2 * at_ends else []
+            shown = iter([*map(write, left), *middle, *map(write, right)])
+        # Where nothing of a dimension is shown, the gap before the dots is.
+        return f"[{'' if at_ends or not len(part) else between}{between.join(shown)}]"
+
+    return render(array) if array.ndim else write(array.item())
+
+
+def _element_writer(array: Array) -> Callable[[Any], str]:
+    """How an element is written: strings quoted, floats as short as they are still told apart."""
+    kind = array.dtype.kind
+    if kind == "O":
+        return _quoted
+    if kind in "biu":
+        return lambda value: str(int(value))
+    if kind == "c":
+        return lambda value: "?"
+    if array.dtype == np.float64:
+        return lambda value: _shortest(value, 15, 17, float)
+    return lambda value: _shortest(float(value), 6, 9, lambda text: float(np.float32(text)))
+
+
+def _shortest(value: float, digits: int, more: int, read: Callable[[str], float]) -> str:
+    if value != value:
+        return "nan"
+    text = f"{value:.{digits}g}"
+    return text if read(text) == value else f"{value:.{more}g}"
+
+
+def _quoted(text: Any) -> str:
+    return '"' + "".join([_ESCAPES[byte] for byte in text]) + '"' if isinstance(text, bytes) else "?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -45,3 +46,26 @@ def string_to_hash_bucket_strong(strings: Any, *, num_buckets: int, key: tuple[i
 def string_to_hash_bucket(strings: Any, *, num_buckets: int) -> Any:
     """The Murmur hash modulo `num_buckets` (int64, of the input's shape)."""
     return _buckets(strings, num_buckets, murmur64)
+
+
+@kernel("Fingerprint", fresh=True, heavy=_cost)
+def fingerprint(data: Any, method: Any) -> Any:
+    """FarmHash's fingerprint of each row of the data (uint8 (rows, 8), the lowest byte first).
+
+    A row of one string has the string's fingerprint; one of more, that of their fingerprints' bytes.
+    """
+    array, name = to_array(data), to_array(method)
+    if name.ndim or name.item() != b"farmhash64":
+        raise InvalidArgumentError(f"`method` must be the scalar 'farmhash64', got {name.tolist()!r}")
+    if not array.ndim:
+        raise InvalidArgumentError("`data` should have at least one dimension, got a scalar")
+    rows = len(array)
+    width = math.prod(array.shape[1:])
+    if array.dtype.kind == "O":
+        array = np.array([fingerprint64(s) for s in array.reshape(-1).tolist()], np.uint64)
+        if width == 1:
+            return array.astype("<u8").view(np.uint8).reshape(rows, 8)
+        array = array.astype("<u8")
+    raw, size = array.tobytes(), width * array.dtype.itemsize
+    hashes = [fingerprint64(raw[i * size : (i + 1) * size]) for i in range(rows)]
+    return np.array(hashes, "<u8").view(np.uint8).reshape(rows, 8)

@@ -74,7 +74,7 @@ def numbers_by_name(names: Sequence[str], values: Sequence[Any], dtype: Any) -> 
     return result
 
 
-def _check_ftrl(numbers: dict[str, Any]) -> None:
+def _check_strengths(numbers: dict[str, Any]) -> None:
     if not numbers["lr"] > 0:
         raise InvalidArgumentError(f"lr is not a positive scalar: {numbers['lr']}")
     for name in ("l1", "l2", "l2_shrinkage"):
@@ -82,7 +82,7 @@ def _check_ftrl(numbers: dict[str, Any]) -> None:
             raise InvalidArgumentError(
                 f"{name} regularization strength is not a non-negative scalar: {numbers[name]}"
             )
-    if not numbers["lr_power"] <= 0:
+    if not numbers.get("lr_power", 0) <= 0:
         raise InvalidArgumentError(f"lr_power is not a non-positive scalar: {numbers['lr_power']}")
 
 
@@ -231,14 +231,14 @@ def _kernel(
     places = tuple(inputs.index(n) for n in numbers)
     gradient = inputs.index("delta" if "delta" in inputs else "grad")
     rows = inputs.index("indices") if "indices" in inputs else None
-    checked = "lr_power" in inputs
+    checked = "lr_power" in inputs or rule is optimizers.proximal_adagrad
 
     def apply(*arguments: Any, **attrs: Any) -> Any:
         variables, values = arguments[:count], arguments[count:]
         dtype = _wide(variables[0].dtype.as_numpy_dtype)
         keywords = numbers_by_name(numbers, [values[p] for p in places], dtype)
         if checked:
-            _check_ftrl(keywords)
+            _check_strengths(keywords)
         keywords.update(attrs)
         if rows is None:
             apply_dense(rule, slots, variables, values[gradient], keywords)

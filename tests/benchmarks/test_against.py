@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 from tests.benchmarks.against import rule
 from tests.benchmarks.against.__main__ import Rounds, chosen, main, one_round
 from tests.benchmarks.against.subjects import Processes, Steps
-from tests.benchmarks.against.trees import ROOT, Tree, WrongTree, digest_of, tree
+from tests.benchmarks.against.trees import ROOT, Tree, WrongTree, digest_of, ended_by_signals, tree
 from tests.benchmarks.workloads import WORKLOADS
 
 
@@ -147,3 +150,21 @@ def test_steps_are_measured_in_processes_of_the_tree() -> None:
     found = one_round(Steps(WORKLOADS["one_op_run"](), 1, True), 0, dict.fromkeys(rule.SIDES, here))
     assert set(found) == {"one_op_run, 1 core", "one_op_run, 1 core, load to first step"}
     assert all(seconds["wall"] > 0 for sides in found.values() for seconds in sides.values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_is_told_to_end_cleans_up_first(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    cleaned: list[bool] = []
+
+    def compare() -> None:
+        with ExitStack() as stack:
+            stack.enter_context(ended_by_signals())
+            stack.callback(cleaned.append, True)
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(SystemExit) as ended:
+        compare()
+    assert ended.value.code == 128 + number
+    assert cleaned
+    assert signal.getsignal(number) is before

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import trio
 
-from flowengine.transport.peer import Reply, Request, Service
+from flowengine.transport.peer import IncomingCall, Reply, Service
 from flowengine.transport.server import listen, serve
 from flowengine.transport.wire.identity import Identity, new_incarnation
 
@@ -82,11 +82,11 @@ async def ours(task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
     """Serve FlowEngine's protocol: `fetch` answers with that many bytes, `take` with none."""
     kept: dict[int, np.ndarray[Any, Any]] = {}
 
-    def fetch(request: Request) -> Reply:
+    def fetch(request: IncomingCall) -> Reply:
         wanted = request.arguments
         return Reply(None, [kept.setdefault(wanted, np.ones(wanted, np.uint8))])
 
-    def take(request: Request) -> Reply:
+    def take(request: IncomingCall) -> Reply:
         return Reply(len(request.tensors))
 
     listener = await listen("tcp://127.0.0.1:0")

@@ -30,8 +30,8 @@ def test_the_demo_graph(capsys: Output) -> None:
     assert found["ops"]["Conv2D"] == 4
     assert list(found["ops"].values()) == sorted(found["ops"].values(), reverse=True)
     assert [(p["name"], p["dtype"], p["shape"]) for p in found["placeholders"]] == [
-        ("images:0", "float32", "[?,8,8,1]"),
-        ("labels:0", "int32", "[?]"),
+        ("images:0", "float32", [None, 8, 8, 1]),
+        ("labels:0", "int32", [None]),
     ]
     assert {each["name"] for each in found["outputs"][:3]} == {"accuracy:0", "scores:0", "loss:0"}
     assert found["ops_without_kernel"] == {}
@@ -54,9 +54,9 @@ def test_parameters_are_counted_exactly(capsys: Output, save: Callable[[fe.Graph
         "variables_of_unknown_size": 1,
     }
     assert [(v["name"], v["shape"], v["elements"]) for v in found["variables"]] == [
-        ("w", "[3,4]", 12),
-        ("h", "[5]", 5),
-        ("free", "[?,2]", None),
+        ("w", [3, 4], 12),
+        ("h", [5], 5),
+        ("free", [None, 2], None),
     ]
 
 
@@ -66,6 +66,53 @@ def test_what_cannot_run_here_is_listed(capsys: Output, tmp_path: Path) -> None:
     assert examine(capsys, path)["ops_without_kernel"] == {"NobodyKnowsThis": 2}
     assert main(["inspect", str(path)]) == 0
     assert "NobodyKnowsThis" in capsys.readouterr().out
+
+
+CALLS = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "Twice" } } }
+       attr { key: "Tin" value { list { type: DT_FLOAT } } }
+       attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+node { name: "z" op: "Twice" input: "y" }
+library { function {
+  signature { name: "Twice" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT } }
+  node_def { name: "sum" op: "AddV2" input: "a" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
+  node_def { name: "odd" op: "NobodyKnowsThis" }
+  ret { key: "b" value: "sum:z:0" } } }
+"""
+
+
+def test_calls_run_here_and_bodies_are_looked_into(capsys: Output, tmp_path: Path) -> None:
+    path = tmp_path / "graph.pbtxt"
+    path.write_text(CALLS)
+    found = examine(capsys, path)
+    assert found["ops_without_kernel"] == {"NobodyKnowsThis": 1}
+    ops = {"AddV2": 1, "NobodyKnowsThis": 1, "_Arg": 1}
+    assert found["functions"] == [{"name": "Twice", "nodes": 3, "ops": ops}]
+    assert main(["inspect", str(path)]) == 0
+    assert "functions: 1\n       3 nodes  Twice\n" in capsys.readouterr().out
+    path.write_text(CALLS.replace('name: "Twice" } }', 'name: "Thrice" } }'))
+    assert examine(capsys, path)["ops_without_kernel"] == {"NobodyKnowsThis": 1, "Thrice": 1}
+    path.write_text(CALLS.replace('node_def { name: "odd" op: "NobodyKnowsThis" }', ""))
+    assert main(["run", str(path), "--feed", "x=2", "--fetch", "z"]) == 0
+
+
+def test_ten_likely_outputs_or_all(capsys: Output, save: Callable[[fe.Graph], str]) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None, 2], name="x")
+    for number in range(12):
+        graph.ops.Neg(x, name=f"inner/y{number}")
+    graph.ops.Neg(x, name="y")
+    graph.ops.Shape(graph.constant([1.0]), name="unreached")
+    path = save(graph)
+    assert [each["name"] for each in examine(capsys, path)["outputs"][:2]] == ["y:0", "inner/y11:0"]
+    assert main(["inspect", path]) == 0
+    shown = capsys.readouterr().out
+    assert "likely outputs: 14\n  y:0  float32 [?,2]\n" in shown
+    assert "  inner/y3:0  float32 [?,2]\n  and 4 more: --all\n" in shown
+    assert main(["inspect", path, "--all"]) == 0
+    shown = capsys.readouterr().out
+    assert "  unreached:0  int32 [1]\nvariables" in shown
 
 
 def test_the_text_says_the_same(capsys: Output) -> None:
@@ -109,6 +156,6 @@ def test_an_old_placeholder_without_shape_is_unknown(capsys: Output, tmp_path: P
     path = tmp_path / "graph.pbtxt"
     node = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } %s }'
     path.write_text(node % 'attr { key: "shape" value { shape {} } }' + " versions { producer: 10 }")
-    assert examine(capsys, path)["placeholders"][0]["shape"] == "<unknown>"
+    assert examine(capsys, path)["placeholders"][0]["shape"] is None
     path.write_text(node % 'attr { key: "shape" value { shape {} } }' + " versions { producer: 100 }")
-    assert examine(capsys, path)["placeholders"][0]["shape"] == "[]"
+    assert examine(capsys, path)["placeholders"][0]["shape"] == []

@@ -8,6 +8,7 @@ import pytest
 
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.ops.left_out import LEFT_OUT, NOT_YET, reason
 
 Output = pytest.CaptureFixture[str]
 
@@ -37,7 +38,15 @@ def test_lists_and_references_are_written_as_such(capsys: Output) -> None:
     assert "Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)" in capsys.readouterr().out
 
 
-def test_missing_are_those_with_a_signature_only(capsys: Output) -> None:
+def test_calls_of_functions_run_here(capsys: Output) -> None:
+    assert main(["ops", "PartitionedCall"]) == 0
+    shown = capsys.readouterr().out
+    assert "PartitionedCall(args: Tin) -> output: Tout\n    any, engine\n" in shown
+    assert main(["ops", "--missing", "While"]) in (0, failure.USAGE)
+    assert "\nWhile(" not in "\n" + capsys.readouterr().out
+
+
+def test_missing_are_those_without_a_kernel(capsys: Output) -> None:
     assert main(["ops", "--missing", "--json"]) == 0
     missing = {each["name"] for each in json.loads(capsys.readouterr().out)["ops"]}
     assert main(["ops", "--json"]) == 0
@@ -53,3 +62,18 @@ def test_a_missing_op_says_so(capsys: Output) -> None:
     first = json.loads(capsys.readouterr().out)["ops"][0]
     assert main(["ops", "--missing", first["name"]]) == 0
     assert f"{first['signature']}\n    no kernel" in capsys.readouterr().out
+
+
+def test_what_is_left_out_is_told_with_its_reason(capsys: Output) -> None:
+    """Also of an op that is known by its family only."""
+    assert main(["ops", "--missing", "XlaSort"]) == 0
+    assert capsys.readouterr().out == "Xla*\n    no kernel: what XLA's compiler makes of other ops\n"
+    assert main(["ops", "--missing", "--json"]) == 0
+    assert all(each["why"] for each in json.loads(capsys.readouterr().out)["ops"])
+
+
+def test_nothing_is_left_out_twice() -> None:
+    names = [name for each in LEFT_OUT.values() for name in each.split()]
+    assert len(set(names)) == len(names)
+    assert reason("TPUReplicate") == "for TPUs alone"
+    assert reason("NoSuchOp") == NOT_YET

@@ -47,6 +47,14 @@ def test_version_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such-verb"]) == failure.USAGE
 
 
+def test_a_shell_may_ask_how_a_line_goes_on() -> None:
+    done = call(_FLOWENGINE_COMPLETE="bash_source")
+    assert done.returncode == 0
+    assert b"_FLOWENGINE_COMPLETE=bash_complete" in done.stdout
+    done = call(_FLOWENGINE_COMPLETE="bash_complete", COMP_WORDS="flowengine run --ou", COMP_CWORD="2")
+    assert done.stdout.split() == [b"plain,--output"]
+
+
 def test_a_value_from_standard_input(linear: str) -> None:
     done = call("run", linear, "--feed", "x=-", "--fetch", "y", "--json", stdin=b"[[3, 4]]")
     assert done.returncode == 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,66 @@ def test_several_fetches_in_order(capsys: Output, linear: str) -> None:
 def test_inner_tensors_can_be_fed(capsys: Output, linear: str) -> None:
     code, out, _ = run(capsys, linear, "--feed", "product=[[5]]", "--fetch", "y")
     assert (code, out) == (0, "y:0  float32 [1, 1]\n[[6.]]\n")
+
+
+def test_a_bare_name_is_the_only_output(capsys: Output, save: Callable[[fe.Graph], str]) -> None:
+    graph = fe.Graph()
+    halves = graph.ops.Split(0, graph.constant([1.0, 2.0]), num_split=2, name="halves")
+    graph.ops.Neg(halves[1], name="y")
+    path = save(graph)
+    assert run(capsys, path, "--fetch", "halves", "--feed", "halves:1=[5]", "--fetch", "y")[0] == 0
+    message = fails(capsys, failure.BAD_FEED, path, "--fetch", "y", "--feed", "halves=[5]")
+    assert "has 2 outputs: write halves:0 to halves:1" in message
+
+
+def test_short_options(capsys: Output, linear: str, tmp_path: Path) -> None:
+    path = tmp_path / "y.json"
+    assert run(capsys, linear, "-x", "x=[[1, 2]]", "-y", "y", "-t", "product", "-n", 2, "-o", path)[0] == 0
+    assert json.loads(path.read_text())["values"]["y:0"]["value"] == [[4.0]]
+
+
+def test_the_best_classes_by_name(capsys: Output, save: Callable[[fe.Graph], str], tmp_path: Path) -> None:
+    graph = fe.Graph()
+    graph.ops.Softmax(graph.placeholder("float32", [None, 3], name="x"), name="scores")
+    path, labels = save(graph), tmp_path / "labels.txt"
+    labels.write_text("cat\ndog\nEgyptian cat\n")
+    feed = ["-x", "x=[[0, 2, 1]]", "-y", "scores", "--labels", labels]
+    code, out, _ = run(capsys, path, *feed, "--top", 2)
+    assert code == 0
+    assert out.splitlines() == [
+        "scores:0  the 2 best of 3",
+        "     0.6652      1  dog",
+        "     0.2447      2  Egyptian cat",
+    ]
+    document = json.loads(run(capsys, path, *feed, "--json")[1])
+    assert [each["label"] for each in document["best"]["scores:0"][0]] == ["dog", "Egyptian cat", "cat"]
+    two = run(capsys, path, "-x", "x=[[0, 2, 1], [NaN, 0, 5]]", "-y", "scores", "--top", 1)[1]
+    assert two.splitlines()[:3] == ["scores:0  the 1 best of 3", "  row 0", "     0.6652      1"]
+    labels.write_text("cat\ndog\n")
+    message = fails(capsys, failure.STEP_ERROR, path, *feed)
+    assert "no value has 2 numbers in its last dimension (scores:0 [1, 3])" in message
+
+
+def test_an_interrupted_run_keeps_what_output_promised(
+    counter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    from flowengine.cli.progress import ProgressReport
+
+    advance = ProgressReport.advance
+
+    def interrupting(progress: ProgressReport, values: Mapping[str, object]) -> None:
+        advance(progress, values)
+        if progress.done == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(ProgressReport, "advance", interrupting)
+    for option, name in (("--fetch", "count"), ("--final", "read")):
+        path = tmp_path / f"{name}.npz"
+        arguments = ["--init", "init", "--target", "count", option, name, "--steps", 10**7, "-o", path]
+        code, _, err = run(capsys, counter, *arguments)
+        assert code == failure.INTERRUPTED
+        assert err.splitlines() == [f"kept 1 value in {path}", "error: interrupted"]
+        assert np.load(path)[f"{name}:0"] >= 3
 
 
 def test_without_fetches_it_says_how_to_go_on(capsys: Output, linear: str) -> None:
@@ -154,6 +215,10 @@ def test_kinds_of_output(capsys: Output, linear: str, tmp_path: Path, name: str)
         (["--fetch", "y", "--steps", "0"], failure.USAGE, "0"),
         (["--fetch", "y", "--output", "a.txt"], failure.USAGE, ".npz"),
         (["--fetch", "y", "--feed", "x"], failure.USAGE, "NAME=SOURCE"),
+        (["--feed", "x=[[1, 2]]"], failure.USAGE, "add --fetch NAME or --target NODE, such as --fetch"),
+        (["--output", "a.npz"], failure.USAGE, "add --fetch NAME"),
+        (["--fetch", "y", "--feed", "x=@graph.pb"], failure.BAD_FEED, "for a string tensor"),
+        (["-y", "y", "--labels", "nothing.txt"], failure.USAGE, "cannot read it"),
         (["--fetch", "y", "--no-such-option"], failure.USAGE, "no-such-option"),
         (["--fetch", "y"], failure.BAD_FEED, "--feed x=SOURCE"),
         (["--fetch", "y", "--feed", "x=[1, 2]"], failure.BAD_FEED, "[?,2]"),

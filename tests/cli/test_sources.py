@@ -65,6 +65,26 @@ def test_nan_is_a_literal() -> None:
     assert np.isnan(read("nan"))
 
 
+def test_the_bytes_of_a_file_and_words_that_are_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.wav").write_bytes(b"RIFF\0")
+    (tmp_path / "3").write_bytes(b"")
+    assert read("@s.wav", dtypes.string) == b"RIFF\0"
+    assert read("@@home", dtypes.string) == b"@home"
+    assert read('"s.wav"', dtypes.string) == b"s.wav"
+    assert read('"@s.wav"', dtypes.string) == b"@s.wav"
+    assert read("t.wav", dtypes.string) == b"t.wav"
+    assert read("3") == 3
+    for dtype in (dtypes.string, dtypes.float32):
+        message = refused("s.wav", dtype)
+        assert "--feed x=@s.wav for its bytes" in message
+        assert """--feed x='"s.wav"' for the text""" in message
+    assert "cannot read" in refused("@nothing", dtypes.string)
+    assert "for a string tensor, and this is float32" in refused("@s.wav")
+
+
 def test_text_for_a_string_tensor() -> None:
     assert read("some text", dtypes.string) == b"some text"
     assert read('"3"', dtypes.string) == b"3"

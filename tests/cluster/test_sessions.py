@@ -245,3 +245,31 @@ async def test_without_the_key_nobody_is_told_anything(tmp_path: Path) -> None:
             fe.Session(g, target=f"{target}?key_file={tmp_path / 'none'}")
     with pytest.raises(fe.errors.InvalidArgumentError, match="colour is not understood"):
         fe.Session(g, target="flow://127.0.0.1:1?colour=red")
+
+
+async def test_who_is_gone_leaves_neither_sessions_nor_graphs(tmp_path: Path) -> None:
+    """A client's sessions end with its connection, and so does what a master has registered elsewhere."""
+    g = fe.Graph()
+    with g.device("/job:worker/task:1"):
+        g.ops.Neg(g.constant(np.float32(3)), name="y")
+    async with cluster(tmp_path, worker=2) as (servers, query):
+        here, there = servers.values()
+        # Who has a name of its own dials.
+        async with fe.Session(g, target=f"{here.target}{query}&client=me") as session:
+            assert await session.run("y:0") == -3
+            assert len(there.worker.graphs) == 1
+            link = here.links.open_peer(there.name)
+            assert link is not None
+            link.fail(fe.errors.UnavailableError("cut"))
+            with trio.fail_after(10):
+                while len(there.worker.graphs):
+                    await trio.lowlevel.checkpoint()
+            assert await session.run("y:0") == -3
+            assert len(there.worker.graphs) == 1
+            assert here.master.statistics()["sessions"] == 1
+            client = here.links.open_peer("client-me")
+            assert client is not None
+            client.fail(fe.errors.UnavailableError("cut"))
+            with trio.fail_after(10):
+                while here.master.statistics()["sessions"]:
+                    await trio.lowlevel.checkpoint()

@@ -39,12 +39,13 @@ async def cluster(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[fe.Ser
     spec = fe.ClusterSpec.of({"ps": [ps], "worker": [worker]})
     async with fe.Server(spec, "ps", 0) as first, fe.Server(spec, "worker", 0) as second:
         for server in (first, second):
-            monkeypatch.setattr(server.worker, "nursery", CountingNursery(server.worker.nursery))
+            parts = server.worker.parts
+            monkeypatch.setattr(parts, "nursery", CountingNursery(parts.nursery))
         yield first, second
 
 
 def tasks(*servers: fe.Server) -> int:
-    return sum(getattr(server.worker.nursery, "tasks", 0) for server in servers)
+    return sum(getattr(server.worker.parts.nursery, "tasks", 0) for server in servers)
 
 
 async def test_a_small_step_makes_no_task(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.runtime import step, tiers
+from flowengine.runtime import step
+from flowengine.runtime.planning import tiers
 from flowengine.testing.recorded import find_cases, open_case
 from tests.conftest import shared_folder
 

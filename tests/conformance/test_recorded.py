@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flowengine.runtime import tiers
+from flowengine.runtime.planning import tiers
 from flowengine.testing.recorded import find_cases
 from flowengine.testing.replay import replay_case
 

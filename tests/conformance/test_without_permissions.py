@@ -22,7 +22,7 @@ from flowengine.core.arrays import to_array
 from flowengine.ir.opdef import OpDef
 from flowengine.ops import internal
 from flowengine.ops.load import registry
-from flowengine.runtime import tiers
+from flowengine.runtime.planning import tiers
 from flowengine.testing.recorded import find_cases
 from flowengine.testing.replay import replay_case
 from flowengine.testing.strategies import GraphCase, graphs

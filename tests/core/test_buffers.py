@@ -24,7 +24,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.cpu import CpuDevice
 from flowengine.resources.variable import Variable
-from flowengine.runtime.values import FetchSpec
+from flowengine.runtime.planning.values import FetchSpec
 
 
 def test_memory_comes_back_with_its_last_view() -> None:

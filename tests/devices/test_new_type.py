@@ -20,7 +20,7 @@ from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.runtime.hardware import kernels_on
+from flowengine.runtime.planning.hardware import kernels_on
 
 
 class Far:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from pathlib import Path
+
 import pytest
 
 from flowengine.core import dtypes as dt
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import OutputPort
@@ -20,6 +24,51 @@ def counting_loop(graph: Graph) -> tuple[str, str]:
     graph.set_back_edge(merge.output, 1, following)
     graph.ops.Exit(switch.output_false, name="result")
     return merge.output.node_name, following.node_name
+
+
+def test_a_path_is_loaded_and_is_no_graph(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant(2.0, name="two")
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.to_graph_def().SerializeToString())
+    for given in (path, str(path)):
+        assert [node.name for node in Graph.load(given)] == ["two"]
+        with pytest.raises(InvalidArgumentError, match=r"is a path, not a graph: Graph.load\(path\)"):
+            Graph.from_graph_def(given)
+    with pytest.raises(NotFoundError, match="there is no file"):
+        Graph.load(tmp_path / "nothing.pb")
+    with pytest.raises(NotFoundError, match="saved_model"):
+        Graph.load(tmp_path)
+
+
+def test_a_graph_says_what_it_is() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", [None], name="x")
+    with graph.name_scope("layer"):
+        y = graph.ops.Neg(x, name="y")
+    assert repr(graph) == "<Graph of 2 nodes, to be fed x:0>"
+    assert repr(Graph()) == "<Graph of 0 nodes>"
+    drawn = graph._repr_html_()
+    assert "<summary><b>layer</b> (1)</summary>" in drawn
+    assert "<code>layer/y = Neg(x:0)</code> float32 [?]" in drawn
+    assert y._repr_html_() == "<code>layer/y:0</code> float32 [?] by Neg"
+
+
+def test_names_of_strangers_are_escaped_in_a_drawing() -> None:
+    graph = Graph.from_graph_def('node { name: "a" op: "<script>" }')
+    assert "<script>" not in graph._repr_html_()
+    assert "&lt;script&gt;" in graph._repr_html_()
+
+
+def test_graphs_are_copied_and_pickled() -> None:
+    graph = Graph()
+    counting_loop(graph)
+    text = str(graph.to_graph_def())
+    for made in (copy.copy(graph), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert isinstance(made, Graph)
+        assert str(made.to_graph_def()) == text
+        made.ops.Neg(1.0, name="more")
+        assert "more" not in graph
 
 
 def test_a_loop_is_closed_by_a_back_edge() -> None:

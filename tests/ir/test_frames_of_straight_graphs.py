@@ -8,11 +8,11 @@ from hypothesis import given
 import flowengine as fe
 from flowengine.ir import frames
 from flowengine.ir.frames import assign_frames
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.testing.strategies import GraphCase, graphs
 
 
-def walked(graph: Graph, supplied: frozenset[OutputPort] = frozenset()) -> dict[str, tuple[str, ...]]:
+def walked(graph: NodeGraph, supplied: frozenset[OutputPort] = frozenset()) -> dict[str, tuple[str, ...]]:
     """By the walk alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frames, "_is_straight", lambda graph, supplied: False)
@@ -33,13 +33,13 @@ def test_a_loop_is_walked(case: GraphCase) -> None:
 
 def test_a_feed_of_what_the_graph_no_longer_has() -> None:
     fed = OutputPort("gone", 0)
-    graph = Graph([Node("a", "Neg", inputs=(fed,)), Node("b", "Neg", inputs=(OutputPort("a", 0),))])
+    graph = NodeGraph([Node("a", "Neg", inputs=(fed,)), Node("b", "Neg", inputs=(OutputPort("a", 0),))])
     assert assign_frames(graph, {fed}) == walked(graph, frozenset({fed})) == {"a": (), "b": ()}
     assert assign_frames(graph) == walked(graph) == {}
 
 
 def test_a_cycle_without_an_entry_is_left_out() -> None:
-    graph = Graph(
+    graph = NodeGraph(
         [
             Node("a", "Neg", inputs=(OutputPort("b", 0),)),
             Node("b", "Neg", inputs=(OutputPort("a", 0),)),

@@ -8,7 +8,7 @@ import pytest
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.frames import assign_frames
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_from_def, read_into
 from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
@@ -284,7 +284,7 @@ def test_loops_nest_only_so_deep() -> None:
 
 
 def test_a_graph_with_a_fault_leaves_the_target_untouched() -> None:
-    graph = read_into(Graph(), parse_graph_def(SOURCE), REGISTRY)
+    graph = read_into(NodeGraph(), parse_graph_def(SOURCE), REGISTRY)
     version = graph.version
     with pytest.raises(InvalidArgumentError):
         read_into(graph, parse_graph_def(node("u", "Unary", "s") + node("w", "Unary", "gone")), REGISTRY)
@@ -297,7 +297,7 @@ def test_a_graph_with_a_fault_leaves_the_target_untouched() -> None:
 
 def test_what_is_fed_need_not_be_there() -> None:
     graph = graph_from_def(parse_graph_def(SOURCE + node("u", "Unary", "s")), REGISTRY)
-    without = Graph([graph["u"]])
+    without = NodeGraph([graph["u"]])
     with pytest.raises(InvalidArgumentError, match="no node has that name"):
         check_graph(without)
     check_graph(without, supplied=[OutputPort("s", 0)])
@@ -307,4 +307,4 @@ def test_a_pass_that_breaks_a_node_is_found_out() -> None:
     graph = graph_from_def(parse_graph_def(SOURCE + node("u", "Unary", "s")), REGISTRY)
     broken: list[Node] = [replace(graph["s"], attrs={}), graph["u"]]
     with pytest.raises(InvalidArgumentError, match="is missing"):
-        check_graph(Graph(broken))
+        check_graph(NodeGraph(broken))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.attrs import TensorAttr
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_from_def, graph_to_def
 from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
@@ -72,7 +72,7 @@ debug_info { files: "f.py" }
 """
 
 
-def identical(graph: Graph, original: GraphDef) -> None:
+def identical(graph: NodeGraph, original: GraphDef) -> None:
     assert graph_to_def(graph).SerializeToString(deterministic=True) == original.SerializeToString(
         deterministic=True
     )
@@ -139,7 +139,7 @@ def test_a_changed_node_keeps_what_was_not_changed() -> None:
 def test_a_graph_made_here_is_written_in_full() -> None:
     const = REGISTRY["Const"]
     value = TensorAttr.of(np.array([1, 2], np.float32), dtypes.float32)
-    graph = Graph(
+    graph = NodeGraph(
         [
             Node(
                 "c",

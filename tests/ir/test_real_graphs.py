@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.ir.graphdef import graph_from_def, graph_to_def
 from flowengine.ir.graphfile import load_saved_model, parse_graph_def
 from flowengine.ops.load import registry
@@ -21,7 +21,7 @@ from flowengine.ops.load import registry
 SAMPLE = 8
 
 
-def round_trip(data: bytes) -> Graph:
+def round_trip(data: bytes) -> NodeGraph:
     original = parse_graph_def(data)
     graph = graph_from_def(original, registry())
     written = graph_to_def(graph)

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.ir import traverse
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> Graph:
+def graphs(draw: st.DrawFn) -> NodeGraph:
     """Any edges at all, some between Merge and NextIteration, some to nowhere."""
     count = draw(st.integers(0, 8))
     names = [f"n{i}" for i in range(count)]
     some = st.lists(st.sampled_from([*names, "nowhere"]), max_size=3)
-    return Graph(
+    return NodeGraph(
         Node(
             name,
             draw(st.sampled_from(["A", "Merge", "NextIteration"])),
@@ -28,7 +28,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     )
 
 
-def edges(graph: Graph) -> list[tuple[str, str]]:
+def edges(graph: NodeGraph) -> list[tuple[str, str]]:
     """(from, to) of all that exist, without back edges."""
     found = []
     for node in graph:
@@ -40,7 +40,7 @@ def edges(graph: Graph) -> list[tuple[str, str]]:
     return found
 
 
-def before(graph: Graph, name: str) -> set[str]:
+def before(graph: NodeGraph, name: str) -> set[str]:
     """All that a node depends on, itself only if it is on a cycle."""
     found: set[str] = set()
     grown = {source for source, target in edges(graph) if target == name}
@@ -51,7 +51,7 @@ def before(graph: Graph, name: str) -> set[str]:
 
 
 @given(graphs())
-def test_topological_order(graph: Graph) -> None:
+def test_topological_order(graph: NodeGraph) -> None:
     order = traverse.topological_order(graph.nodes)
     position = {name: index for index, name in enumerate(order)}
     assert len(position) == len(order)
@@ -65,7 +65,7 @@ def test_topological_order(graph: Graph) -> None:
 
 
 @given(graphs())
-def test_every_knot_gives_one_true_cycle(graph: Graph) -> None:
+def test_every_knot_gives_one_true_cycle(graph: NodeGraph) -> None:
     cyclic = {name for name in graph.nodes if name in before(graph, name)}
     knots = {frozenset(m for m in before(graph, n) if n in before(graph, m)) | {n} for n in cyclic}
     found = traverse.cycles(graph.nodes)
@@ -78,7 +78,7 @@ def test_every_knot_gives_one_true_cycle(graph: Graph) -> None:
 
 
 @given(graphs(), st.integers(0, 7))
-def test_reachable(graph: Graph, index: int) -> None:
+def test_reachable(graph: NodeGraph, index: int) -> None:
     root = f"n{index}"
     expected: set[str] = set()
     stack = [root] if root in graph else []
@@ -93,8 +93,8 @@ def test_reachable(graph: Graph, index: int) -> None:
 def test_a_long_chain_needs_no_recursion() -> None:
     nodes = [Node("n0", "A")]
     nodes += [Node(f"n{i}", "A", (OutputPort(f"n{i - 1}", 0),)) for i in range(1, 50_000)]
-    graph = Graph(nodes)
+    graph = NodeGraph(nodes)
     assert traverse.topological_order(graph.nodes) == list(graph.nodes)
     assert len(traverse.reachable(graph.nodes, ["n49999"])) == 50_000
-    ring = Graph([Node("n0", "A", (OutputPort("n49999", 0),)), *nodes[1:]])
+    ring = NodeGraph([Node("n0", "A", (OutputPort("n49999", 0),)), *nodes[1:]])
     assert len(traverse.cycles(ring.nodes)[0]) == 50_001

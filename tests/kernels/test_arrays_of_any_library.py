@@ -27,7 +27,17 @@ HOST_FAMILIES: Final = {
     "queues": "what waits is a Python object",
     "state": "resources hold their values in host memory",
     "strings": "bytes are Python objects",
+    "array.ragged_variants": "variants are Python objects",
     "image.coding": "compressed images",
+    **dict.fromkeys(
+        [
+            f"sparse.{name}"
+            for name in ("arithmetic", "counts", "crosses", "entries", "layout", "reductions", "sets")
+        ],
+        "how many entries come out is seen from their indices",
+    ),
+    "sparse.maps": "resources hold their values in host memory",
+    "sparse.serialized": "bytes and variants are Python objects",
 }
 #: How much of the numeric kernels' lines may be host code that is not so by nature.
 HOST_SHARE_MAX: Final = 0.25

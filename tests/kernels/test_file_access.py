@@ -57,6 +57,14 @@ def matrix(graph: fe.Graph, path: str) -> Any:
     return graph.ops.LoadAndRemapMatrix(path, "name", rows, *nothing, num_rows=1, num_cols=1)
 
 
+def words_drawn(graph: fe.Graph, path: str) -> Any:
+    make = graph.ops.FixedUnigramCandidateSampler
+    classes = graph.constant([[0]], "int64")
+    return make(
+        classes, num_true=1, num_sampled=1, unique=False, range_max=2, vocab_file=path
+    ).sampled_candidates
+
+
 #: What reads, by the name of the op; a variant of the node follows a colon.
 READING: dict[str, Build] = {
     "ReadFile": lambda g, p: g.ops.ReadFile(p),
@@ -75,6 +83,7 @@ READING: dict[str, Build] = {
     "InitializeTableFromTextFileV2": table("V2"),
     "GenerateVocabRemapping": vocabulary,
     "LoadAndRemapMatrix": matrix,
+    "FixedUnigramCandidateSampler": words_drawn,
     "RestoreV2": lambda g, p: g.ops.RestoreV2(p, strings(g, "x"), strings(g, ""), dtypes=["float32"])[0],
     "Restore": lambda g, p: g.ops.Restore(p, "x", dt="float32"),
     "RestoreSlice": lambda g, p: g.ops.RestoreSlice(p, "x", "", dt="float32"),
@@ -94,6 +103,8 @@ HARMLESS = {
     *("ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2", "ReaderReset", "ReaderResetV2"),
     *("ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2"),
     *("ReaderSerializeState", "ReaderSerializeStateV2", "ReaderRestoreState", "ReaderRestoreStateV2"),
+    *("AllCandidateSampler", "ComputeAccidentalHits", "LearnedUnigramCandidateSampler"),
+    *("LogUniformCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", "UniformCandidateSampler"),
     *("Print", "PrintV2", "Timestamp"),  # PrintV2 writes to a file by name: tests/kernels/test_printing.py
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core import dtypes
-from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.strings import elements as strings
-from flowengine.kernels.strings import regex
+from flowengine.kernels.strings import patterns, regex
 from flowengine.kernels.strings import splitting as string_splitting
 
 
@@ -209,15 +211,61 @@ def test_patterns_that_are_refused(pattern: bytes) -> None:
         regex.static_regex_full_match(b"a", pattern=pattern)
 
 
-def test_limits_of_patterns() -> None:
-    with pytest.raises(UnimplementedError, match="flag U"):
-        regex.static_regex_full_match(b"a", pattern=b"(?U)a")
-    with pytest.raises(ResourceExhaustedError, match="repeats a repeat"):
-        regex.static_regex_full_match(b"a" * 50 + b"b", pattern=b"(a+)+")
-    assert regex.static_regex_full_match(_strings(b"a" * 20, b"ab"), pattern=b"(a+)+").tolist() == [
-        True,
-        False,
-    ]
+@pytest.mark.parametrize("pattern", [b"(a|aa)+c", b"(a|a)*c", b"(a+)+c", b"(.*)(.*)(.*)(.*)(.*)(.*)[^a]"])
+def test_time_is_linear_in_the_text(pattern: bytes) -> None:
+    text = b"a" * 100_000
+    assert not regex.static_regex_full_match(text, pattern=pattern)
+    replaced = regex.static_regex_replace(text, pattern=pattern, rewrite=b"", replace_global=True)
+    assert replaced == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "replaced"),
+    [
+        (b".", b"a\xffb", b"-\xff-"),
+        (b"[^a]", b"a\xffb", b"a\xff-"),
+        (b"x*", b"\xe2\x82\xac\xff", b"-\xe2\x82\xac-\xff-"),
+        (b"x*", b"\xf0\x9f\x98x", b"-\xf0-\x9f-\x98-"),
+        (b"y*", b"\xed\xa0\x80x", b"-\xed\xa0\x80-x-"),
+        (b"y*", b"\xc0\x80\xf4\x90\x80\x80", b"-\xc0-\x80-\xf4-\x90-\x80-\x80-"),
+        (b"a*", b"baac", b"-b-c-"),
+        (b"\\b", b"aXbX", b"-aXbX-"),
+        (b"(?U)a+", b"aab", b"--b"),
+        (b"\\p{Greek}", "aΩ".encode(), b"a-"),
+    ],
+)
+def test_matches_are_those_of_the_library(pattern: bytes, text: bytes, replaced: bytes) -> None:
+    out = regex.static_regex_replace(text, pattern=pattern, rewrite=b"-", replace_global=True)
+    assert out == replaced
+
+
+def test_text_that_is_no_utf8_matches_bytes_only() -> None:
+    assert not regex.static_regex_full_match(b"\xff", pattern=b".")
+    assert regex.static_regex_full_match(b"\xff", pattern=b"\\C")
+    with pytest.raises(InvalidArgumentError, match="UTF-8"):
+        regex.static_regex_full_match(b"a", pattern=b"\xff")
+
+
+@given(st.text("ab\\01", max_size=6))
+def test_a_rewrite_is_read_as_written(rewrite: str) -> None:
+    """Backslashes two by two, and digits behind the odd one; the rest is text."""
+    sound = re.fullmatch(r"(?:[^\\]|\\[\\0-9])*", rewrite)
+    out = regex.static_regex_replace(b"xyz", pattern=b"y", rewrite=rewrite.encode(), replace_global=False)
+    told = {"\\\\": "\\", "\\0": "y", "\\1": ""}
+    wanted = re.sub(r"\\[\\01]", lambda m: told[m[0]], rewrite) if sound else "y"
+    assert out == f"x{wanted}z".encode()
+
+
+def test_a_missing_library_is_told_when_the_step_is_planned(
+    run_op: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    patterns.library.cache_clear()
+    try:
+        with pytest.raises(UnimplementedError, match="pip install google-re2"):
+            run_op("RegexFullMatch", _strings(b"ab"), b"a.")
+    finally:
+        patterns.library.cache_clear()
 
 
 def test_rank_of_a_pattern(run_op: Callable[..., Any]) -> None:

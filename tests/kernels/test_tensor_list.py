@@ -225,3 +225,26 @@ def test_scattering_into_a_list(run_op: Run) -> None:
         run_op("TensorListScatter", rows, np.array([-1, 0]), _PAIR)
     with pytest.raises(InvalidArgumentError, match="Expected: 1 Actual: 2"):
         run_op("TensorListScatter", rows, np.array([1]), _PAIR)
+
+
+def test_setting_behind_the_end_makes_a_list_longer_on_demand(run_op: Run) -> None:
+    one = TensorList(_FLOAT, TensorShape([2]), [_tensor(1)])
+    (longer,) = run_op(
+        "TensorListSetItem",
+        one,
+        np.int32(3),
+        _tensor(5),
+        element_dtype=_FLOAT,
+        resize_if_index_out_of_bounds=True,
+    )
+    assert [None if t is None else t.tolist() for t in longer.tensors()] == [[1, 2], None, None, [5, 6]]
+    assert one.length == 1
+    with pytest.raises(InvalidArgumentError, match="element -1"):
+        run_op(
+            "TensorListSetItem",
+            one,
+            np.int32(-1),
+            _tensor(5),
+            element_dtype=_FLOAT,
+            resize_if_index_out_of_bounds=True,
+        )

@@ -147,6 +147,17 @@ def sample(*inputs: Any, **attrs: Any) -> Sample:
     return Sample(inputs, attrs)
 
 
+def grid(shape: Sequence[int], *texts: str) -> Array:
+    """Numbers of more than two dimensions, written one after another."""
+    words = " ".join(texts).split()
+    return np.array([float(word) for word in words]).reshape(shape)
+
+
+def told(inputs: Sequence[Any], expected: Sequence[Any], attrs: Mapping[str, Any]) -> Sample:
+    """A sample whose outputs are written down: what TensorFlow gives."""
+    return Sample(tuple(inputs), attrs, tuple(np.array(value) for value in expected))
+
+
 def bad(error: str, message: str, /, *inputs: Any, **attrs: Any) -> BadSample:
     return BadSample(inputs, attrs, error, message)
 
@@ -176,6 +187,12 @@ def cast(value: Any, dtype: DType) -> Array:
     elif not dtype.is_floating and array.dtype.kind == "f":
         array = np.trunc(array)
     return np.array(array.astype(dtype.as_numpy_dtype))
+
+
+def plain(value: Any) -> Array:
+    """A value that a session gave as it is inside: quantised numbers as integers of their width."""
+    array = to_array(value)
+    return array if array.dtype.names is None else array.view(array.dtype[0])
 
 
 def widened(value: Any) -> Any:
@@ -234,16 +251,19 @@ class Built:
         attrs.update({key: as_dtype(types[key]) for key in types})
         self.inputs = typed_inputs(record, each, types)
         arguments = [
-            [self._argument(v, arg) for v in value] if isinstance(value, list) else self._argument(value, arg)
+            [self._argument(v, arg, types) for v in value]
+            if isinstance(value, list)
+            else self._argument(value, arg, types)
             for arg, value in zip(record.definition.inputs, self.inputs, strict=True)
         ]
         graph.create_op(record.op, arguments, attrs, name)
         self.node: Node = graph[name]
 
-    def _argument(self, value: Array, arg: ArgDef) -> Any:
+    def _argument(self, value: Array, arg: ArgDef, types: Mapping[str, str]) -> Any:
         if arg.is_ref or (arg.type is not None and arg.type.name == "resource"):
             return self._variable(value, arg)
-        dtype = as_dtype(value.dtype)
+        # Several types of tensors, the quantised ones, are one type of array.
+        dtype = as_dtype(value.dtype) if arg.type_list_attr is not None else _type(arg, types, value)
         label = f"{self.name}_in{len(self.feeds)}"
         if self.form == "constant":
             return self.graph.constant(value, dtype)

@@ -17,13 +17,44 @@ from tests.oprecords.strict import StrictRun, differences, held_types, is_of_num
 
 #: {why an op cannot: ops}. Exact: an op that runs on a device is taken off.
 NOT_ON_A_DEVICE: Final = {
+    "numbers are drawn until enough of them are accepted": "ParameterizedTruncatedNormal",
+    "a series ends when none of its sums changes any more": "IgammaGradA RandomGammaGrad",
+    "CuPy has no such special function": "Dawsn FresnelCos FresnelSin Spence",
+    "through LAPACK; TensorFlow has no kernel for GPUs, or CuPy nothing to compute it with": """
+        BandedTriangularSolve BatchMatrixSolveLs Eig MatrixExponential MatrixLogarithm MatrixSolveLs
+        MatrixSquareRoot TridiagonalSolve
+    """,
     "how large the result is depends on values, which TensorFlow's own kernel for GPUs waits for too": """
         DynamicPartition SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean
-        SparseSegmentSqrtN SparseSegmentSum Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Where
+        SparseSegmentMeanGradV2 SparseSegmentSqrtN SparseSegmentSqrtNGradV2 SparseSegmentSum
+        SparseSegmentSumGradV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Where
     """,
     "TensorFlow has no kernel for GPUs either": """
-        AllCandidateSampler AudioSpectrogram ComputeAccidentalHits ListDiff LogUniformCandidateSampler Mfcc
-        NonMaxSuppression RandomShuffle UniformCandidateSampler
+        AllCandidateSampler AudioSpectrogram CTCBeamSearchDecoder CTCGreedyDecoder
+        ComputeAccidentalHits FixedUnigramCandidateSampler KMC2ChainInitialization
+        KmeansPlusPlusInitialization LearnedUnigramCandidateSampler ListDiff
+        LogUniformCandidateSampler Mfcc NonMaxSuppression QuantizeDownAndShrinkRange QuantizedAdd
+        QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm RandomShuffle
+        RequantizationRange RequantizationRangePerChannel SdcaOptimizer SdcaOptimizerV2
+        ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler
+    """,
+    "TensorFlow has no kernel for GPUs either: texts and images": """
+        DrawBoundingBoxes DrawBoundingBoxesV2 ExtractGlimpse ExtractGlimpseV2
+        UnicodeScript
+    """,
+    "the entries of a sparse tensor are looked at, and TensorFlow 1 has kernels for CPUs only": """
+        DenseBincount DenseCountSparseOutput DenseToDenseSetOperation DenseToSparseSetOperation EditDistance
+        RaggedBincount RaggedCountSparseOutput SetSize SparseAdd SparseAddGrad SparseBincount
+        SparseCrossHashed
+        SparseCountSparseOutput
+        SparseConcat SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseFillEmptyRows
+        SparseFillEmptyRowsGrad SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse
+        SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSoftmax SparseSparseMaximum
+        SparseSparseMinimum SparseSplit SparseToSparseSetOperation
+    """,
+    "how long the rows of a ragged tensor are has to be seen; TensorFlow has no kernel for GPUs either": """
+        RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange RaggedTensorToSparse
+        RaggedTensorToTensor
     """,
     "a box is kept or not by those kept before it, one after another, and how many are is not known": """
         NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4

@@ -14,9 +14,9 @@ import pytest
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import TensorShape
-from flowengine.runtime import tiers
+from flowengine.runtime.planning import tiers
 from tests.oprecords.found import RECORDS
-from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, wanted_attrs
+from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, plain, wanted_attrs
 
 _CASES = [(record, types) for record in RECORDS for types in record.combinations()]
 _IDS = ["-".join([record.op, *dict.fromkeys(types.values())]) for record, types in _CASES]
@@ -82,7 +82,7 @@ async def test_gives_what_the_reference_gives(record: OpRecord, types: Mapping[s
 
 def _judge(built: Built, values: Sequence[Any]) -> None:
     record, node = built.record, built.node
-    arrays = [to_array(v) for v in values]
+    arrays = [plain(v) for v in values]
     if record.updates:
         declared = [next(v.dtype for v in _flat(built.inputs)) for _ in arrays]
     else:

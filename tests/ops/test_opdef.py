@@ -273,3 +273,21 @@ def test_what_has_state_says_so(name: str) -> None:
 @pytest.mark.parametrize("name", ["Add", "MatMul", "Switch", "Merge", "Enter", "Const", "Identity", "Assign"])
 def test_what_has_no_state_says_so(name: str) -> None:
     assert not registry()[name].is_stateful
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ('""', "string", b""),
+        ('"plain, with: signs"', "string", b"plain, with: signs"),
+        (r'"a\n"', "string", b"a\n"),
+        (r"'it\'s'", "string", b"it's"),
+        ("[]", "shape", TensorShape([])),
+        ("[2, -1]", "shape", TensorShape([2, None])),
+        ("[ 3 ,]", "shape", TensorShape([3])),
+        ("unknown", "shape", TensorShape(None)),
+    ],
+)
+def test_defaults_are_what_python_means_by_them(text: str, kind: str, value: object) -> None:
+    (attr,) = OpDef.parse("Mine(x: float)", f"a: {kind} = {text}").attrs
+    assert attr.default == value

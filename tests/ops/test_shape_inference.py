@@ -109,7 +109,7 @@ def test_the_order_of_the_nodes_does_not_matter(seed: int) -> None:
     graph.ops.Reshape(y, [-1])
     nodes = list(graph)
     random.Random(seed).shuffle(nodes)
-    inferred = infer_shapes(ir.Graph(nodes))
+    inferred = infer_shapes(ir.NodeGraph(nodes))
     for node in graph:
         for slot in range(len(node.output_types)):
             port = OutputPort(node.name, slot)
@@ -190,8 +190,8 @@ def test_old_placeholders_of_a_scalar_shape_may_have_any() -> None:
     definition = Graph().registry["Placeholder"]
     attrs = {"dtype": TENSOR_TYPE, "shape": TensorShape([])}
     node = Node("p", "Placeholder", attrs=attrs, op_def=definition, output_types=(TENSOR_TYPE,))
-    assert infer_shapes(ir.Graph([node], producer=21)).shape(OutputPort("p", 0)) == UNKNOWN_SHAPE
-    assert infer_shapes(ir.Graph([node], producer=24)).shape(OutputPort("p", 0)) == TensorShape([])
+    assert infer_shapes(ir.NodeGraph([node], producer=21)).shape(OutputPort("p", 0)) == UNKNOWN_SHAPE
+    assert infer_shapes(ir.NodeGraph([node], producer=24)).shape(OutputPort("p", 0)) == TensorShape([])
 
 
 def test_a_contradiction_is_noted_and_its_outputs_are_unknown() -> None:
@@ -205,7 +205,7 @@ def test_a_contradiction_is_noted_and_its_outputs_are_unknown() -> None:
         else n
         for n in graph
     ]
-    inferred = infer_shapes(ir.Graph(nodes))
+    inferred = infer_shapes(ir.NodeGraph(nodes))
     assert list(inferred.faults) == ["MatMul"]
     assert "must be equal, but are 3 and 2" in inferred.faults["MatMul"]
     assert inferred.shape(y.port) == UNKNOWN_SHAPE
@@ -219,7 +219,7 @@ def test_opaque_nodes_missing_inputs_and_cycles_are_unknown() -> None:
         return Node(name, "Neg", ports, (), {"T": TENSOR_TYPE}, "", neg, (TENSOR_TYPE,))
 
     nodes = [Node("o", "Mystery"), node("a", "o"), node("b", "nowhere"), node("c", "d"), node("d", "c")]
-    inferred = infer_shapes(ir.Graph(nodes))
+    inferred = infer_shapes(ir.NodeGraph(nodes))
     assert [inferred.shape(OutputPort(n, 0)) for n in "oabcd"] == [UNKNOWN_SHAPE] * 5
     assert inferred.shapes("o") == ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.provider import ClaimContext
 from flowengine.passes.claims import claim_context
 from flowengine.passes.context import HotContext, PassContext
@@ -12,13 +12,13 @@ from flowengine.passes.pipeline import hot_stages
 
 
 def claimed(
-    graph: Graph,
+    graph: NodeGraph,
     request: PassContext,
     heavy: frozenset[str],
     costs: Mapping[str, float] | None = None,
     *,
     hot: HotContext | None = None,
-) -> Graph:
+) -> NodeGraph:
     """The graph once every provider has claimed; `hot`, if given, is told what is known then."""
     hot = HotContext(request) if hot is None else hot
     hot.heavy, hot.costs = heavy, costs or {}

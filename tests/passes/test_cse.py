@@ -12,7 +12,7 @@ import flowengine.kernels.load
 from flowengine.core import dtypes
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
-from flowengine.ir.graph import Graph as IrGraph
+from flowengine.ir.graph import NodeGraph
 from flowengine.ir.validate import check_graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify import cse
@@ -21,7 +21,9 @@ from flowengine.passes.simplify.cse import COMPARED_BYTES_MAX, merge_common_sube
 KERNELS = flowengine.kernels.load.load_all()
 
 
-def merged(graph: IrGraph, *fetches: Tensor, feeds: tuple[Tensor, ...] = (), targets: str = "") -> IrGraph:
+def merged(
+    graph: NodeGraph, *fetches: Tensor, feeds: tuple[Tensor, ...] = (), targets: str = ""
+) -> NodeGraph:
     context = PassContext(
         feeds=tuple(t.port for t in feeds),
         fetches=tuple(t.port for t in fetches),

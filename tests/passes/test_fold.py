@@ -10,8 +10,7 @@ import pytest
 import flowengine.kernels.load
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
-from flowengine.ir.graph import Graph as IrGraph
-from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.validate import check_graph
 from flowengine.kernels.registry import KernelRegistry
@@ -30,7 +29,9 @@ def context(*fetches: Tensor, feeds: tuple[Tensor, ...] = (), kernels: Any = KER
     )
 
 
-def folded(graph: Graph, *fetches: Tensor, feeds: tuple[Tensor, ...] = (), kernels: Any = KERNELS) -> IrGraph:
+def folded(
+    graph: Graph, *fetches: Tensor, feeds: tuple[Tensor, ...] = (), kernels: Any = KERNELS
+) -> NodeGraph:
     result = prepare(graph, context(*fetches, feeds=feeds, kernels=kernels))
     check_graph(result, supplied=[t.port for t in feeds])
     return result

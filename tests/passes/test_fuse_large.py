@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy import channels, fused
 from flowengine.passes.context import HotContext, PassContext
@@ -32,7 +32,7 @@ def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def after(
     graph: fe.Graph, fetches: Sequence[Any], heavy: Iterable[str] | None = None, **context: Any
-) -> Graph:
+) -> NodeGraph:
     """The graph with large nodes fused; all are large unless named."""
     names = frozenset(node.name for node in graph) if heavy is None else frozenset(heavy)
     request = PassContext(
@@ -41,11 +41,11 @@ def after(
     return claimed(graph, request, names)
 
 
-def programs(graph: Graph) -> list[str]:
+def programs(graph: NodeGraph) -> list[str]:
     return sorted(repr(node.attrs["program"]) for node in graph if "program" in node.attrs)
 
 
-def run(graph: Graph, node: str, feeds: dict[str, Any]) -> Any:
+def run(graph: NodeGraph, node: str, feeds: dict[str, Any]) -> Any:
     """The value of a node, each computed by its kernel as a plan would bind it."""
     kernels, values = registry(), {OutputPort(name, 0): np.asarray(v) for name, v in feeds.items()}
 
@@ -85,7 +85,7 @@ class Net:
             "residue": random.standard_normal((ROWS, COLUMNS)).astype(np.float32),
         }
 
-    def check(self, changed: Graph) -> None:
+    def check(self, changed: NodeGraph) -> None:
         np.testing.assert_array_equal(run(self.graph, "y", self.feeds), run(changed, "y", self.feeds))
 
 

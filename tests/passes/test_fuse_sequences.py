@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.onednn.library import search
+from flowengine.passes.blocks import sequences as gathering
+from flowengine.passes.blocks.cutting import BodyLimits
 from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import partition
@@ -27,7 +29,7 @@ SIDE = 6
 KINDS = ("MatMul", "MatMul", "Relu", "Tanh", "Split", "Concat", "Identity", "StopGradient")
 
 
-def after(graph: Graph, fetches: Collection[str], costs: dict[str, float] | None = None) -> Graph:
+def after(graph: NodeGraph, fetches: Collection[str], costs: dict[str, float] | None = None) -> NodeGraph:
     """The graph with sequences of its products, all of which are heavy."""
     heavy = frozenset(node.name for node in graph if node.op == "MatMul")
     return fuse_sequences(graph, asked(fetches), heavy, costs or {})
@@ -41,11 +43,11 @@ def asked(fetches: Collection[str], provider: str = "numpy") -> PassContext:
     )
 
 
-def programs(graph: Graph) -> list[str]:
+def programs(graph: NodeGraph) -> list[str]:
     return sorted(repr(node.attrs["program"]) for node in graph if node.op == "_FusedSequence")
 
 
-def run(graph: Graph, fetch: str, feeds: dict[str, Any]) -> Any:
+def run(graph: NodeGraph, fetch: str, feeds: dict[str, Any]) -> Any:
     """The value of a node, by its kernels one after the other."""
     kernels = registry("numpy")
     values: dict[OutputPort, Any] = {OutputPort(name, 0): value for name, value in feeds.items()}
@@ -224,7 +226,7 @@ def test_a_hot_plan_runs_its_layers_as_one(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sequences.Sequence, "_begin", counted)
     graph = fe.Graph()
     size = 420  # some milliseconds: worth a thread
-    monkeypatch.setattr("flowengine.passes.blocks.sequences._MICROSECONDS_MAX", 1e9)
+    monkeypatch.setattr(gathering, "SEQUENCE_LIMITS", BodyLimits(1 << 30, 1e9))
     x = graph.placeholder("float32", [size, size], name="x")
     y = x
     for _ in range(3):
@@ -259,7 +261,7 @@ def test_what_comes_back_from_another_device_is_waited_for_by_no_sequence_that_i
     assert programs(after(near, ["y"])) == []
 
 
-def layers(*ops: str) -> Graph:
+def layers(*ops: str) -> NodeGraph:
     """Layers after one another, none of them heavy."""
     graph = fe.Graph()
     y = graph.placeholder("float32", None, name="x")

@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.core.dtypes import float32
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import elementwise
 from flowengine.kernels.onednn.claims.fuse_updates import fuse_updates
@@ -54,7 +54,7 @@ class Step:
 
 def after(
     step: Step, *, provider: str = "auto", fetches: tuple[str, ...] = (), feeds: tuple[str, ...] = ()
-) -> Graph:
+) -> NodeGraph:
     context = PassContext(
         feeds=tuple(OutputPort(name, 0) for name in feeds),
         fetches=tuple(OutputPort(name, 0) for name in fetches),

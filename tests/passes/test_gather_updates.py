@@ -14,7 +14,7 @@ import flowengine as fe
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy.claims.gather_updates import gather_updates
 from flowengine.kernels.training.apply import dense_updates
@@ -62,7 +62,9 @@ class Training:
         self.steps.append(made)
 
 
-def after(graph: Graph, fetches: tuple[str, ...] = (), targets: tuple[str, ...] = ("train",)) -> list[str]:
+def after(
+    graph: NodeGraph, fetches: tuple[str, ...] = (), targets: tuple[str, ...] = ("train",)
+) -> list[str]:
     """The updates that are left, by name."""
     context = PassContext(
         fetches=tuple(OutputPort(name, 0) for name in fetches), targets=targets, kernels=registry()

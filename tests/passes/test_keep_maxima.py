@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import pooling
 from flowengine.kernels.onednn.claims.keep_maxima import keep_maxima
@@ -24,7 +24,7 @@ needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN:
 WINDOWS = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
 
 
-def network(**changed: Any) -> Graph:
+def network(**changed: Any) -> NodeGraph:
     """A pooling and a gradient, whose windows may differ."""
     g = fe.Graph()
     x, g_y = g.placeholder("float32", name="x"), g.placeholder("float32", name="g")
@@ -34,7 +34,7 @@ def network(**changed: Any) -> Graph:
     return g
 
 
-def ops(graph: Graph, *, feeds: tuple[str, ...] = ("x", "g"), provider: str = "auto") -> list[str]:
+def ops(graph: NodeGraph, *, feeds: tuple[str, ...] = ("x", "g"), provider: str = "auto") -> list[str]:
     context = PassContext(
         feeds=tuple(OutputPort(name, 0) for name in feeds),
         fetches=(OutputPort("dx", 0),),
@@ -119,7 +119,7 @@ def test_the_values_are_those_of_the_nodes_apart(
     together = keep_maxima(graph, asking(context, {"y", "dx"}))
     assert together is not graph
 
-    def called(nodes: Graph, name: str, *inputs: Any) -> Any:
+    def called(nodes: NodeGraph, name: str, *inputs: Any) -> Any:
         return registry().find(nodes[name]).bind(nodes[name])(*inputs)
 
     with np.errstate(all="ignore"):
@@ -181,7 +181,7 @@ def test_the_gradient_of_the_relu_before_is_computed_along(taken: str) -> None:
     images = random.standard_normal((3, 15, 16, 37)).astype(np.float32)
     slope = random.integers(-9, 10, (3, 8, 8, 37)).astype(np.float32)  # sums of any order are the same
 
-    def bound(nodes: Graph, name: str) -> Any:
+    def bound(nodes: NodeGraph, name: str) -> Any:
         return kernels.find(nodes[name]).bind(nodes[name])
 
     shown = np.maximum(images, 0)

@@ -14,7 +14,7 @@ from flowengine.graphs.graph import Graph
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import OutputPort
 from flowengine.passes.context import PassContext
-from flowengine.passes.cut.partition import Partition, Partitioned, partition
+from flowengine.passes.cut.partition import Partition, PartitionedGraph, partition
 from flowengine.testing.control import while_loop
 
 A, B, C = (f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(3))
@@ -26,7 +26,7 @@ def cut(
     fetches: Iterable[str] = (),
     feeds: Iterable[str] = (),
     targets: Iterable[str] = (),
-) -> Partitioned:
+) -> PartitionedGraph:
     """The graph cut by what `where` says of each node."""
 
     def port(name: str) -> OutputPort:
@@ -39,7 +39,7 @@ def cut(
     return partition(g, context, {node.name: where(node.name) for node in g}, {A: 11, B: 22, C: 33})
 
 
-def of(parts: Partitioned, device: str) -> Partition:
+def of(parts: PartitionedGraph, device: str) -> Partition:
     return next(part for part in parts.partitions if part.device == device)
 
 

@@ -10,14 +10,14 @@ import trio
 from hypothesis import given, settings
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_to_def
 from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.pass_over import pass_over
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.passes.claiming import claimed
-from tests.runtime.test_tiers import play
+from tests.runtime.planning.test_tiers import play
 
 
 def asked(*fetches: str, feeds: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> PassContext:
@@ -25,7 +25,7 @@ def asked(*fetches: str, feeds: tuple[str, ...] = (), targets: tuple[str, ...] =
     return PassContext(fetches=ports[0], feeds=ports[1], targets=targets, kernels=load_all())
 
 
-def inputs(graph: Graph, name: str) -> list[str]:
+def inputs(graph: NodeGraph, name: str) -> list[str]:
     return [port.node for port in graph[name].inputs]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 import flowengine.kernels.load
 from flowengine.core.arrays import Array
 from flowengine.core.names import parse_tensor_name
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.validate import check_graph
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
@@ -23,7 +23,7 @@ from flowengine.testing.strategies import GraphCase, graphs
 KERNELS = flowengine.kernels.load.load_all()
 
 
-def with_feeds(pruned: Graph, original: Graph, feeds: Sequence[OutputPort]) -> Graph:
+def with_feeds(pruned: NodeGraph, original: NodeGraph, feeds: Sequence[OutputPort]) -> NodeGraph:
     """The reference wants fed nodes in the graph, if only to be replaced."""
     gone = dict.fromkeys(port.node for port in feeds if port.node not in pruned)
     return pruned.rewritten(
@@ -43,7 +43,7 @@ def play(case: GraphCase, stage: str | None) -> list[list[Array]]:
             targets=tuple(case.targets),
             kernels=KERNELS,
         )
-        graph: Graph = case.graph
+        graph: NodeGraph = case.graph
         if stage is not None:
             graph = dict(stages(case.graph, context))[stage]
             check_graph(graph, supplied=context.feeds)
@@ -79,9 +79,9 @@ def test_a_second_time_changes_nothing(case: GraphCase) -> None:
 
 
 def test_explain_tells_what_changed_and_draws_hostile_names() -> None:
-    from flowengine.graphs.graph import Graph as Builder
+    from flowengine.graphs.graph import Graph
 
-    g = Builder()
+    g = Graph()
     a = g.ops.Neg(g.constant(1.0, name="one"), name="a")
     b = g.ops.Add(a, g.placeholder("float32", name="x"), name="b")
     context = PassContext(fetches=(b.port,), kernels=KERNELS)
@@ -99,5 +99,5 @@ def test_explain_tells_what_changed_and_draws_hostile_names() -> None:
     assert '"a" [label="a: Const", color=blue]' in both
     assert '"b" [label="b: Add"];' in both
     assert "color=green" in explain.difference_to_dot(after, g)
-    hostile = Graph([replace(g["one"], name='"];\n\\ evil')])
+    hostile = NodeGraph([replace(g["one"], name='"];\n\\ evil')])
     assert explain.to_dot(hostile).count("\n") == 3

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.graphs.graph import Graph
-from flowengine.ir.graph import Graph as IrGraph
-from flowengine.ir.graph import Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.passes.place.colocate import Groups, colocate, follow_preferences
 
 
@@ -59,7 +58,7 @@ def test_a_queue_a_stack_and_a_tensor_array_are_with_their_users() -> None:
 
 
 def test_class_names_a_node_even_one_that_is_gone() -> None:
-    g = IrGraph(
+    g = NodeGraph(
         [
             Node("a", "NoOp"),
             Node("b", "NoOp", attrs={"_class": (b"loc:@a",)}),
@@ -77,7 +76,7 @@ def test_class_names_a_node_even_one_that_is_gone() -> None:
 
 
 def test_a_wish_of_the_user_binds_as_well() -> None:
-    g = IrGraph([Node("a", "NoOp"), Node("b", "NoOp"), Node("c", "NoOp")])
+    g = NodeGraph([Node("a", "NoOp"), Node("b", "NoOp"), Node("c", "NoOp")])
     groups = colocate(g, wishes={"c": "a"})
     assert together(groups, "a", "c")
     assert not together(groups, "a", "b")
@@ -109,7 +108,7 @@ def test_a_preference_gives_way_to_a_demand() -> None:
 def test_groups_are_what_transitivity_says(count: int, data: st.DataObject) -> None:
     """Against sets that are merged naively."""
     pairs = data.draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=60))
-    groups = colocate(IrGraph([Node(f"n{i}", "NoOp") for i in range(count)]))
+    groups = colocate(NodeGraph([Node(f"n{i}", "NoOp") for i in range(count)]))
     naive = [{i} for i in range(count)]
     for a, b in pairs:
         groups.bind(f"n{a}", f"n{b}", "is with")
@@ -128,7 +127,7 @@ def test_a_long_chain_of_bonds_is_no_deep_recursion() -> None:
     count = 20_000
     nodes = [Node("n0", "NoOp")]
     nodes += [Node(f"n{i}", "NoOp", attrs={"_class": (b"loc:@n%d" % (i - 1),)}) for i in range(1, count)]
-    groups = colocate(IrGraph(nodes))
+    groups = colocate(NodeGraph(nodes))
     assert len(groups.members()) == 1
 
 

@@ -19,7 +19,7 @@ import trio
 import trio.testing
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.kernels.load import registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
@@ -35,7 +35,7 @@ from flowengine.passes.place.problem import Problem
 from flowengine.passes.place.problem_graph import problem_of
 from flowengine.passes.place.search import search
 from flowengine.passes.place.simulate import simulate
-from flowengine.runtime.fetches import port_of
+from flowengine.runtime.planning.fetches import port_of
 from flowengine.testing.mock_devices import MockDevices
 from flowengine.testing.recorded import RecordedCase, open_case
 
@@ -83,7 +83,7 @@ def offers_of(devices: int) -> list[Offer]:
 class Truth:
     """What things really take."""
 
-    def __init__(self, graph: Graph, offers: Sequence[Offer], seed: int) -> None:
+    def __init__(self, graph: NodeGraph, offers: Sequence[Offer], seed: int) -> None:
         rng = random.Random(seed)
         self.graph = graph
         self.estimator = Estimator(graph, KERNELS)
@@ -226,7 +226,7 @@ def test_measured_placements_of_many_speeds(shared: Path, devices: int, record_p
 class Rule:
     """Everything on one device, or groups in turn."""
 
-    def __init__(self, graph: Graph, offers: Sequence[Offer], one: int | None) -> None:
+    def __init__(self, graph: NodeGraph, offers: Sequence[Offer], one: int | None) -> None:
         groups = colocate(graph)
         names = [str(offer.name) for offer in offers]
         turn: dict[int, int] = {}
@@ -236,19 +236,21 @@ class Rule:
         }
         self._default = names[one or 0]
 
-    def __call__(self, graph: Graph, context: PassContext) -> Mapping[str, str]:
+    def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         return {node.name: self._homes.get(node.name, self._default) for node in graph}
 
 
 class Chosen:
     """What placement chooses, from the costs known so far."""
 
-    def __init__(self, graph: Graph, offers: Sequence[Offer], costs: CostModel, trial: int | None) -> None:
+    def __init__(
+        self, graph: NodeGraph, offers: Sequence[Offer], costs: CostModel, trial: int | None
+    ) -> None:
         self._placer = Placer(offers, KERNELS, soft=True, links=LINKS, costs=costs)
         self._graph = graph
         self._trial = trial
 
-    def __call__(self, graph: Graph, context: PassContext) -> Mapping[str, str]:
+    def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         return self._placer.place(graph, self._graph, supplied=context.feeds, trial=self._trial).device_of
 
 

@@ -13,8 +13,7 @@ from flowengine.core.dtypes import bfloat16, string
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.names import DeviceName
 from flowengine.graphs.graph import Graph
-from flowengine.ir.graph import Graph as IrGraph
-from flowengine.ir.graph import Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.offers import Offer, cpu_offers
 from flowengine.passes.place.place import Placement, PlaceRequest, place
@@ -53,7 +52,9 @@ def offers(*names: str, **limits: int) -> list[Offer]:
     return found
 
 
-def placed(g: IrGraph, devices: list[Offer], kernels: KernelRegistry = KERNELS, **request: Any) -> Placement:
+def placed(
+    g: NodeGraph, devices: list[Offer], kernels: KernelRegistry = KERNELS, **request: Any
+) -> Placement:
     return place(g, devices, kernels=kernels, request=PlaceRequest(**request))
 
 
@@ -186,7 +187,7 @@ def test_an_op_without_any_kernel_is_for_the_plan_to_name() -> None:
 
 
 def test_a_device_that_cannot_be_read() -> None:
-    g = IrGraph([Node("y", "NoOp", device="/gpu:two")])
+    g = NodeGraph([Node("y", "NoOp", device="/gpu:two")])
     with pytest.raises(InvalidArgumentError, match=r"cannot read 'gpu:two'") as caught:
         placed(g, cpu_offers(2))
     assert caught.value.node_name == "y"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.onednn.claims.pools_first import pools_first
 
@@ -28,7 +28,7 @@ def block() -> fe.Graph:
     return g
 
 
-def names(graph: Graph) -> list[str]:
+def names(graph: NodeGraph) -> list[str]:
     return [name for name in graph.nodes if name in {"x", "conv0", "conv1", "pool", "behind", "joined"}]
 
 

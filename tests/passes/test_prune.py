@@ -8,8 +8,7 @@ from hypothesis import given
 from flowengine.core.errors import NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.graph import Graph
-from flowengine.ir.graph import Graph as IrGraph
-from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import _backwards, _walked, prune
 from flowengine.testing.strategies import GraphCase, graphs
@@ -23,7 +22,7 @@ def request(fetches: str = "", feeds: str = "", targets: str = "") -> PassContex
     )
 
 
-def left(graph: IrGraph, context: PassContext) -> str:
+def left(graph: NodeGraph, context: PassContext) -> str:
     return " ".join(prune(graph, context).nodes)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn import normalization
 from flowengine.kernels.onednn.claims.rectify_norms import rectify_norms
@@ -24,7 +24,7 @@ needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN:
 
 def network(
     op: str = "FusedBatchNormV3", layout: str = "NHWC", epsilon: float = 1e-3, **changed: Any
-) -> Graph:
+) -> NodeGraph:
     """A normalisation `norm`, its Relu `relu`, and `z` made of that and of the mean."""
     g = fe.Graph()
     x, scale, offset = (g.placeholder("float32", name=name) for name in ("x", "scale", "offset"))
@@ -37,7 +37,11 @@ def network(
 
 
 def ops(
-    graph: Graph, *, fetches: tuple[str, ...] = ("z",), feeds: tuple[str, ...] = (), provider: str = "auto"
+    graph: NodeGraph,
+    *,
+    fetches: tuple[str, ...] = ("z",),
+    feeds: tuple[str, ...] = (),
+    provider: str = "auto",
 ) -> list[str]:
     context = PassContext(
         fetches=tuple(OutputPort(name, 0) for name in fetches),

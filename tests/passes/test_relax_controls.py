@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.traverse import forward_sources, topological_order
 from flowengine.kernels.load import registry
 from flowengine.passes.context import PassContext
@@ -30,7 +30,7 @@ def context(targets: Iterable[str], fetches: Iterable[str] = (), feeds: Iterable
     )
 
 
-def before_each(graph: Graph) -> dict[str, set[str]]:
+def before_each(graph: NodeGraph) -> dict[str, set[str]]:
     """{node: all that comes before it}, by walking."""
     found: dict[str, set[str]] = {}
     for name in topological_order(graph.nodes):

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.load import load_all, registry
 from flowengine.passes.blocks.fuse import fuse
 from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.blocks.tokens import ADDS, PASSES, RESTARTS, SPLITS, TokenSets, role_of, token_sets
 from flowengine.passes.context import PassContext
-from flowengine.runtime import tiers
+from flowengine.runtime.planning import tiers
 
 KERNELS = load_all()
 
@@ -195,7 +195,7 @@ def test_what_a_loop_hands_back_is_not_waited_for() -> None:
 # What asks it.
 
 
-def products_on_both_sides() -> Graph:
+def products_on_both_sides() -> NodeGraph:
     graph = fe.Graph()
     ops = graph.ops
     x = graph.placeholder("float32", [4, 4], name="x")

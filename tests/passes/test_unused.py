@@ -9,13 +9,13 @@ import pytest
 
 import flowengine as fe
 from flowengine.graphs.graph import Graph
-from flowengine.ir.graph import Graph as IrGraph
+from flowengine.ir.graph import NodeGraph
 from flowengine.ir.validate import check_graph
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
 
-def dropped(graph: IrGraph, fetches: Any = (), targets: str = "", feeds: Any = ()) -> IrGraph:
+def dropped(graph: NodeGraph, fetches: Any = (), targets: str = "", feeds: Any = ()) -> NodeGraph:
     context = PassContext(
         feeds=tuple(t.port for t in feeds),
         fetches=tuple(t.port for t in fetches),

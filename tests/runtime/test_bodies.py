@@ -13,8 +13,9 @@ from google.protobuf import text_format
 import flowengine as fe
 from flowengine.ir.proto import GraphDef
 from flowengine.resources.variable import Variable
-from flowengine.runtime import tiers, turn_line
+from flowengine.runtime import turn_line
 from flowengine.runtime.bodies import OneRegion
+from flowengine.runtime.planning import learned, tiers
 
 #: `while n > 0: n, s, x, v = n - 1, tanh(s + x) + v, x, v` with a division that fails when n reaches `bad`.
 LOOP = """
@@ -87,8 +88,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[OneRegion]:
     call = OneRegion.call
 
     def counted(self: OneRegion, *args: Any) -> Any:
-        made.append(self)
-        return call(self, *args)
+        results = call(self, *args)
+        if results is not None:
+            made.append(self)
+        return results
 
     monkeypatch.setattr(OneRegion, "call", counted)
     monkeypatch.setattr(tiers, "HOT_RUNS", 0)
@@ -172,3 +175,14 @@ async def test_a_body_waits_while_a_thread_writes_its_variable(
             variable.release()
         assert results == [0]
         assert len(calls) > before
+
+
+async def test_a_body_that_is_slow_time_after_time_is_made_smaller(
+    graph: fe.Graph, calls: list[OneRegion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a region of any plan is: the host has its turn between blocks, not within one."""
+    monkeypatch.setattr(learned, "SLOW_REGION_SECONDS", -1.0)
+    async with fe.Session(graph) as session:
+        await session.run("init")
+        assert await session.run("loop:0", feeds(40)) == 0
+        assert 0 < len(calls) < 80

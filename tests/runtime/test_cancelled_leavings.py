@@ -10,7 +10,7 @@ by node leaves nothing else, and neither may one that runs as generated loops.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.runtime import bodies, ready_loop, tiers, turn_line
+from flowengine.runtime import bodies, ready_loop, turn_line
+from flowengine.runtime.planning import tiers
 from flowengine.testing.control import conditional, while_loop
 
 #: (what it does, a number): see `Lane.effects`.
@@ -172,9 +173,12 @@ async def snapshot(session: fe.Session, lanes: Sequence[Lane]) -> tuple[int, lis
     return int(await session.run("ended/read:0")), states
 
 
-async def run_cancelled(session: fe.Session, lanes: Sequence[Lane], moment: int | None) -> bool:
+async def run_cancelled(
+    session: fe.Session, run_step: Callable[[], Awaitable[Any]], lanes: Sequence[Lane], moment: int | None
+) -> bool:
     """A step from the beginning, cancelled when the host has had so many turns. Whether it was.
 
+    run_step   runs it, without having to plan it first
     moment   None: when there is nothing more that it could do
     """
     await session.run("init")
@@ -185,7 +189,7 @@ async def run_cancelled(session: fe.Session, lanes: Sequence[Lane], moment: int 
         async with trio.open_nursery() as nursery:
 
             async def step() -> None:
-                await session.run("step")
+                await run_step()
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(step)
@@ -231,9 +235,10 @@ def test_a_cancelled_step_stops_each_lane_between_two_effects(
         ends = all(lane.ends for lane in lanes)
         graph = build(lanes)
         async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:
+            run_step = session.make_callable("step")
             ended, states = 0, [(0, (), 0)]
             for moment in [*moments, None]:
-                was_cancelled = await run_cancelled(session, lanes, moment)
+                was_cancelled = await run_cancelled(session, run_step, lanes, moment)
                 ended, states = await snapshot(session, lanes)
                 for state, among in zip(states, allowed, strict=True):
                     assert state in among
@@ -257,8 +262,9 @@ async def test_the_drawn_loops_are_generated_and_stopped_in_their_midst() -> Non
     with finest_slices():
         async with fe.Session(graph) as session:
             assert session.explain([], targets=["step"], source=True).count("while True:") == 2
+            run_step = session.make_callable("step")
             for moment in range(80):
-                await run_cancelled(session, lanes, moment)
+                await run_cancelled(session, run_step, lanes, moment)
                 _, ((total, _, _),) = await snapshot(session, lanes)
                 seen.add(total)
     assert len(seen) > 8

@@ -13,8 +13,9 @@ import trio.testing
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.resources.variable import Variable
-from flowengine.runtime import blocks, bodies, ready_loop, tiers, turns
-from flowengine.runtime.tiers import TieredPlan
+from flowengine.runtime import blocks, bodies, ready_loop, turns
+from flowengine.runtime.planning import tiers
+from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.testing.control import conditional, while_loop
 
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.runtime import tiers
+from flowengine.runtime.planning import tiers
 from flowengine.testing.control import while_loop
 from flowengine.testing.reference import evaluate
 

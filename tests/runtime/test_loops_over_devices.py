@@ -13,7 +13,7 @@ import flowengine as fe
 from flowengine.core.errors import OpError
 from flowengine.devices.device import LOCAL_TASK
 from flowengine.graphs.tensor import Tensor
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.passes.context import PassContext
 from flowengine.passes.place.colocate import colocate
 from flowengine.testing.control import conditional, while_loop
@@ -23,12 +23,12 @@ from flowengine.testing.reference import evaluate
 class Alone:
     """One node on the second device, with those that must be where it is; all others on the first."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: NodeGraph, name: str) -> None:
         groups = colocate(graph)
         chosen = groups.find(groups.names.index(name))
         self._there = {each for index, each in enumerate(groups.names) if groups.find(index) == chosen}
 
-    def __call__(self, graph: Graph, context: PassContext) -> Mapping[str, str]:
+    def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         return {node.name: f"{LOCAL_TASK}/device:CPU:{int(node.name in self._there)}" for node in graph}
 
 
@@ -102,7 +102,7 @@ def test_any_single_node_of_a_loop_may_lie_on_another_device(
     shape: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if compiled:
-        monkeypatch.setattr("flowengine.runtime.tiers.HOT_RUNS", 0)
+        monkeypatch.setattr("flowengine.runtime.planning.tiers.HOT_RUNS", 0)
     names = [node.name for node in GRAPHS[shape]() if node.op != "Const"]
 
     async def run(name: str) -> list[Any]:

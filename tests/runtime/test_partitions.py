@@ -14,7 +14,7 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.devices.device import LOCAL_TASK
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.passes.context import PassContext
 from flowengine.testing.placements import RandomPlacer
 from flowengine.testing.recorded import find_cases, open_case
@@ -142,7 +142,7 @@ async def test_what_will_never_be_sent_is_not_waited_for() -> None:
     g.set_back_edge(other, 1, g.ops.NextIteration(near))
     out = g.ops.Exit(over)
 
-    def place(graph: Graph, context: PassContext) -> Mapping[str, str]:
+    def place(graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         return {n.name: f"{LOCAL_TASK}/device:CPU:{int(n.name == 'far')}" for n in graph}
 
     async with fe.Session(g, config=two(), placer=place) as session:
@@ -159,7 +159,7 @@ async def test_a_merge_may_be_fed(devices: int) -> None:
     merged = g.ops.Merge([off, g.ops.Neg(on_, name="far")]).output
     first = g.ops.Merge([x, merged]).output
 
-    def place(graph: Graph, context: PassContext) -> Mapping[str, str]:
+    def place(graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         return {n.name: f"{LOCAL_TASK}/device:CPU:{int(n.name == 'far' and devices > 1)}" for n in graph}
 
     config = fe.Config(device_count={"CPU": devices})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime import tiers
+from flowengine.runtime.planning import tiers
 from flowengine.testing.placements import RandomPlacer
 from flowengine.testing.reference import evaluate
 from flowengine.testing.strategies import GraphCase, graphs

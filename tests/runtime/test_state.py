@@ -15,9 +15,9 @@ from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.items import Item, Kind
-from flowengine.runtime.plan import Plan
-from flowengine.runtime.planner import make_plan
+from flowengine.runtime.planning.items import Item, Kind
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.planner import make_plan
 from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 
@@ -34,8 +34,8 @@ class Hand:
         pruned = prune(graph, PassContext(feeds=fed, fetches=wanted))
         self.plan: Plan = make_plan(pruned, feeds=fed, fetches=wanted, registry=load_all())
         self.state = ExecutorState(self.plan.root)
-        supplied = [(*edges, value) for edges, value in zip(self.plan.feeds, given.values(), strict=True)]
-        self.state.start(self.plan.sources, (*supplied, *self.plan.constants))
+        plan = self.plan
+        self.state.start(plan.sources, plan.feeds, list(given.values()), plan.constants)
         #: (name, tag, whether it was dead)
         self.log: list[tuple[str, tuple[tuple[str, int], ...], bool]] = []
         self.alive_most = 0

@@ -16,10 +16,12 @@ import flowengine as fe
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.variable import Variable
-from flowengine.runtime import lanes, signatures, stretch_items, tiers
+from flowengine.runtime import lanes
+from flowengine.runtime.offload import Offload
+from flowengine.runtime.planning import signatures, stretch_items, tiers
 from flowengine.runtime.stretches import Stretch
 from flowengine.testing.strategies import GraphCase, graphs
-from tests.runtime.test_tiers import GRAPHS, play
+from tests.runtime.planning.test_tiers import GRAPHS, play
 
 EYE = np.eye(8, dtype=np.float32)
 
@@ -270,6 +272,52 @@ async def test_what_only_the_event_loop_can_run_comes_in_between(counted: list[S
         np.testing.assert_array_equal(await session.run(z, {x: 2 * EYE}), 16 * EYE)
     assert len(counted) == 2
     assert len({thread for _, thread in products.ran}) == 1
+
+
+@pytest.mark.usefixtures("_always")
+async def test_items_that_wait_sends_and_recvs_leave_a_stretch_through_the_outbox(
+    counted: list[Stretch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [8, 8], name="x")
+    with graph.device("CPU:1"):
+        far = ops.Neg(x, name="far")
+    with graph.device("CPU:0"):
+        queue = ops.FIFOQueueV2(component_types=["float32"], shapes=[[8, 8]], capacity=4, name="queue")
+        first = ops.MatMul(x, x, name="first")
+        put = ops.QueueEnqueueV2(queue, [first], name="put")
+        # Begun late: what it brings is wanted after the third product.
+        fetched = ops.MatMul(chain(graph, first, x, 3), far, name="fetched")
+    with graph.device("CPU:1"):
+        near = ops.Neg(first, name="near")
+    left: set[str] = set()
+    issue = Offload.issue
+
+    def counting(self: Offload, doing: Any) -> None:
+        if self.is_away and threading.current_thread() is not threading.main_thread():
+            left.add(doing.func.__name__)
+        issue(self, doing)
+
+    monkeypatch.setattr(Offload, "issue", counting)
+    products = Products()
+    config = fe.Config(device_count={"CPU": 2})
+    async with fe.Session(graph, config=config, kernels=products.kernels) as session:
+        gate = products.gates[1] = Gate()
+        found: list[Any] = []
+
+        async def run() -> None:
+            found.extend(await session.run([fetched, near], {x: 2 * EYE}, targets=[put]))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            with trio.fail_after(20):
+                await gate.reached.wait()
+            gate.let.set()
+    np.testing.assert_array_equal(found[0], -64 * EYE)
+    np.testing.assert_array_equal(found[1], -4 * EYE)
+    assert left == {"begin_async", "send", "receive"}
+    assert counted
 
 
 @pytest.mark.usefixtures("_always")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.testing.graphs import as_text, graph, same_up_to_names
 from flowengine.testing.reference import evaluate
 from flowengine.testing.strategies import GraphCase, graphs
@@ -32,10 +32,10 @@ def test_a_picture_that_shows_nothing_is_refused(picture: str) -> None:
         graph(picture)
 
 
-def renamed(g: Graph, order: list[str]) -> Graph:
+def renamed(g: NodeGraph, order: list[str]) -> NodeGraph:
     """The same graph with other names, its nodes in another order."""
     names = {name: f"n{number}" for number, name in enumerate(sorted(g.nodes))}
-    return Graph(
+    return NodeGraph(
         replace(
             g[name],
             name=names[name],
@@ -72,10 +72,10 @@ def test_same_up_to_names(first: str, second: str, same: bool) -> None:
     assert same_up_to_names(_uniform(graph(first)), _uniform(graph(second))) == same
 
 
-def _uniform(g: Graph) -> Graph:
+def _uniform(g: NodeGraph) -> NodeGraph:
     """With all constants equal, so that only the edges tell them apart."""
     value = next(iter(g)).attrs["value"]
-    return Graph(replace(n, attrs={**n.attrs, "value": value}) if n.op == "Const" else n for n in g)
+    return NodeGraph(replace(n, attrs={**n.attrs, "value": value}) if n.op == "Const" else n for n in g)
 
 
 def test_text_shows_every_node() -> None:

@@ -181,14 +181,14 @@ class ConnectionMachine(RuleBasedStateMachine):
                 self.see(side, other, event)
 
     def see(self, side: Side, other: Side, event: e.Event) -> None:
-        if isinstance(event, e.Requested):
+        if isinstance(event, e.CallArrival):
             mark, size = event.arguments
             assert np.array_equal(event.tensors[0], tensor(size, mark))
             side.to_answer[event.call] = mark
-        elif isinstance(event, e.RequestCancelled):
+        elif isinstance(event, e.CallCancellation):
             mark = side.to_answer.pop(event.call)
             side.connection.requests.fail(event.call, CancelledError("as wished"))
-        elif isinstance(event, e.Answered):
+        elif isinstance(event, e.CallAnswer):
             assert event.call not in side.cancelled
             mark, _ = side.asked.pop(event.call)
             answer = other.answers.pop(mark)
@@ -197,20 +197,20 @@ class ConnectionMachine(RuleBasedStateMachine):
             else:
                 assert event.result == mark
                 assert np.array_equal(event.tensors[0], tensor(int(answer), mark))
-        elif isinstance(event, e.Pushed):
+        elif isinstance(event, e.TensorArrival):
             assert event.key not in side.received
             size = side.received[event.key] = (other.pushed | other.announced)[event.key]
             mark = int(event.key.edge.removeprefix("edge"))
             assert np.array_equal(event.value, tensor(size, mark))
             if event.cost:
                 side.costs.append(event.cost)
-        elif isinstance(event, e.Announced):
+        elif isinstance(event, e.Announcement):
             assert other.announced[event.key] == event.size
             side.costs.append(event.cost)
             side.wanted.add(event.key)
             side.connection.tensors.pull(event.key)
             side.connection.tensors.pull(event.key)
-        elif isinstance(event, e.Pulled):
+        elif isinstance(event, e.TensorPull):
             size = side.announced[event.key]
             side.connection.tensors.answer_pull(
                 event.key, Payload([tensor(size, event.key.path[0][1])]), False
@@ -229,7 +229,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         side, other = self.sides[index], self.sides[1 - index]
         side.connection.goodbye("enough")
         self.link.move(side.connection)
-        assert other.connection.take_events()[-1] == e.SaidGoodbye("enough")
+        assert other.connection.take_events()[-1] == e.Goodbye("enough")
         assert other.connection.state is State.LEFT
         other.connection.goodbye()
         self.link.move(other.connection)

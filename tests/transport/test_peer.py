@@ -30,11 +30,11 @@ from flowengine.core.errors import (
 )
 from flowengine.testing.links import KEY, FaultyStream, identity, output
 from flowengine.transport import events as e
-from flowengine.transport.calls.serving import Serving
+from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
 from flowengine.transport.limits import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_WITHIN_MACHINE, Limits
-from flowengine.transport.peer import Peer, Reply, Request, Service, connect
+from flowengine.transport.peer import IncomingCall, Peer, Reply, Service, connect
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream
@@ -65,7 +65,7 @@ class Counted(Service):
             }
         )
 
-    async def wait(self, request: Request) -> Any:
+    async def wait(self, request: IncomingCall) -> Any:
         self.running += 1
         try:
             await self.go.wait()
@@ -76,10 +76,10 @@ class Counted(Service):
             self.running -= 1
         return request.arguments
 
-    def bad(self, request: Request) -> Any:
+    def bad(self, request: IncomingCall) -> Any:
         raise ZeroDivisionError("by zero")
 
-    async def typed(self, request: Request) -> Any:
+    async def typed(self, request: IncomingCall) -> Any:
         await trio.lowlevel.checkpoint()
         raise FailedPreconditionError("not yet").locate(
             node_name="w",
@@ -472,7 +472,7 @@ async def test_a_chunk_that_trickles_is_a_sign_of_life(autojump_clock: trio.test
     far = Connection(Side.DIALLER, identity(), address="y", now=0, key=KEY)
     array = np.arange(200_000, dtype=np.uint8)
     service = Counted()
-    near._serving = Serving(near.connection.wire, near.connection.requests, service, near._answered)
+    near._serving = ServedCalls(near.connection.wire, near.connection.requests, service, near._answered)
     arrived: list[float] = []
 
     async def speak() -> None:
@@ -489,7 +489,7 @@ async def test_a_chunk_that_trickles_is_a_sign_of_life(autojump_clock: trio.test
         while not (events := far.take_events()):
             far.bytes_received(await far_stream.receive_into(far.receive_buffers()), 0)
         (answer,) = events
-        assert isinstance(answer, e.Answered)
+        assert isinstance(answer, e.CallAnswer)
         assert np.array_equal(answer.tensors[0], array)
 
     async with trio.open_nursery() as nursery:
@@ -701,12 +701,17 @@ async def test_many_messages_leave_memory_and_descriptors_flat() -> None:
 
         await round_of(10_000)
         gc.collect()
-        before, open_before = resident_bytes(), descriptors()
-        await round_of(100_000)
-        gc.collect()
-        assert resident_bytes() - before < 4 << 20
+        open_before = descriptors()
+        grown: list[int] = []
+        for _ in range(3):
+            before = resident_bytes()
+            await round_of(40_000)
+            gc.collect()
+            grown.append(resident_bytes() - before)
+        # What is kept grows each time; pages that other tests had given back are touched again once.
+        assert min(grown) < 1 << 20
         assert descriptors() == open_before
-        assert peer.statistics().calls_made == 110_000
+        assert peer.statistics().calls_made == 130_000
 
 
 @linux_only
@@ -737,7 +742,7 @@ async def test_many_connections_leave_memory_and_descriptors_flat() -> None:
 
 
 async def test_a_long_error_fits_the_smallest_header() -> None:
-    def bad(request: Request) -> Any:
+    def bad(request: IncomingCall) -> Any:
         raise InvalidArgumentError("ü\udcff" * 5000).locate(
             node_name="n" * 5000, op_type="T", input_shapes=["s" * 300] * 100, creation_site="c" * 5000
         )

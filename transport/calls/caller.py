@@ -61,7 +61,7 @@ class _CallWaiter:
 
 
 class Caller:
-    """Whoever calls the other side of one connection."""
+    """The calling half of one connection: calls are made, awaited and given up here."""
 
     def __init__(self, wire: Wire, calls: OutgoingCalls, flush: Callable[[], None]) -> None:
         """`flush` sends what is queued, and may find the link broken: then `end` is called."""
@@ -156,7 +156,7 @@ class Caller:
 
     # What is heard.
 
-    def answered(self, event: e.Answered) -> None:
+    def answered(self, event: e.CallAnswer) -> None:
         """An answer has come."""
         call, result, tensors, error = event
         if error is not None:

@@ -18,7 +18,7 @@ from flowengine.transport.calls.templates import (
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX, NAME_BYTES_MAX
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.outbox import Large
+from flowengine.transport.wire.outbox import LargeMessage
 from flowengine.transport.wire.payload import IncomingMessage, Payload
 from flowengine.transport.wire.states import State
 from flowengine.transport.wire.templates import BEFORE_BYTES, TensorTemplates, small_tensor
@@ -30,7 +30,7 @@ _BESIDE_TABLE: Final = TensorTemplates(BEFORE_TENSOR, known_answer(has_table=Tru
 
 
 class IncomingCalls:
-    """What is heard of the other side's calls, and what is answered. Keeps `Carrier` for REQUEST."""
+    """Calls of the other side, from their bytes to those of the answers. Keeps `Carrier` for REQUEST."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -38,7 +38,7 @@ class IncomingCalls:
         self._waiting: dict[int, int] = {}
         self._arrived: set[int] = set()
         #: Answers that go out as streams.
-        self._replies: dict[int, Large] = {}
+        self._replies: dict[int, LargeMessage] = {}
         self._last = 0
         self._payload_bytes = 0
 
@@ -77,12 +77,12 @@ class IncomingCalls:
         ):
             taker = partial(self._same_call, method, arguments.copy())
             self._wire.templates.learn(header, 0, taker)
-        self._wire.events.append(e.Requested(number, method, arguments, []))
+        self._wire.events.append(e.CallArrival(number, method, arguments, []))
         return True
 
     def _same_call(self, method: str, arguments: list[Any], number: int, rest: memoryview) -> bool:
         self._arrived_whole(number)
-        self._wire.events.append(e.Requested(number, method, arguments.copy(), []))
+        self._wire.events.append(e.CallArrival(number, method, arguments.copy(), []))
         self._wire.counters.messages_received += 1
         return True
 
@@ -91,7 +91,7 @@ class IncomingCalls:
         if arguments is None:
             return False
         self._arrived_whole(number)
-        self._wire.events.append(e.Requested(number, template.method, arguments, []))
+        self._wire.events.append(e.CallArrival(number, template.method, arguments, []))
         self._wire.counters.messages_received += 1
         return True
 
@@ -129,7 +129,7 @@ class IncomingCalls:
         number, method, arguments = incoming.fields
         tensors = [tensor.value() for tensor in incoming.tensors]
         self._arrived.add(number)
-        self._wire.events.append(e.Requested(number, method, arguments, tensors))
+        self._wire.events.append(e.CallArrival(number, method, arguments, tensors))
 
     def abandoned(self, incoming: IncomingMessage) -> None:
         """The rest of REQUEST will not come: it was never made."""
@@ -146,7 +146,7 @@ class IncomingCalls:
             return
         reply = self._replies.get(number)
         if reply is None:
-            self._wire.events.append(e.RequestCancelled(number))
+            self._wire.events.append(e.CallCancellation(number))
         elif self._wire.outbox.abandon(reply) and self._wire.state is State.OPEN:
             del self._replies[number]
             self.fail(number, CancelledError("the caller gave the call up"))

@@ -22,7 +22,7 @@ from flowengine.transport.errors import RemoteProtocolError, error_from_wire
 from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.encoding import read_scalar, read_small, type_of
-from flowengine.transport.wire.outbox import Large
+from flowengine.transport.wire.outbox import LargeMessage
 from flowengine.transport.wire.payload import NO_TENSORS, IncomingMessage, Payload
 from flowengine.transport.wire.states import State
 from flowengine.transport.wire.templates import BEFORE_BYTES
@@ -30,7 +30,7 @@ from flowengine.transport.wire.wire import Wire
 
 
 class OutgoingCalls:
-    """What is said and heard of our calls. Keeps `Carrier` for REPLY."""
+    """Calls of this side, from their bytes to those of the answers. Keeps `Carrier` for REPLY."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -110,7 +110,7 @@ class OutgoingCalls:
         wire = self._wire
         if wire.state is not State.OPEN:
             return
-        large: Large | None = call.large
+        large: LargeMessage | None = call.large
         if large is not None and wire.outbox.abandon(large):
             # The other side will never see it whole.
             self._begun.pop(call.number, None)
@@ -185,7 +185,7 @@ class OutgoingCalls:
         self.waiting -= 1
         self._payload_bytes -= call.payload_bytes
         if not call.is_cancelled:
-            self._wire.events.append(e.Answered(call, result, tensors, None))
+            self._wire.events.append(e.CallAnswer(call, result, tensors, None))
 
     # What is heard: an answer piece by piece, or an error.
 
@@ -223,7 +223,7 @@ class OutgoingCalls:
         call = self._begun.pop(number)
         self._settled(call)
         if not call.is_cancelled:
-            self._wire.events.append(e.Answered(call, result, tensors, error))
+            self._wire.events.append(e.CallAnswer(call, result, tensors, error))
 
 
 __all__ = ["OutgoingCalls"]

@@ -1,4 +1,4 @@
-"""What one side does when the other calls it: handlers by name.
+"""The methods that one side offers to the other: handlers by name.
 
     service = Service({"add": add, "train": train})
 
@@ -17,12 +17,12 @@ from typing import Any, Final, NamedTuple, Protocol
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.transport.calls.templates import CallTemplate
-from flowengine.transport.events import Event, Pushed
+from flowengine.transport.events import Event, TensorArrival
 from flowengine.transport.limits import NAME_BYTES_MAX
 from flowengine.transport.wire.identity import Identity
 
 
-class Request(NamedTuple):
+class IncomingCall(NamedTuple):
     """A call that a handler gets. `arguments` is what msgpack carries; tensors come beside it."""
 
     peer: Identity
@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a handler answers and a caller gets: plain values, with tensors beside them."""
+    """The answer to a call: plain values, with tensors beside them."""
 
     result: Any = None
     tensors: list[Value] | tuple[Value, ...] = ()
@@ -45,8 +45,8 @@ NOTHING: Final = Reply()
 Answer = Callable[[Any, BaseException | None], None]
 
 
-class Cancellable(Protocol):
-    """What has begun and may be given up; without effect on what is over."""
+class RunningCall(Protocol):
+    """A call that is being answered and may be given up; giving up one that is over has no effect."""
 
     def cancel(self) -> None:
         """Give it up."""
@@ -55,18 +55,18 @@ class Cancellable(Protocol):
 class Handler(NamedTuple):
     """A handler, and whether it needs a task; or what begins to answer."""
 
-    function: Callable[[Request], Any]
+    function: Callable[[IncomingCall], Any]
     is_async: bool = False
-    begin: Callable[[Request, Answer], Cancellable | None] | None = None
+    begin: Callable[[IncomingCall, Answer], RunningCall | None] | None = None
 
 
 class Service:
-    """Handlers by name; each takes a `Request` and returns a `Reply` or a plain result."""
+    """Handlers by name; each takes a `IncomingCall` and returns a `Reply` or a plain result."""
 
     def __init__(
         self,
-        handlers: Mapping[str, Callable[[Request], Any]],
-        begun: Mapping[str, Callable[[Request, Answer], Cancellable | None]] | None = None,
+        handlers: Mapping[str, Callable[[IncomingCall], Any]],
+        begun: Mapping[str, Callable[[IncomingCall, Answer], RunningCall | None]] | None = None,
         templates: Sequence[CallTemplate] = (),
     ) -> None:
         """InvalidArgumentError for names that cannot travel.
@@ -92,12 +92,12 @@ class Service:
 
 
 class TensorSink(Protocol):
-    """Who takes the tensors that peers send: see `exchange`. Nothing here waits."""
+    """The taker of tensors that peers send: see `exchange`. Nothing here waits."""
 
     def peer_opened(self, peer: Any) -> None:
         """A peer is there."""
 
-    def pushed(self, peer: Any, event: Pushed) -> None:
+    def pushed(self, peer: Any, event: TensorArrival) -> None:
         """A tensor has come."""
 
     def peer_event(self, peer: Any, event: Event) -> None:
@@ -113,7 +113,7 @@ def _checked(name: str) -> str:
     return name
 
 
-def _unanswerable(_: Request) -> Any:
+def _unanswerable(_: IncomingCall) -> Any:
     raise AssertionError("a method that is begun was called as a plain one")
 
 
@@ -122,4 +122,4 @@ def as_reply(value: Any) -> Reply:
     return value if isinstance(value, Reply) else Reply(value)
 
 
-__all__ = ["NOTHING", "Answer", "Cancellable", "Reply", "Request", "Service", "TensorSink"]
+__all__ = ["NOTHING", "Answer", "IncomingCall", "Reply", "RunningCall", "Service", "TensorSink"]

@@ -18,10 +18,10 @@ from flowengine.transport import events as e
 from flowengine.transport.calls.incoming import IncomingCalls
 from flowengine.transport.calls.service import (
     NOTHING,
-    Cancellable,
     Handler,
+    IncomingCall,
     Reply,
-    Request,
+    RunningCall,
     Service,
     as_reply,
 )
@@ -33,8 +33,8 @@ from flowengine.transport.wire.wire import Wire
 logger = logging.getLogger("flowengine.transport")
 
 
-class Serving:
-    """What is being answered on one connection.
+class ServedCalls:
+    """The calls of the other side that are being answered on one connection.
 
     nursery   where coroutines run, while the connection is driven
     """
@@ -49,7 +49,7 @@ class Serving:
         self._answered = answered
         self.nursery: trio.Nursery | None = None
         self._is_over = False
-        self._running: dict[int, Cancellable] = {}
+        self._running: dict[int, RunningCall] = {}
         #: Calls that were answered before it was known what to cancel.
         self._ended_early: set[int] = set()
         #: Who calls, once it has proved who it is.
@@ -61,10 +61,10 @@ class Serving:
         """The other side has proved who it is."""
         self._who = who
 
-    def requested(self, event: e.Requested) -> None:
+    def requested(self, event: e.CallArrival) -> None:
         """A call has come."""
         assert self._who is not None, "a call was read before the connection was open"
-        request = Request(self._who, event.method, event.arguments, event.tensors)
+        request = IncomingCall(self._who, event.method, event.arguments, event.tensors)
         try:
             handler = self._service.find(event.method)
             if handler.begin is not None:
@@ -96,7 +96,7 @@ class Serving:
         for running in list(self._running.values()):
             running.cancel()
 
-    def _begun(self, call: int, running: Cancellable) -> None:
+    def _begun(self, call: int, running: RunningCall) -> None:
         if call in self._ended_early:
             self._ended_early.discard(call)
         elif self._is_over:
@@ -118,7 +118,7 @@ class Serving:
             self._requests.reply_nothing(call)
         self._answered()
 
-    async def _run(self, call: int, handler: Handler, request: Request, scope: trio.CancelScope) -> None:
+    async def _run(self, call: int, handler: Handler, request: IncomingCall, scope: trio.CancelScope) -> None:
         reply: Reply | None = None
         error: Exception = CancelledError("the caller gave the call up")
         try:
@@ -152,4 +152,4 @@ class Serving:
             self._requests.fail(call, error)
 
 
-__all__ = ["Serving"]
+__all__ = ["ServedCalls"]

@@ -1,4 +1,4 @@
-"""What a connection needs of the bytes beneath it, and which kind of stream an address asks for.
+"""Streams of bytes as a connection needs them, and the kind of stream that an address asks for.
 
     tcp://127.0.0.1:7000      TCP
     tls://worker1:7000        TLS over TCP, both sides with certificates

@@ -19,7 +19,7 @@ def push_cost(size: int) -> int:
 
 
 class SenderCredit:
-    """What may still be left at the other side."""
+    """The credit that the other side lends: how much may still be left there."""
 
     __slots__ = ("left", "reserve", "total")
 
@@ -53,7 +53,7 @@ class SenderCredit:
 
 
 class ReceiverCredit:
-    """What the other side may still leave here."""
+    """The credit that this side lends: how much the other may still leave here."""
 
     __slots__ = ("instalment", "left", "owed", "total")
 

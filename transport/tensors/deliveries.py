@@ -52,7 +52,7 @@ def _templates_of(route: int) -> TensorTemplates:
 
 
 class KnownDelivery(NamedTuple):
-    """What is the same in all frames that carry such a tensor along an edge."""
+    """The part that all frames share which carry such a tensor along an edge."""
 
     route: Route
     dtype: np.dtype[Any]
@@ -62,7 +62,7 @@ class KnownDelivery(NamedTuple):
 
 
 class Deliveries:
-    """What is said and heard of tensors along numbered edges. Keeps `Carrier` for DELIVER."""
+    """Small tensors along numbered edges, out and in. Keeps `Carrier` for DELIVER."""
 
     def __init__(self, wire: Wire, ledger: TensorLedger) -> None:
         self._wire = wire
@@ -168,7 +168,7 @@ class Deliveries:
         counters.messages_received += 1
         counters.tensors_received += 1
         key = RendezvousKey(step, *route)
-        wire.events.append(e.Pushed(key, read_small(payload, dtype, shape), False, cost))
+        wire.events.append(e.TensorArrival(key, read_small(payload, dtype, shape), False, cost))
         return True
 
 

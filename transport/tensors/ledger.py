@@ -15,11 +15,11 @@ from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import Limits
 from flowengine.transport.tensors.credit import ReceiverCredit, SenderCredit, push_cost
-from flowengine.transport.wire.outbox import Large
+from flowengine.transport.wire.outbox import LargeMessage
 
 
 class TensorLedger:
-    """What each side owes the other in tensors."""
+    """The tensors that each side owes the other."""
 
     def __init__(self, limits: Limits) -> None:
         self._pulls_in_max = limits.pulls_max
@@ -28,7 +28,7 @@ class TensorLedger:
         self._pulls_out: set[RendezvousKey] = set()
         self.pulls_in: set[RendezvousKey] = set()
         #: {step: tensors of it that go out as streams, with the credit each took}
-        self.streams: dict[int, dict[Large, int]] = {}
+        self.streams: dict[int, dict[LargeMessage, int]] = {}
         self.credit_out = SenderCredit(0)
         self.credit_in = ReceiverCredit(limits.credit_bytes)
 
@@ -91,16 +91,16 @@ class TensorLedger:
     def pull_answered(self, key: RendezvousKey) -> None:
         self.pulls_in.discard(key)
 
-    def stream_began(self, step: int, large: Large, cost: int) -> None:
+    def stream_began(self, step: int, large: LargeMessage, cost: int) -> None:
         self.streams.setdefault(step, {})[large] = cost
 
-    def stream_sent(self, step: int, large: Large) -> None:
+    def stream_sent(self, step: int, large: LargeMessage) -> None:
         streams = self.streams[step]
         del streams[large]
         if not streams:
             del self.streams[step]
 
-    def end_step(self, step: int, abandon: Callable[[Large], bool]) -> bool:
+    def end_step(self, step: int, abandon: Callable[[LargeMessage], bool]) -> bool:
         """Drop what is under way for a step; whether the other side may wait for some of it in vain."""
         if not self.is_busy:
             return False

@@ -19,7 +19,7 @@ from flowengine.core.rendezvous import Received, RendezvousKey
 from flowengine.transport.tensors.routes import Route
 
 
-class _Held(NamedTuple):
+class _HeldValue(NamedTuple):
     value: Value
     is_dead: bool
     #: Called once, when the value is taken or dropped.
@@ -33,11 +33,11 @@ class _Waiter:
 
     def __init__(self, task: trio.lowlevel.Task) -> None:
         self.task: Final = task
-        self.held: _Held | None = None
+        self.held: _HeldValue | None = None
         self.error: Exception | None = None
 
     def give(self, value: Value, is_dead: bool) -> None:
-        self.held = _Held(value, is_dead, None)
+        self.held = _HeldValue(value, is_dead, None)
         trio.lowlevel.reschedule(self.task)
 
     def fail(self, error: Exception) -> None:
@@ -60,7 +60,7 @@ class _Call:
         self.done(None, False, error)
 
 
-class _Expected:
+class _AwaitedEdges:
     """Edges that somebody waits at as a whole: {edge: its number} of those along which nothing has come."""
 
     __slots__ = ("done", "left", "step")
@@ -85,9 +85,9 @@ class LocalRendezvous:
     def __init__(self, on_wait: Callable[[RendezvousKey], Exception | None] | None = None) -> None:
         """`on_wait(key)` is told when somebody is about to wait; an error that it returns is raised there."""
         self._on_wait = on_wait
-        self._held: dict[RendezvousKey, _Held] = {}
+        self._held: dict[RendezvousKey, _HeldValue] = {}
         self._waiters: dict[RendezvousKey, deque[_Waiter | _Call]] = {}
-        self._expected: _Expected | None = None
+        self._expected: _AwaitedEdges | None = None
         self.error: Exception | None = None
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class LocalRendezvous:
         self, key: RendezvousKey, value: Value, is_dead: bool, release: Callable[[], object] | None
     ) -> None:
         """As `send`; `release()` is called once, when the value is taken or dropped."""
-        held = _Held(value, is_dead, release)
+        held = _HeldValue(value, is_dead, release)
         if self.error is not None or self.give(key, value, is_dead):
             _release(held)
             return
@@ -143,7 +143,7 @@ class LocalRendezvous:
         Nobody else may wait for them, and `on_wait` is not told.
         What is there already is given at once; after `abort`, the error.
         """
-        self._expected = expected = _Expected(step, routes, done)
+        self._expected = expected = _AwaitedEdges(step, routes, done)
         if self._held:
             for key in expected.as_keys():
                 held = self._held.pop(key, None)
@@ -152,10 +152,6 @@ class LocalRendezvous:
                     self.give_along(key[1:5], held.value, held.is_dead)
         if self.error is not None:
             self.fail_waiters(lambda _: True, self.error)
-
-    def withdraw(self) -> None:
-        """Nobody expects anything any more."""
-        self._expected = None
 
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
         """The value, if it is there. Raises the error of `abort`."""
@@ -288,7 +284,7 @@ def sent_twice(key: RendezvousKey) -> AlreadyExistsError:
 _ENDED: Final = CancelledError("the step has ended")
 
 
-def _release(held: _Held) -> None:
+def _release(held: _HeldValue) -> None:
     if held.release is not None:
         held.release()
 

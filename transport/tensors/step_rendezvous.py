@@ -12,7 +12,7 @@ from flowengine.transport.tensors.steps import Step
 
 
 class StepExchange(Protocol):
-    """What carries the tensors of steps: see `Exchange`, whose methods these are."""
+    """The exchange that carries the tensors of steps: see `Exchange`, whose methods these are."""
 
     def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """See `StepRendezvous.send`."""
@@ -36,9 +36,15 @@ class StepExchange(Protocol):
 
 
 class StepRendezvous:
-    """One step's rendezvous over all tasks. Keeps `flowengine.core.rendezvous.Rendezvous`."""
+    """One step's rendezvous over all tasks. Keeps `flowengine.core.rendezvous.Rendezvous`.
+
+    has_raised   whether the first error of the step was raised here, and only told of elsewhere
+    """
+
+    __slots__ = ("_exchange", "_step", "has_raised")
 
     def __init__(self, exchange: StepExchange, step: Step) -> None:
+        self.has_raised = False
         self._exchange = exchange
         self._step = step
 
@@ -86,16 +92,10 @@ class StepRendezvous:
         """
         self._exchange.receive_all(self._step, routes, done)
 
-    def put_back(self, route: Route, value: Value, is_dead: bool) -> None:
-        """Leave a value that was received for whoever asks next."""
-        self._step.table.deliver(RendezvousKey(self._step.number, *route), value, is_dead, None)
-
-    def withdraw(self) -> None:
-        """Call nobody of `receive_all` any more."""
-        self._step.table.withdraw()
-
     def abort(self, error: Exception) -> None:
         """Fail every waiter of the step, present and to come, on this task and on all that take part."""
+        if not self.has_failed:
+            self.has_raised = True
         self._exchange.abort(self._step, error)
 
 

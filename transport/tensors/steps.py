@@ -8,16 +8,19 @@ because ids are handed out in order and ranges of ended ones grow together.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from flowengine.core.errors import OpError
+from flowengine.core.errors import FailedPreconditionError, OpError
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
 #: Ranges kept. Ids of one master leave one range; so many are only left by as many masters, or by steps that
 #: are still running. The two oldest are then made one: an id between them that nobody has begun is given up.
 RANGES_MAX: Final = 65_536
+#: Steps that failed elsewhere before they began here; more are forgotten, oldest first.
+_FAILURES_MAX: Final = 4096
 
 
 class EndedSteps:
@@ -102,4 +105,58 @@ class Step:
         return self.incarnations is None or task in self.incarnations
 
 
-__all__ = ["EndedSteps", "Step"]
+class StepTable:
+    """The steps of one task: `living` are those that run here or are heard of, `ended` the others."""
+
+    def __init__(self, on_wait: Callable[[Step, RendezvousKey], Exception | None]) -> None:
+        self.living: dict[int, Step] = {}
+        self.ended = EndedSteps()
+        self._on_wait = on_wait
+        #: Why steps failed elsewhere that have not begun here.
+        self._failures: OrderedDict[int, OpError] = OrderedDict()
+
+    def find(self, number: int) -> Step:
+        """A step that has not ended, as much as is known of it."""
+        step = self.living.get(number)
+        if step is None:
+            step = self.living[number] = Step(number, self._on_wait)
+        return step
+
+    def begin(self, number: int, incarnations: Mapping[str, int] | None) -> Step:
+        """A step runs here from now on. FailedPreconditionError if it has ended or has begun."""
+        if number in self.ended:
+            raise FailedPreconditionError(f"step {number} has ended: step ids never return")
+        step = self.living.get(number)
+        if step is None:
+            step = self.living[number] = Step(number, self._on_wait)
+        elif step.is_begun:
+            raise FailedPreconditionError(f"step {number} has begun already")
+        step.is_begun = True
+        step.incarnations = incarnations
+        if self._failures:
+            error = self._failures.pop(number, None)
+            if error is not None:
+                step.table.abort(error)
+        return step
+
+    def fail(self, number: int, error: OpError) -> None:
+        """A step has failed elsewhere."""
+        if number in self.ended:
+            return
+        step = self.living.get(number)
+        if step is not None and step.is_begun:
+            step.table.abort(error)
+            step.held.clear()
+            return
+        self._failures[number] = error
+        if len(self._failures) > _FAILURES_MAX:
+            self._failures.popitem(last=False)
+
+    def end(self, number: int) -> Step | None:
+        """A step is over for ever; what is left of it."""
+        self.ended.add(number)
+        self._failures.pop(number, None)
+        return self.living.pop(number, None)
+
+
+__all__ = ["EndedSteps", "Step", "StepTable"]

@@ -21,7 +21,7 @@ from flowengine.transport.wire.wire import Wire
 
 
 class TensorTraffic:
-    """What is said and heard of tensors by their keys. Keeps `Carrier` for PUSH."""
+    """Tensors by their keys, out and in: pushed, announced, pulled. Keeps `Carrier` for PUSH."""
 
     def __init__(self, wire: Wire, ledger: TensorLedger) -> None:
         self._wire = wire
@@ -135,27 +135,27 @@ class TensorTraffic:
     def announce_came(self, key: list[Any], size: int) -> None:
         """Handle ANNOUNCE."""
         self.ledger.credit_in.charge(ENTRY_BYTES)
-        self._wire.events.append(e.Announced(m.key_from_wire(key), size, ENTRY_BYTES))
+        self._wire.events.append(e.Announcement(m.key_from_wire(key), size, ENTRY_BYTES))
 
     def pull_came(self, fields: list[Any]) -> None:
         """Handle PULL."""
         key = m.key_from_wire(fields)
         self.ledger.pulled(key)
-        self._wire.events.append(e.Pulled(key))
+        self._wire.events.append(e.TensorPull(key))
 
     def credit_came(self, count: int) -> None:
         """Handle CREDIT."""
         self.ledger.credit_out.grown(count)
-        self._wire.events.append(e.CreditGrew())
+        self._wire.events.append(e.CreditGain())
 
     def overflow_came(self) -> None:
         """Handle OVERFLOW."""
-        self._wire.events.append(e.Overflowed())
+        self._wire.events.append(e.CreditOverflow())
 
     def step_failure_came(self, step: int, code: int, message: str, details: dict[str, Any]) -> None:
         """Handle STEP_FAILED."""
         self.ledger.step_failed_there(step)
-        self._wire.events.append(e.StepFailed(step, error_from_wire(code, message, details)))
+        self._wire.events.append(e.StepFailure(step, error_from_wire(code, message, details)))
 
 
 def tensor_came(wire: Wire, incoming: IncomingMessage, *, is_dead: bool) -> None:
@@ -163,7 +163,7 @@ def tensor_came(wire: Wire, incoming: IncomingMessage, *, is_dead: bool) -> None
     assert incoming.key is not None, "a tensor came for no key"
     value = None if is_dead else incoming.tensors[0].value()
     wire.counters.tensors_received += 1
-    wire.events.append(e.Pushed(incoming.key, value, is_dead, incoming.cost))
+    wire.events.append(e.TensorArrival(incoming.key, value, is_dead, incoming.cost))
 
 
 __all__ = ["TensorTraffic", "tensor_came"]

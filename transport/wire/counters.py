@@ -1,4 +1,4 @@
-"""What a connection has done so far, counted as it goes."""
+"""Counts of what a connection has done so far."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ RANK_MAX: Final = 64
 STRING_ELEMENT_BYTES: Final = 48
 
 
-class Encoded(NamedTuple):
+class EncodedTensor(NamedTuple):
     """A tensor ready to be sent."""
 
     description: list[Any]
@@ -64,7 +64,7 @@ class Encoded(NamedTuple):
     copied: int
 
 
-def encode(value: Value) -> Encoded:
+def encode(value: Value) -> EncodedTensor:
     """A tensor value for the wire; its buffers stay views of the value, which must not change meanwhile.
 
     Raises InvalidArgumentError for what is no tensor (a resource, objects that are not bytes).
@@ -84,17 +84,17 @@ def encode(value: Value) -> Encoded:
     wire = _BY_NUMBER[number][0]
     size = value.nbytes
     if not size:
-        return Encoded([number, list(value.shape)], [], 0, 0)
+        return EncodedTensor([number, list(value.shape)], [], 0, 0)
     if value.flags.c_contiguous and value.dtype == wire:
         flat = value.reshape(-1)
         copied = 0
     else:
         flat = np.ascontiguousarray(value, dtype=wire).reshape(-1)
         copied = size
-    return Encoded([number, list(value.shape)], [flat.view(np.uint8).data], size, copied)
+    return EncodedTensor([number, list(value.shape)], [flat.view(np.uint8).data], size, copied)
 
 
-def _encode_other(value: Array) -> Encoded:
+def _encode_other(value: Array) -> EncodedTensor:
     kind = value.dtype.kind
     if kind == "O":
         return _encode_strings(value.reshape(-1).tolist(), list(value.shape))
@@ -110,7 +110,7 @@ def _encode_other(value: Array) -> Encoded:
     return encoded._replace(copied=size)
 
 
-def _encode_strings(elements: list[Any], shape: list[int]) -> Encoded:
+def _encode_strings(elements: list[Any], shape: list[int]) -> EncodedTensor:
     for position, element in enumerate(elements):
         if type(element) is not bytes:
             raise InvalidArgumentError(
@@ -118,7 +118,7 @@ def _encode_strings(elements: list[Any], shape: list[int]) -> Encoded:
                 "only bytes can travel to another task"
             )
     if not elements:
-        return Encoded([_STRING, shape, 0], [], 0, 0)
+        return EncodedTensor([_STRING, shape, 0], [], 0, 0)
     lengths = np.fromiter(map(len, elements), _LENGTH, len(elements))
     size = lengths.nbytes + int(lengths.sum())
     buffers = [lengths.view(np.uint8).data]
@@ -131,7 +131,7 @@ def _encode_strings(elements: list[Any], shape: list[int]) -> Encoded:
         if joined:
             buffers.append(memoryview(joined))
             copied = len(joined) if len(elements) > 1 else 0
-    return Encoded([_STRING, shape, size], buffers, size, copied)
+    return EncodedTensor([_STRING, shape, size], buffers, size, copied)
 
 
 class IncomingTensor:
@@ -276,4 +276,4 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-__all__ = ["Encoded", "IncomingTensor", "encode", "number_of", "read_scalar", "read_small", "type_of"]
+__all__ = ["EncodedTensor", "IncomingTensor", "encode", "number_of", "read_scalar", "read_small", "type_of"]

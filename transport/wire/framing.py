@@ -51,7 +51,7 @@ T = TypeVar("T", bound=Incoming)
 
 
 class FrameOwner(Protocol[T]):
-    """Who reads the headers. Each method may raise RemoteProtocolError, which breaks the reader."""
+    """The reader of headers. Each method may raise RemoteProtocolError, which breaks the frame reader."""
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         """A message has arrived, with its payload if it has one.

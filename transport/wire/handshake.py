@@ -41,7 +41,7 @@ _VERSIONS: Final = struct.Struct(">HHH")
 Answer = tuple[int, tuple[Any, ...]]
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """This side refuses: `answer` is what the other is told, `error` what is said here."""
 
     def __init__(self, answer: Answer | None, error: OpError) -> None:
@@ -113,7 +113,7 @@ class Handshake:
 
     def _proof(self, statement: bytes, proof: bytes) -> Answer:
         if not self._is_proved(Side.DIALLER, 0, statement, proof):
-            raise Refused(
+            raise Refusal(
                 (m.REFUSED, ("", b"")),
                 UnauthenticatedError(f"{self._address} did not prove that it has the cluster's key"),
             )
@@ -135,7 +135,7 @@ class Handshake:
                 f"not {peer.expected_incarnation}"
             )
         if reason:
-            raise Refused(
+            raise Refusal(
                 (m.REFUSED, (reason, self._prove(Side.LISTENER, 0, _refusal(reason)))),
                 FailedPreconditionError(f"refused {peer.identity} at {self._address}: {reason}"),
             )
@@ -186,4 +186,4 @@ def _refusal(reason: str) -> bytes:
     return b"refused\0" + reason.encode(errors="replace")
 
 
-__all__ = ["Handshake", "Refused"]
+__all__ = ["Handshake", "Refusal"]

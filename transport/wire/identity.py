@@ -1,4 +1,4 @@
-"""Who speaks: role, cluster, task and incarnation, and the proof of it.
+"""Identities of the two sides: role, cluster, task and incarnation, and the proof of them.
 
 Both sides hold the cluster's key. Each sends a fresh nonce and then an HMAC-SHA256 over both nonces and its
 own identity, under a label that differs between the sides, so that a proof can neither be played again
@@ -45,7 +45,7 @@ def new_key() -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a side says of itself.
+    """The identity that a side claims.
 
     role            "worker", "client", ...: what it takes part as
     cluster         the cluster's name; sides of different clusters refuse each other

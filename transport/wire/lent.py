@@ -20,7 +20,7 @@ def is_worth_lending(size: int) -> bool:
 
 
 class LentMemory:
-    """What one side of a connection has lent and not got back."""
+    """The memory that one side of a connection has lent and not got back."""
 
     __slots__ = ("_marked", "_ping", "_unmarked")
 

@@ -1,4 +1,4 @@
-"""What is to be sent, in which order: small messages first, large ones in chunks between them. Sans-I/O.
+"""The order in which messages leave: small ones first, large ones in chunks between them. Sans-I/O.
 
 A payload of at most 64 KiB goes out whole with its header. A larger one becomes a stream: its header goes out
 like a small message and its bytes follow in chunks, in turn with those of other streams. Between any two
@@ -25,7 +25,7 @@ _BATCH_BYTES: Final = 256 * 1024
 _JOINED_BYTES: Final = 2048
 
 
-class Large:
+class LargeMessage:
     """A message on its way as a stream, or waiting to become one."""
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Large:
         header: Callable[[], bytes],
         buffers: list[memoryview],
         payload_bytes: int,
-        on_sent: Callable[[Large], object] | None,
+        on_sent: Callable[[LargeMessage], object] | None,
     ) -> None:
         self.header = header
         self.buffers = buffers
@@ -63,8 +63,8 @@ class Outbox:
 
     def __init__(self) -> None:
         self._small: deque[memoryview | bytes] = deque()
-        self._waiting: deque[Large] = deque()
-        self._streams: deque[Large] = deque()
+        self._waiting: deque[LargeMessage] = deque()
+        self._streams: deque[LargeMessage] = deque()
         #: Buffers given out and not yet sent whole, in order.
         self._current: list[memoryview | bytes] = []
         #: The last of those may be lent to the stream.
@@ -120,17 +120,17 @@ class Outbox:
         header: Callable[[], bytes],
         buffers: list[memoryview],
         payload_bytes: int,
-        on_sent: Callable[[Large], object] | None = None,
-    ) -> Large:
+        on_sent: Callable[[LargeMessage], object] | None = None,
+    ) -> LargeMessage:
         """Queue a message as a stream. `header()` is called when its turn comes; `on_sent(it)` at its end."""
         assert payload_bytes > INLINE_BYTES_MAX, "a small message was queued as a stream"
-        large = Large(header, list(buffers), payload_bytes, on_sent)
+        large = LargeMessage(header, list(buffers), payload_bytes, on_sent)
         self._waiting.append(large)
         self.queued_bytes += payload_bytes
         self._begin_streams()
         return large
 
-    def abandon(self, large: Large) -> bool:
+    def abandon(self, large: LargeMessage) -> bool:
         """Stop sending this message; False if all of it is on its way already.
 
         Where its header has gone out, the receiver is told that the rest will not come.
@@ -284,4 +284,4 @@ class Outbox:
             self.open_bytes += large.payload_bytes
 
 
-__all__ = ["Large", "Outbox"]
+__all__ = ["LargeMessage", "Outbox"]

@@ -15,7 +15,7 @@ from flowengine.transport.wire.wire import Wire
 
 
 class Carrier(Protocol):
-    """Who takes the messages of one number, which may carry tensors."""
+    """The taker of messages of one number, which may carry tensors."""
 
     def started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
         """Check a message whose header has come, before there is room for its tensors."""

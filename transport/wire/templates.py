@@ -50,7 +50,7 @@ Taker: TypeAlias = Callable[[int, memoryview], bool]
 
 
 class FrameTemplate:
-    """What is the same in frames that differ in their number and their rest.
+    """The part that frames share which differ in their number and their rest.
 
     before          what the header says up to the number
     tail            what it says behind it
@@ -72,7 +72,7 @@ class FrameTemplate:
         return self.head + number.to_bytes(8, "big") + self.tail
 
 
-class FramesAlike:
+class FrameFamily:
     """Frames that begin with the same bytes: their length, where their rest begins, and who takes them."""
 
     __slots__ = ("rest", "size", "takers")
@@ -84,7 +84,7 @@ class FramesAlike:
         self.takers: dict[bytes, Taker] = {}
 
 
-class TemplateTable(dict[bytes, FramesAlike]):
+class TemplateTable(dict[bytes, FrameFamily]):
     """{what frames begin with: those frames} of the frames that one connection knows while it is open.
 
     Names, types and shapes come from outside, so what is remembered is bounded.
@@ -133,7 +133,7 @@ class TemplateTable(dict[bytes, FramesAlike]):
         rest = NUMBERED_BYTES + len(tail)
         alike = self.get(head)
         if alike is None:
-            alike = self[head] = FramesAlike(rest + rest_bytes, rest)
+            alike = self[head] = FrameFamily(rest + rest_bytes, rest)
         elif alike.rest != rest:
             return False  # others that begin so were there first
         alike.takers[tail] = taker

@@ -1,4 +1,4 @@
-"""What a connection's parts have in common: where it stands, what happened, what is to be sent. Sans-I/O.
+"""The ground that a connection's parts share: its state, its events, its output. Sans-I/O.
 
 `calls` and `tensors` speak through it; `connection` puts them together with what is received.
 """
@@ -17,7 +17,7 @@ from flowengine.transport.events import Event
 from flowengine.transport.limits import INLINE_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.counters import Counters
-from flowengine.transport.wire.outbox import Large, Outbox
+from flowengine.transport.wire.outbox import LargeMessage, Outbox
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import FIRST, Side, State, after_sending
 from flowengine.transport.wire.templates import TemplateTable
@@ -55,8 +55,8 @@ class Wire:
         number: int,
         fields: Sequence[object],
         payload: Payload | None = None,
-        on_sent: Callable[[Large], object] | None = None,
-    ) -> Large | None:
+        on_sent: Callable[[LargeMessage], object] | None = None,
+    ) -> LargeMessage | None:
         """Queue a message; what it is as a stream, if it is large.
 
         on_sent   called when all of a large one has gone out
@@ -125,8 +125,11 @@ class Wire:
             self.outbox.add_small(header, payload.buffers, payload.size)
 
     def queue_large(
-        self, header: Callable[[], bytes], payload: Payload, on_sent: Callable[[Large], object] | None = None
-    ) -> Large:
+        self,
+        header: Callable[[], bytes],
+        payload: Payload,
+        on_sent: Callable[[LargeMessage], object] | None = None,
+    ) -> LargeMessage:
         """Queue a large message, whose header is asked for when its turn has come."""
         self.counters.messages_sent += 1
         self.counters.bytes_copied_to_send += payload.copied

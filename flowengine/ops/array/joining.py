@@ -12,6 +12,7 @@ from flowengine.ir.traits import NetworkLayer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
+    attr_shape,
     axis_of,
     axis_value,
     divide_dim,
@@ -26,10 +27,10 @@ from flowengine.ops.shape_functions import (
 
 @define("Concat(concat_dim: int32, values: N * T) -> output: T", "N: int >= 2; T: type")
 def concat_first(c: ShapeContext) -> Shapes:
-    return [_concatenated(c, 0, range(1, c.num_inputs))]
+    return [concatenated(c, 0, range(1, c.num_inputs))]
 
 
-def _concatenated(c: ShapeContext, axis_index: int, values: Sequence[int]) -> TensorShape:
+def concatenated(c: ShapeContext, axis_index: int, values: Sequence[int]) -> TensorShape:
     """Equal in all but one axis, along which the sizes add up."""
     axis = scalar_value(c, axis_index)
     shapes = [c.input(i) for i in values]
@@ -65,7 +66,7 @@ def _concatenated(c: ShapeContext, axis_index: int, values: Sequence[int]) -> Te
     NetworkLayer(),
 )
 def concat_last(c: ShapeContext) -> Shapes:
-    return [_concatenated(c, c.num_inputs - 1, range(c.num_inputs - 1))]
+    return [concatenated(c, c.num_inputs - 1, range(c.num_inputs - 1))]
 
 
 @define("ConcatOffset(concat_dim: int32, shape: N * int32) -> offset: N * int32", "N: int >= 2")
@@ -73,9 +74,7 @@ def concat_offset(c: ShapeContext) -> Shapes:
     return [ranked(c, i, 1) for i in range(1, c.num_inputs)]
 
 
-@define("ParallelConcat(values: N * T) -> output: T", "N: int >= 1; T: type; shape: shape")
-def parallel_concat(c: ShapeContext) -> Shapes:
-    return [c.attrs["shape"]]
+define("ParallelConcat(values: N * T) -> output: T", "N: int >= 1; T: type; shape: shape", shape=attr_shape)
 
 
 @define("Pack(values: N * T) -> output: T", "N: int >= 1; T: type; axis: int = 0")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import VECTOR, ranked_at_least, replace_dim, vector, vectors
+from flowengine.ops.shape_functions import (
+    VECTOR,
+    dimension_value,
+    ranked,
+    ranked_at_least,
+    replace_dim,
+    vector,
+    vectors,
+)
 
 define(
     "RaggedRange(starts, limits, deltas: T) -> rt_nested_splits: Tsplits, rt_dense_values: T",
@@ -26,15 +34,6 @@ def ragged_to_sparse(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "RaggedTensorFromVariant(encoded_ragged: variant) "
-    "-> output_nested_splits: output_ragged_rank * Tsplits, output_dense_values: Tvalues",
-    "input_ragged_rank: int >= -1; output_ragged_rank: int >= 1; Tvalues: type; Tsplits: indextype",
-)
-def from_variant(c: ShapeContext) -> Shapes:
-    return [*[VECTOR] * (c.num_outputs - 1), UNKNOWN_SHAPE]
-
-
-@define(
     "RaggedGather(params_nested_splits: PARAMS_RAGGED_RANK * Tsplits, params_dense_values: Tvalues, "
     "indices: Tindices) -> output_nested_splits: OUTPUT_RAGGED_RANK * Tsplits, output_dense_values: Tvalues",
     "Tvalues: type; Tindices: indextype; Tsplits: indextype = int64; PARAMS_RAGGED_RANK: int >= 1",
@@ -46,14 +45,18 @@ def ragged_gather(c: ShapeContext) -> Shapes:
     return [*[VECTOR] * (c.num_outputs - 1), replace_dim(values, 0, None)]
 
 
-define(
-    "RaggedTensorToTensor(shape: Tshape, values, default_value: T, "
-    "row_partition_tensors: num_row_partition_tensors * Tindex) -> result: T",
-    "T: type; Tindex, Tshape: {int64, int32}; num_row_partition_tensors: int >= 1",
-    "row_partition_types: list(string)",
+@define(
+    "RaggedFillEmptyRows(value_rowids: int64, values: T, nrows: int64, default_value: T) "
+    "-> output_value_rowids: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64",
+    "T: type",
 )
-define(
-    "RaggedTensorToVariant(rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: Tvalues) "
-    "-> encoded_ragged: variant",
-    "RAGGED_RANK: int >= 1; Tvalues: type; Tsplits: indextype; batched_input: bool",
+def ragged_fill_empty_rows(c: ShapeContext) -> Shapes:
+    return [VECTOR, VECTOR, vector(dimension_value(c, 2)), ranked(c, 0, 1)]
+
+
+@define(
+    "RaggedFillEmptyRowsGrad(reverse_index_map: int64, grad_values: T) -> d_values, d_default_value: T",
+    "T: type",
 )
+def ragged_fill_empty_rows_grad(c: ShapeContext) -> Shapes:
+    return [ranked(c, 0, 1), SCALAR]

@@ -41,7 +41,7 @@ def check_scatter_nd(shape: TensorShape, indices: TensorShape, updates: TensorSh
     "T: numberorbooltype; Tindices: indextype",
 )
 @define(
-    "TensorScatterAdd, TensorScatterSub, "
+    "TensorScatterAdd, TensorScatterMax, TensorScatterMin, TensorScatterSub, "
     "TensorScatterUpdate(tensor: T, indices: Tindices, updates: T) -> output: T",
     "T: type; Tindices: indextype",
 )

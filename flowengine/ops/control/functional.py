@@ -26,12 +26,6 @@ from flowengine.ops.shape_functions import each_unchanged
     "Case(branch_index: int32, input: Tin) -> output: Tout",
     "stateful; Tin, Tout: list(type) >= 0; branches: list(func) >= 1; output_shapes: list(shape) = []",
 )
-def branches(c: ShapeContext) -> Shapes:
-    """What `output_shapes` says; of an empty list nothing is known."""
-    shapes: Sequence[TensorShape] = c.attrs["output_shapes"]
-    return shapes if len(shapes) == c.num_outputs else [UNKNOWN_SHAPE] * c.num_outputs
-
-
 @define(
     "While(input: T) -> output: T",
     "stateful; T: list(type) >= 0; cond, body: func; output_shapes: list(shape) = []",
@@ -41,8 +35,8 @@ def branches(c: ShapeContext) -> Shapes:
     "StatelessWhile(input: T) -> output: T",
     "T: list(type) >= 0; cond, body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10",
 )
-def while_loop(c: ShapeContext) -> Shapes:
-    """What `output_shapes` says; else a variable may leave the loop with another shape."""
+def said_shapes(c: ShapeContext) -> Shapes:
+    """What `output_shapes` says; else nothing is known: a variable may leave a loop with another shape."""
     shapes: Sequence[TensorShape] = c.attrs["output_shapes"]
     return shapes if len(shapes) == c.num_outputs else [UNKNOWN_SHAPE] * c.num_outputs
 

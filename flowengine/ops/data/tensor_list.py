@@ -19,7 +19,7 @@ define(
 )
 define(
     "TensorListSetItem(input_handle: variant, index: int32, item: element_dtype) -> output_handle: variant",
-    "element_dtype: type",
+    "element_dtype: type; resize_if_index_out_of_bounds: bool = false",
     shape=scalars,
 )
 define(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.shapes import TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import at_least, dims_of, fixed, like_input, merge_dims, ranked
+from flowengine.ops.shape_functions import fixed, like_input, merge_dims, ranked
 
 
 @define(
@@ -36,25 +36,6 @@ define(
     "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear'} = 'bilinear'",
     shape=like_input(2),
 )
-define(
-    "DrawBoundingBoxes(images: T, boxes: float) -> output: T", "T: {float, half} = float", shape=at_least(3)
-)
-define(
-    "DrawBoundingBoxesV2(images: T, boxes, colors: float) -> output: T",
-    "T: {float, half} = float",
-    shape=at_least(3),
-)
-
-
-@define(
-    "ExtractGlimpse(input: float, size: int32, offsets: float) -> glimpse: float",
-    "centered, normalized, uniform_noise: bool = true; noise: string = 'uniform'",
-)
-def glimpse(c: ShapeContext) -> Shapes:
-    batch, _, _, depth = dims_of(ranked(c, 0, 4), 4)
-    size = c.input_as_shape(1)
-    height, width = size.dims if size.dims is not None and len(size.dims) == 2 else (None, None)
-    return [TensorShape([merge_dims(batch, ranked(c, 2, 2)[0]), height, width, depth])]
 
 
 @define(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowengine.core.arrays import to_array
-from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge_dims, ranked, scalars, vector
@@ -33,6 +33,25 @@ def decode_and_crop(c: ShapeContext) -> Shapes:
     merge_dims(ranked(c, 1, 1)[0], 4, "The length of crop_window and 4")
     height, width = (None, None) if window is None else to_array(window).tolist()[2:]
     return [TensorShape([height, width, c.attrs["channels"] or None])]
+
+
+@define(
+    "DecodeImage(contents: string) -> image: dtype",
+    "channels: int = 0; dtype: {uint8, uint16, float} = uint8; expand_animations: bool = true",
+)
+def decode_any_image(c: ShapeContext) -> Shapes:
+    """A string -> (height, width, channels), or (frames, height, width, channels) where it is a GIF"""
+    ranked(c, 0, 0)
+    if c.attrs["expand_animations"]:
+        return [UNKNOWN_SHAPE]
+    return [TensorShape([None, None, c.attrs["channels"] or None])]
+
+
+@define("DecodeWebP(contents: string) -> image: dtype", "channels: int = 0; dtype: {uint8} = uint8")
+def decode_webp(c: ShapeContext) -> Shapes:
+    """A string -> (frames, height, width, channels)"""
+    ranked(c, 0, 0)
+    return [TensorShape([None, None, None, c.attrs["channels"] or None])]
 
 
 @define("DecodeGif(contents: string) -> image: uint8")

@@ -41,31 +41,6 @@ def parse_single_example(c: ShapeContext) -> Shapes:
 
 
 define(
-    "ParseExampleV2(serialized, names, sparse_keys, dense_keys, ragged_keys: string, "
-    "dense_defaults: Tdense) -> sparse_indices: num_sparse * int64, sparse_values: sparse_types, "
-    "sparse_shapes: num_sparse * int64, dense_values: Tdense, ragged_values: ragged_value_types, "
-    "ragged_row_splits: ragged_split_types",
-    "Tdense: list(featuretype) >= 0; num_sparse: int >= 0",
-    "sparse_types, ragged_value_types: list(featuretype) >= 0; ragged_split_types: list(indextype) >= 0",
-    "dense_shapes: list(shape) >= 0",
-)
-define(
-    "ParseSequenceExample(serialized, debug_name: string, context_dense_defaults: Tcontext_dense) "
-    "-> context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, "
-    "context_sparse_shapes: Ncontext_sparse * int64, context_dense_values: Tcontext_dense, "
-    "feature_list_sparse_indices: Nfeature_list_sparse * int64, "
-    "feature_list_sparse_values: feature_list_sparse_types, "
-    "feature_list_sparse_shapes: Nfeature_list_sparse * int64, "
-    "feature_list_dense_values: feature_list_dense_types, "
-    "feature_list_dense_lengths: Nfeature_list_dense * int64",
-    "feature_list_dense_missing_assumed_empty, context_sparse_keys, context_dense_keys, "
-    "feature_list_sparse_keys, feature_list_dense_keys: list(string) >= 0",
-    "Ncontext_sparse, Ncontext_dense, Nfeature_list_sparse, Nfeature_list_dense: int >= 0 = 0",
-    "context_sparse_types, Tcontext_dense, feature_list_dense_types: list(featuretype) >= 0 = []",
-    "context_dense_shapes: list(shape) >= 0 = []; feature_list_sparse_types: list(featuretype) >= 0 = []",
-    "feature_list_dense_shapes: list(shape) >= 0 = []",
-)
-define(
     "ParseSingleSequenceExample(serialized, feature_list_dense_missing_assumed_empty: string, "
     "context_sparse_keys: Ncontext_sparse * string, context_dense_keys: Ncontext_dense * string, "
     "feature_list_sparse_keys: Nfeature_list_sparse * string, "

@@ -35,6 +35,15 @@ def eigen(c: ShapeContext) -> Shapes:
     return [prefix(shape, -1), shape if c.attrs["compute_v"] else UNKNOWN_SHAPE]
 
 
+@define(
+    "Eig(input: T) -> e, v: Tout",
+    "compute_v: bool = true; T: {float, double, complex64, complex128}; Tout: complextype",
+)
+def eigen_general(c: ShapeContext) -> Shapes:
+    """(..., M, M) -> eigenvalues (..., M), eigenvectors (..., M, M)"""
+    return eigen(c)
+
+
 @define("SelfAdjointEig(input: T) -> output: T", "T: {double, float, half}")
 @define("BatchSelfAdjointEig(input: T) -> output: T", "T: {double, float}")
 def eigen_packed(c: ShapeContext) -> Shapes:

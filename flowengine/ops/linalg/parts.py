@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
@@ -15,6 +17,9 @@ from flowengine.ops.shape_functions import (
     smaller,
     suffix,
 )
+
+#: On which side shorter diagonals stand, those above the main one first.
+ALIGN: Final = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
 
 
 @define("BatchMatrixBandPart(input: T, num_lower, num_upper: int64) -> band: T", "T: type")
@@ -57,6 +62,7 @@ def set_diag(c: ShapeContext) -> Shapes:
     return [prefix(shape, -2).merge_with(prefix(diagonal, -1)).concatenate(suffix(shape, -2))]
 
 
+@define("MatrixDiagPartV3(input: T, k: int32, padding_value: T) -> diagonal: T", "T: type", ALIGN)
 @define("MatrixDiagPartV2(input: T, k: int32, padding_value: T) -> diagonal: T", "T: type")
 def diagonals_part(c: ShapeContext) -> Shapes:
     """(..., M, N), k -> (..., length), or (..., diagonals, length) for a band."""
@@ -84,6 +90,9 @@ def _diagonal_bounds(c: ShapeContext, index: int) -> tuple[int, int] | None:
     return bounds[0], bounds[-1]
 
 
+@define(
+    "MatrixDiagV3(diagonal: T, k, num_rows, num_cols: int32, padding_value: T) -> output: T", "T: type", ALIGN
+)
 @define("MatrixDiagV2(diagonal: T, k, num_rows, num_cols: int32, padding_value: T) -> output: T", "T: type")
 def diagonals(c: ShapeContext) -> Shapes:
     shape = ranked_at_least(c, 0, 1)
@@ -107,6 +116,7 @@ def diagonals(c: ShapeContext) -> Shapes:
     return [TensorShape((*batch, rows, columns))]
 
 
+@define("MatrixSetDiagV3(input, diagonal: T, k: int32) -> output: T", "T: type", ALIGN)
 @define("MatrixSetDiagV2(input, diagonal: T, k: int32) -> output: T", "T: type")
 def set_diagonals(c: ShapeContext) -> Shapes:
     ranked_at_least(c, 1, 1)

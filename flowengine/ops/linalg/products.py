@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, Dimension, TensorShape, broadcast_shapes
+from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Droppable, NetworkLayer, Product
 from flowengine.ops.registry import define
@@ -69,6 +67,13 @@ def _batched(c: ShapeContext, a: TensorShape, b: TensorShape, batch: TensorShape
     Droppable(),
     NetworkLayer(),
 )
+@define(
+    "BatchMatMulV3(x: Ta, y: Tb) -> output: Tout",
+    "Ta, Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+    "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}",
+    "adj_x, adj_y, grad_x, grad_y: bool = false",
+    Droppable(),
+)
 def batch_mat_mul_broadcast(c: ShapeContext) -> Shapes:
     """(..., M, K), (..., K, N) -> (..., M, N), leading dimensions broadcast."""
     a, b = ranked_at_least(c, 0, 2), ranked_at_least(c, 1, 2)
@@ -85,49 +90,3 @@ def cross(c: ShapeContext) -> Shapes:
     if shape.dims is not None:
         merge_dims(shape.dims[-1], 3, "The last dimension and 3")
     return [shape]
-
-
-@define("Einsum(inputs: N * T) -> output: T", "equation: string; N: int >= 1; T: type")
-def einsum(c: ShapeContext) -> Shapes:
-    """The output's letters, each with the size that it has in the inputs."""
-    equation = c.attrs["equation"].decode(errors="replace").replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if not arrow or len(terms) != c.num_inputs:
-        raise InvalidArgumentError(f"equation {equation!r} does not fit {c.num_inputs} inputs")
-    sizes: dict[str, list[Dimension]] = {}
-    ellipsis = SCALAR
-    for index, term in enumerate(terms):
-        shape = c.input(index)
-        letters = term.replace("...", "")
-        if shape.dims is None:
-            ellipsis = UNKNOWN_SHAPE if "..." in term else ellipsis
-            for letter in letters:
-                sizes.setdefault(letter, []).append(None)
-            continue
-        extra = len(shape.dims) - len(letters)
-        if extra < 0 or (extra and "..." not in term):
-            raise InvalidArgumentError(f"input {index} of shape {shape} does not fit {term!r}")
-        start = term.find("...")
-        named = shape.dims
-        if start >= 0:
-            named = shape.dims[:start] + shape.dims[start + extra :]
-            ellipsis = broadcast_shapes(ellipsis, TensorShape(shape.dims[start : start + extra]))
-        for letter, size in zip(letters, named, strict=True):
-            sizes.setdefault(letter, []).append(size)
-    known = {letter: _broadcast_size(several) for letter, several in sizes.items()}
-    before, dots, after = right.partition("...")
-    if dots and ellipsis.dims is None:
-        return [UNKNOWN_SHAPE]
-    middle = ellipsis.dims if dots and ellipsis.dims is not None else ()
-    return [TensorShape([*(known.get(x) for x in before), *middle, *(known.get(x) for x in after)])]
-
-
-def _broadcast_size(sizes: Sequence[Dimension]) -> Dimension:
-    """The size of a letter: 1 gives way to any other, which an unknown one may be."""
-    larger = {size for size in sizes if size not in (None, 1)}
-    if len(larger) > 1:
-        raise InvalidArgumentError(
-            f"one letter of the equation has several sizes: {sorted(filter(None, larger))}"
-        )
-    return larger.pop() if larger else None if None in sizes else 1

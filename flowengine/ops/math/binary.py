@@ -51,6 +51,12 @@ define("SquaredDifference(x, y: T) -> z: T", "commutative; T: signedtype", PAIRS
 define("Atan2(y, x: T) -> z: T", "T: floattype", PAIRS, shape=broadcast)
 define("NextAfter(x1, x2: T) -> output: T", "T: {double, float} = float", shape=broadcast)
 define("Xdivy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
+define(
+    "Xlog1py(x, y: T) -> z: T",
+    "T: {half, bfloat16, float, double, complex64, complex128}",
+    PAIRS,
+    shape=broadcast,
+)
 define("Xlogy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
 define(
     "AddN(inputs: N * T) -> sum: T",

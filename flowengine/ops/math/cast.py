@@ -15,6 +15,12 @@ define(
     Checks(),
     shape=unchanged,
 )
+define(
+    "CheckNumericsV2(tensor: T) -> output: T",
+    "stateful; T: floattype; message: string",
+    Checks(),
+    shape=unchanged,
+)
 
 
 @define(

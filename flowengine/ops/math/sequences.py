@@ -6,7 +6,6 @@ import math
 
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
@@ -15,7 +14,6 @@ from flowengine.ops.shape_functions import (
     dimension_value,
     merge_dims,
     ranked,
-    ranked_at_most,
     scalar_value,
     unchanged,
     vector,
@@ -54,6 +52,8 @@ def range_of(c: ShapeContext) -> Shapes:
     start, limit, delta = (to_array(v).item() for v in values)
     if delta == 0:
         raise InvalidArgumentError("Requires delta != 0")
+    if not all(map(math.isfinite, (start, limit, delta))):
+        return [VECTOR]
     if (start > limit) if delta > 0 else (start < limit):
         sign, relation = (">", "<=") if delta > 0 else ("<", ">=")
         raise InvalidArgumentError(
@@ -75,19 +75,6 @@ define(
 @define("Bincount(arr, size: int32, weights: T) -> bins: T", "T: {int32, int64, float, double}")
 def bincount(c: ShapeContext) -> Shapes:
     return [vector(dimension_value(c, 1))]
-
-
-@define(
-    "DenseBincount(input, size: Tidx, weights: T) -> output: T",
-    "Tidx: indextype; T: {int32, int64, float, double}; binary_output: bool = false",
-)
-def dense_bincount(c: ShapeContext) -> Shapes:
-    """A vector of bins, or one for each row of a matrix."""
-    shape = ranked_at_most(c, 0, 2)
-    bins = dimension_value(c, 1)
-    if shape.dims is None:
-        return [UNKNOWN_SHAPE]
-    return [TensorShape([shape.dims[0], bins]) if len(shape.dims) == 2 else vector(bins)]
 
 
 @define(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import dimension_value, ranked, ranked_at_least, replace_dim
+from flowengine.ops.shape_functions import VECTOR, dimension_value, ranked, ranked_at_least, replace_dim
 
 
 @define(
@@ -52,3 +52,24 @@ def sparse_segment_grad(c: ShapeContext) -> Shapes:
     gradient = ranked_at_least(c, 0, 1)
     _check_ids(c)
     return [replace_dim(gradient, 0, dimension_value(c, 3))]
+
+
+@define(
+    "SparseSegmentSumGrad(grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32) -> output: T",
+    "T: {bfloat16, half, float, double}; Tidx, Tsegmentids: indextype = int32",
+)
+def sparse_segment_sum_grad(c: ShapeContext) -> Shapes:
+    return sparse_segment_grad(c)
+
+
+@define(
+    "SparseSegmentMeanGradV2, SparseSegmentSqrtNGradV2, "
+    "SparseSegmentSumGradV2(grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: int32) "
+    "-> output: T, sorted_unique_indices: Tidx",
+    "T: {bfloat16, half, float, double}; Tidx, Tsegmentids: indextype = int32",
+)
+def sparse_segment_grad_rows(c: ShapeContext) -> Shapes:
+    """The rows that were picked, and which they are."""
+    gradient = ranked_at_least(c, 0, 1)
+    _check_ids(c)
+    return [replace_dim(gradient, 0, None), VECTOR]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
+from flowengine.core.shapes import Dimension, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Convolves, Droppable, NetworkLayer, Product
-from flowengine.ops.nn.data_format import join_layout, sizes_of_rank, split_layout
+from flowengine.ops.nn.data_format import join_layout, sizes_from, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
@@ -17,7 +17,6 @@ from flowengine.ops.shape_functions import (
     merge_dims,
     multiply_dims,
     of_rank,
-    pairs_value,
     ranked,
     windowed,
 )
@@ -91,39 +90,39 @@ def windows(
     return result
 
 
-@define(
+define(
     "Conv2DBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
     "T: floattype",
     PLANES,
     Product("filter", "out_backprop"),
     Droppable(),
     NetworkLayer(is_large=True),
+    shape=sizes_from(0, 4),
 )
-@define(
+define(
     "DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
     Droppable(),
+    shape=sizes_from(0, 4),
 )
-def backprop_input_2d(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 0, 4)]
 
 
-@define(
+define(
     "Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     PLANES,
     Product("input", "out_backprop"),
     Droppable(),
+    shape=sizes_from(1, 4),
 )
-@define(
+define(
     "DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
     Droppable(),
+    shape=sizes_from(1, 4),
 )
-def backprop_filter_2d(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 1, 4)]
 
 
 @define(
@@ -180,57 +179,22 @@ def backprop_filter_3d_v1(c: ShapeContext) -> Shapes:
     return [ranked(c, 1, 5)]
 
 
-@define(
+define(
     "Conv3DBackpropInputV2(input_sizes: Tshape, filter, out_backprop: T) -> output: T",
     "T: floattype",
     VOLUMES,
     "Tshape: indextype = int32",
     Product("filter", "out_backprop"),
     Droppable(),
+    shape=sizes_from(0, 5),
 )
-def backprop_input_3d(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 0, 5)]
 
 
-@define(
+define(
     "Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     VOLUMES,
     Product("input", "out_backprop"),
     Droppable(),
+    shape=sizes_from(1, 5),
 )
-def backprop_filter_3d(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 1, 5)]
-
-
-@define(
-    "FusedPadConv2D(input: T, paddings: int32, filter: T) -> output: T",
-    "T: {half, float, double}; mode: {'REFLECT', 'SYMMETRIC'}; strides: list(int)",
-    "padding: {'SAME', 'VALID'}",
-)
-def fused_pad_conv(c: ShapeContext) -> Shapes:
-    return [_fused_conv(c, ranked(c, 0, 4), 1, 2)]
-
-
-def _fused_conv(c: ShapeContext, image: TensorShape, paddings_index: int, filter_index: int) -> TensorShape:
-    """Convolution of an image that is padded on the way."""
-    n, h, w, depth = dims_of(image, 4)
-    window = dims_of(ranked(c, filter_index, 4), 4)
-    merge_dims(depth, window[2], "The channels of input and filter")
-    paddings = pairs_value(c, paddings_index, 4)
-    if paddings is None:
-        return TensorShape([None, None, None, window[3]])
-    amounts = [before + after for before, after in paddings]
-    spatial = [add_dims(h, amounts[1]), add_dims(w, amounts[2])]
-    return join_layout(add_dims(n, amounts[0]), windows(c, spatial, window[:2], b"NHWC"), window[3], b"NHWC")
-
-
-@define(
-    "FusedResizeAndPadConv2D(input: T, size, paddings: int32, filter: T) -> output: T",
-    "T: {half, float, double}; resize_align_corners: bool = false; mode: {'REFLECT', 'SYMMETRIC'}",
-    "strides: list(int); padding: {'SAME', 'VALID'}",
-)
-def fused_resize_conv(c: ShapeContext) -> Shapes:
-    n, _, _, depth = dims_of(ranked(c, 0, 4), 4)
-    height, width = dims_of(sizes_of_rank(c, 1, 2), 2)
-    return [_fused_conv(c, TensorShape([n, height, width, depth]), 2, 3)]

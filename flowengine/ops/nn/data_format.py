@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
-from flowengine.ir.opdef import ShapeContext
+from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import unchanged
 
@@ -37,3 +37,12 @@ def sizes_of_rank(c: ShapeContext, index: int, rank: int) -> TensorShape:
     """The shape that a vector input spells, of a rank that is known anyway."""
     shape = c.input_as_shape(index)
     return shape if shape.rank == rank else unknown_of_rank(rank)
+
+
+def sizes_from(index: int, rank: int) -> ShapeFunction:
+    """The shape function of an op whose one output has the sizes that a vector input spells."""
+
+    def shape(c: ShapeContext) -> Shapes:
+        return [sizes_of_rank(c, index, rank)]
+
+    return shape

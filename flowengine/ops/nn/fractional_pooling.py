@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ops.nn.data_format import sizes_of_rank
+from flowengine.ops.nn.data_format import sizes_from
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import add_dims, dims_of, of_rank, ranked, vector
 
@@ -26,13 +26,12 @@ def fractional_pool(c: ShapeContext) -> Shapes:
     return [TensorShape(sizes), vector(add_dims(sizes[1], 1)), vector(add_dims(sizes[2], 1))]
 
 
-@define(
+define(
     "FractionalAvgPoolGrad(orig_input_tensor_shape: int64, out_backprop: T, row_pooling_sequence, "
     "col_pooling_sequence: int64) -> output: T",
     "overlapping: bool = false; T: {float, double, int32, int64}",
+    shape=sizes_from(0, 4),
 )
-def fractional_avg_grad(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 0, 4)]
 
 
 define(

@@ -10,7 +10,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Droppable, NetworkLayer
-from flowengine.ops.nn.data_format import join_layout, sizes_of_rank, split_layout
+from flowengine.ops.nn.data_format import join_layout, sizes_from, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, like_input, of_rank, ranked, windowed
 
@@ -146,11 +146,18 @@ define(
 )
 
 
-@define("AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T", PLANES, "T: floattype", Droppable())
-def avg_pool_grad(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 0, 4)]
+define(
+    "AvgPoolGrad(orig_input_shape: int32, grad: T) -> output: T",
+    PLANES,
+    "T: floattype",
+    Droppable(),
+    shape=sizes_from(0, 4),
+)
 
 
-@define("AvgPool3DGrad(orig_input_shape: int32, grad: T) -> output: T", VOLUMES, "T: floattype")
-def avg_pool_3d_grad(c: ShapeContext) -> Shapes:
-    return [sizes_of_rank(c, 0, 5)]
+define(
+    "AvgPool3DGrad(orig_input_shape: int32, grad: T) -> output: T",
+    VOLUMES,
+    "T: floattype",
+    shape=sizes_from(0, 5),
+)

@@ -32,16 +32,17 @@ def block_lstm(c: ShapeContext) -> Shapes:
     "use_peephole: bool; T: {half, float}",
 )
 def block_lstm_grad(c: ShapeContext) -> Shapes:
-    """A gradient for each input but the first, shaped like it."""
-    return [c.input(i + 1) for i in range(c.num_outputs)]
+    """A gradient for each input but the first, shaped like it: x, cs_prev, h_prev, w, three peepholes, b."""
+    return [ranked(c, i + 1, rank) for i, rank in enumerate((3, 2, 2, 2, 1, 1, 1, 1))]
 
 
 @define(
     "LSTMBlockCell(x, cs_prev, h_prev, w, wci, wcf, wco, b: T) -> i, cs, f, o, ci, co, h: T",
     "forget_bias: float = 1.0; cell_clip: float = 3.0; use_peephole: bool = false; T: {half, float}",
 )
-def lstm_cell(c: ShapeContext) -> Shapes:
-    """x (batch, inputs), cs_prev (batch, cells) -> seven of (batch, cells)"""
+@define("GRUBlockCell(x, h_prev, w_ru, w_c, b_ru, b_c: T) -> r, u, c, h: T", "T: {float}")
+def cell(c: ShapeContext) -> Shapes:
+    """x (batch, inputs), the state before (batch, cells) -> as many outputs of (batch, cells)"""
     batch = merge_dims(ranked(c, 0, 2)[0], ranked(c, 1, 2)[0], "The batches of input and state")
     return [TensorShape([batch, ranked(c, 1, 2)[1]])] * c.num_outputs
 
@@ -56,13 +57,6 @@ def lstm_cell_grad(c: ShapeContext) -> Shapes:
     peephole = vector(cells)
     gates = TensorShape([batch, multiply_dims(cells, 4)])
     return [TensorShape([batch, cells]), gates, peephole, peephole, peephole]
-
-
-@define("GRUBlockCell(x, h_prev, w_ru, w_c, b_ru, b_c: T) -> r, u, c, h: T", "T: {float}")
-def gru_cell(c: ShapeContext) -> Shapes:
-    """x (batch, inputs), h_prev (batch, cells) -> four of (batch, cells)"""
-    batch = merge_dims(ranked(c, 0, 2)[0], ranked(c, 1, 2)[0], "The batches of input and state")
-    return [TensorShape([batch, ranked(c, 1, 2)[1]])] * c.num_outputs
 
 
 @define(

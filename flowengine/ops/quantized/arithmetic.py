@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.array.joining import concatenated
 from flowengine.ops.linalg.products import mat_mul
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import check_scalars
 
 
 @define(
@@ -14,6 +16,7 @@ from flowengine.ops.registry import define
     "T1, T2: quantizedtype; Toutput: quantizedtype = qint32",
 )
 def quantized_binary(c: ShapeContext) -> Shapes:
+    check_scalars(c, 2, 3, 4, 5)
     return [broadcast_shapes(c.input(0), c.input(1)), SCALAR, SCALAR]
 
 
@@ -24,14 +27,19 @@ def quantized_binary(c: ShapeContext) -> Shapes:
     "Tactivation: quantizedtype = quint8",
 )
 def quantized_mat_mul(c: ShapeContext) -> Shapes:
+    check_scalars(c, 2, 3, 4, 5)
     return [*mat_mul(c), SCALAR, SCALAR]
 
 
-define(
+@define(
     "QuantizedConcat(concat_dim: int32, values: N * T, input_mins, input_maxes: N * float) "
     "-> output: T, output_min, output_max: float",
     "N: int >= 2; T: type",
 )
+def quantized_concat(c: ShapeContext) -> Shapes:
+    return [concatenated(c, 0, range(1, 1 + c.attrs["N"])), SCALAR, SCALAR]
+
+
 define(
     "QuantizedMatMulWithBias(a: T1, b: T2, bias: Tbias, min_a, max_a, min_b, max_b: float) "
     "-> out: Toutput, min_out, max_out: float",

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import scalars, unchanged
+from flowengine.ops.shape_functions import (
+    check_scalars,
+    merge_dims,
+    ranked,
+    ranked_at_least,
+    scalars,
+    unchanged,
+    vector,
+)
 
 define(
-    "Dequantize(input: T, min_range, max_range: float) -> output: float",
+    "Dequantize(input: T, min_range, max_range: float) -> output: dtype",
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
-    shape=unchanged,
-)
-define(
-    "QuantizeAndDequantize(input: T) -> output: T",
-    "signed_input: bool = true; num_bits: int = 8; range_given: bool = false",
-    "input_min, input_max: float = 0.0; T: floattype",
-    shape=unchanged,
-)
-define(
-    "QuantizeAndDequantizeV2(input, input_min, input_max: T) -> output: T",
-    "signed_input: bool = true; num_bits: int = 8; range_given: bool = false; T: floattype",
-    "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN'; narrow_range: bool = false",
-    shape=unchanged,
-)
-define(
-    "QuantizeAndDequantizeV3(input, input_min, input_max: T, num_bits: int32) -> output: T",
-    "signed_input, range_given: bool = true; T: floattype; narrow_range: bool = false",
+    "narrow_range: bool = false; axis: int = -1; dtype: {bfloat16, float} = float",
     shape=unchanged,
 )
 
@@ -35,7 +28,21 @@ define(
     "QuantizeV2(input, min_range, max_range: float) -> output: T, output_min, output_max: float",
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
     "round_mode: {'HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'} = 'HALF_AWAY_FROM_ZERO'",
+    "narrow_range: bool = false; axis: int = -1; ensure_minimum_range: float = 0.01",
 )
+def quantize(c: ShapeContext) -> Shapes:
+    """Codes and their range: two numbers, or two for each index of the axis."""
+    axis: int = c.attrs["axis"]
+    if axis < -1:
+        raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
+    if axis == -1:
+        check_scalars(c, 1, 2)
+        return [c.input(0), SCALAR, SCALAR]
+    shape = ranked_at_least(c, 0, axis + 1)
+    ends = vector(merge_dims(shape[axis], ranked(c, 1, 1)[0], "The axis and the range"))
+    return [shape, ends, ends]
+
+
 @define(
     "QuantizeDownAndShrinkRange(input: Tinput, input_min, input_max: float) "
     "-> output: out_type, output_min, output_max: float",
@@ -48,13 +55,25 @@ define(
 )
 def with_range(c: ShapeContext) -> Shapes:
     """A tensor of the same shape and its two bounds."""
+    check_scalars(c, *range(1, c.num_inputs))
     return [c.input(0), SCALAR, SCALAR]
+
+
+def with_own_range(c: ShapeContext) -> Shapes:
+    """A tensor of the same shape and its two bounds, from those of its channels."""
+    return [c.input(0), SCALAR, SCALAR]
+
+
+def bounds(c: ShapeContext) -> Shapes:
+    """Two bounds of a tensor that has two."""
+    check_scalars(c, 1, 2)
+    return [SCALAR, SCALAR]
 
 
 define(
     "RequantizationRange(input: Tinput, input_min, input_max: float) -> output_min, output_max: float",
     "Tinput: quantizedtype",
-    shape=scalars,
+    shape=bounds,
 )
 define(
     "RequantizationRangePerChannel(input: T, input_min, input_max: float) -> output_min, output_max: float",
@@ -65,4 +84,5 @@ define(
     "RequantizePerChannel(input: T, input_min, input_max, requested_output_min, "
     "requested_output_max: float) -> output: out_type, output_min, output_max: float",
     "T: quantizedtype = qint32; out_type: quantizedtype = quint8",
+    shape=with_own_range,
 )

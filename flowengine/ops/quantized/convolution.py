@@ -8,7 +8,7 @@ from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.nn.convolution import windows
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import dims_of, ranked
+from flowengine.ops.shape_functions import check_scalars, dims_of, ranked
 
 #: How windows lie.
 WINDOWS: Final = "strides: list(int); padding: {'SAME', 'VALID'}; dilations: list(int) = [1, 1, 1, 1]"
@@ -22,6 +22,7 @@ WINDOWS: Final = "strides: list(int); padding: {'SAME', 'VALID'}; dilations: lis
 )
 def quantized_conv(c: ShapeContext) -> Shapes:
     """A convolution and the two bounds of its result."""
+    check_scalars(c, 2, 3, 4, 5)
     n, h, w, _ = dims_of(ranked(c, 0, 4), 4)
     window = dims_of(ranked(c, 1, 4), 4)
     sizes = windows(c, [h, w], window[:2], b"NHWC")

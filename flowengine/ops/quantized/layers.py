@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.image.resizing import resize
 from flowengine.ops.nn.pooling import pool_2d
 from flowengine.ops.quantized.conversion import with_range
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import ranked, ranked_at_least
+from flowengine.ops.shape_functions import check_scalars, ranked, ranked_at_least
 
 define(
     "QuantizedInstanceNorm(x: T, x_min, x_max: float) -> y: T, y_min, y_max: float",
@@ -15,11 +16,16 @@ define(
     "variance_epsilon: float = 1e-05; min_separation: float = 0.001",
     shape=with_range,
 )
-define(
+
+
+@define(
     "QuantizedResizeBilinear(images: T, size: int32, min, max: float) "
     "-> resized_images: T, out_min, out_max: float",
     "T: {quint8, qint32, float}; align_corners, half_pixel_centers: bool = false",
 )
+def quantized_resize(c: ShapeContext) -> Shapes:
+    check_scalars(c, 2, 3)
+    return [*resize(c), SCALAR, SCALAR]
 
 
 @define(
@@ -34,6 +40,7 @@ define(
 )
 def fixed_range(c: ShapeContext) -> Shapes:
     """A tensor of the same shape and its two bounds."""
+    check_scalars(c, *range(1, c.num_inputs))
     return [c.input(0), SCALAR, SCALAR]
 
 
@@ -43,6 +50,7 @@ def fixed_range(c: ShapeContext) -> Shapes:
     "T1, T2, out_type: quantizedtype",
 )
 def quantized_bias_add(c: ShapeContext) -> Shapes:
+    check_scalars(c, 2, 3, 4, 5)
     ranked(c, 1, 1)
     return [ranked_at_least(c, 0, 1), SCALAR, SCALAR]
 
@@ -53,12 +61,15 @@ def quantized_bias_add(c: ShapeContext) -> Shapes:
     "T: quantizedtype; ksize, strides: list(int); padding: {'SAME', 'VALID'}",
 )
 def quantized_pool(c: ShapeContext) -> Shapes:
+    check_scalars(c, 1, 2)
     return [*pool_2d(c), SCALAR, SCALAR]
 
 
-define(
+@define(
     "QuantizedBatchNormWithGlobalNormalization(t: Tinput, t_min, t_max: float, m: Tinput, m_min, "
     "m_max: float, v: Tinput, v_min, v_max: float, beta: Tinput, beta_min, beta_max: float, "
     "gamma: Tinput, gamma_min, gamma_max: float) -> result: out_type, result_min, result_max: float",
     "Tinput, out_type: quantizedtype; variance_epsilon: float; scale_after_normalization: bool",
 )
+def quantized_batch_norm(c: ShapeContext) -> Shapes:
+    return [ranked(c, 0, 4), SCALAR, SCALAR]

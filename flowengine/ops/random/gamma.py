@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from flowengine.ops.random.stateful import per_parameter
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.random.poisson import per_parameter
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import broadcast
+from flowengine.ops.shape_functions import broadcast, merge_dims, ranked
 
 define(
     "RandomGamma(shape: S, alpha: T) -> output: T",
@@ -12,3 +13,24 @@ define(
     shape=per_parameter,
 )
 define("RandomGammaGrad(alpha, sample: T) -> output: T", "T: {float, double}", shape=broadcast)
+
+
+@define(
+    "StatelessRandomGammaV2(shape: T, seed: Tseed, alpha: dtype) -> output: dtype",
+    "dtype: {half, float, double}; T: indextype; Tseed: indextype = int64",
+)
+def stateless_gamma(c: ShapeContext) -> Shapes:
+    """shape, seed (two integers), parameters -> a tensor of that shape"""
+    merge_dims(ranked(c, 1, 1)[0], 2, "The length of the seed and 2")
+    return [c.input_as_shape(0)]
+
+
+@define(
+    "StatelessRandomGammaV3(shape: shape_dtype, key, counter: uint64, alg: int32, alpha: dtype) "
+    "-> output: dtype",
+    "dtype: {half, float, double}; shape_dtype: indextype = int32",
+)
+def keyed_gamma(c: ShapeContext) -> Shapes:
+    """shape, key, counter, algorithm, parameters -> a tensor of that shape"""
+    merge_dims(ranked(c, 1, 1)[0], 1, "The length of the key and 1")
+    return [c.input_as_shape(0)]

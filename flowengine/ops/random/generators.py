@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import shape_from_input
+from flowengine.ops.shape_functions import fixed, shape_from_input
 
 define(
     "NonDeterministicInts(shape: shape_dtype) -> output: dtype",
@@ -32,11 +32,9 @@ define(
     "stateful; dtype, shape_dtype: type = int64",
     shape=shape_from_input(2),
 )
-define(
-    "StatefulRandomBinomial(resource: resource, algorithm: int64, shape: S, counts, probs: T) "
-    "-> output: dtype",
-    "stateful; S: indextype; T: {half, float, double, int32, int64} = double",
-    "dtype: {half, float, double, int32, int64} = int64",
-    shape=shape_from_input(2),
-)
 define("RngSkip(resource: resource, algorithm, delta: int64)", "stateful")
+define(
+    "RngReadAndSkip(resource: resource, alg: int32, delta: uint64) -> value: int64",
+    "stateful",
+    shape=fixed([3]),
+)

@@ -9,7 +9,6 @@ from flowengine.ops.shape_functions import (
     check_scalars,
     dimension_value,
     ranked,
-    ranked_at_most,
     shape_from_input,
     unchanged,
 )
@@ -28,30 +27,6 @@ define(
 def uniform_int(c: ShapeContext) -> Shapes:
     check_scalars(c, 1, 2)
     return [c.input_as_shape(0)]
-
-
-@define(
-    "ParameterizedTruncatedNormal(shape: T, means, stdevs, minvals, maxvals: dtype) -> output: dtype",
-    "stateful; seed, seed2: int = 0; dtype: floattype; T: indextype",
-)
-def parameterized(c: ShapeContext) -> Shapes:
-    for index in range(1, 5):
-        ranked_at_most(c, index, 1)
-    return [c.input_as_shape(0)]
-
-
-@define(
-    "RandomPoisson(shape: S, rate: dtype) -> output: dtype",
-    "stateful; seed, seed2: int = 0; S: indextype; dtype: {half, float, double}",
-)
-@define(
-    "RandomPoissonV2(shape: S, rate: R) -> output: dtype",
-    "stateful; seed, seed2: int = 0; S: indextype; R: {half, float, double, int32, int64} = double",
-    "dtype: {half, float, double, int32, int64} = int64",
-)
-def per_parameter(c: ShapeContext) -> Shapes:
-    """A sample of the given shape for every parameter."""
-    return [c.input_as_shape(0).concatenate(c.input(1))]
 
 
 define("RandomShuffle(value: T) -> output: T", "stateful; seed, seed2: int = 0; T: type", shape=unchanged)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
 from flowengine.ops.registry import define
@@ -37,9 +39,27 @@ def real_transform(axes: int, *, halved: bool) -> ShapeFunction:
     return function
 
 
-define("RFFT(input: float, fft_length: int32) -> output: complex64", shape=real_transform(1, halved=True))
-define("RFFT2D(input: float, fft_length: int32) -> output: complex64", shape=real_transform(2, halved=True))
-define("RFFT3D(input: float, fft_length: int32) -> output: complex64", shape=real_transform(3, halved=True))
-define("IRFFT(input: complex64, fft_length: int32) -> output: float", shape=real_transform(1, halved=False))
-define("IRFFT2D(input: complex64, fft_length: int32) -> output: float", shape=real_transform(2, halved=False))
-define("IRFFT3D(input: complex64, fft_length: int32) -> output: float", shape=real_transform(3, halved=False))
+#: What holds of the types is checked by the kernel.
+_REAL: Final = "Treal: {float, double} = float; Tcomplex: complextype = complex64"
+define(
+    "RFFT(input: Treal, fft_length: int32) -> output: Tcomplex", _REAL, shape=real_transform(1, halved=True)
+)
+define(
+    "RFFT2D(input: Treal, fft_length: int32) -> output: Tcomplex", _REAL, shape=real_transform(2, halved=True)
+)
+define(
+    "RFFT3D(input: Treal, fft_length: int32) -> output: Tcomplex", _REAL, shape=real_transform(3, halved=True)
+)
+define(
+    "IRFFT(input: Tcomplex, fft_length: int32) -> output: Treal", _REAL, shape=real_transform(1, halved=False)
+)
+define(
+    "IRFFT2D(input: Tcomplex, fft_length: int32) -> output: Treal",
+    _REAL,
+    shape=real_transform(2, halved=False),
+)
+define(
+    "IRFFT3D(input: Tcomplex, fft_length: int32) -> output: Treal",
+    _REAL,
+    shape=real_transform(3, halved=False),
+)

@@ -6,15 +6,6 @@ from flowengine.core.shapes import SCALAR, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, add_dims, dims_of, merge_dims, ranked, vector
-from flowengine.ops.sparse.serialized import of_unknown_rank
-
-define(
-    "SparseCross(indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types) "
-    "-> output_indices: int64, output_values: out_type, output_shape: int64",
-    "N: int >= 0; hashed_output: bool; num_buckets: int >= 0; hash_key: int",
-    "sparse_types, dense_types: list({int64, string}) >= 0; out_type, internal_type: {int64, string}",
-    shape=of_unknown_rank,
-)
 
 
 @define(

@@ -39,8 +39,6 @@ def sparse_reduce(c: ShapeContext) -> Shapes:
         return [UNKNOWN_SHAPE]
     rank = len(shape.dims)
     reduced = {axis_of(axis, rank, "reduction axis") for axis in to_array(axes).reshape(-1)}
-    if not reduced:
-        reduced = set(range(rank))
     if c.attrs["keep_dims"]:
         return [TensorShape([1 if i in reduced else d for i, d in enumerate(shape.dims)])]
     return [TensorShape([d for i, d in enumerate(shape.dims) if i not in reduced])]

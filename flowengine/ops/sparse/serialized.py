@@ -1,30 +1,12 @@
-"""Sparse tensors as strings or variants, and in maps of tensors."""
+"""Sparse tensors as strings or variants."""
 
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed, scalars, vectors
-
-define(
-    "AddSparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
-    "-> sparse_handle: int64",
-    "stateful; T: type; container, shared_name: string = ''",
-    shape=scalars,
-)
-define(
-    "AddManySparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
-    "-> sparse_handles: int64",
-    "stateful; T: type; container, shared_name: string = ''",
-    shape=vectors,
-)
+from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed
 
 
-@define(
-    "TakeManySparseFromTensorsMap(sparse_handles: int64) "
-    "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
-    "stateful; dtype: type; container, shared_name: string = ''",
-)
 @define(
     "DeserializeManySparse(serialized_sparse: string) "
     "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",

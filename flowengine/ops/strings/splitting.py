@@ -6,7 +6,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import VECTOR, axis_of, dimension_value, ranked, suffix, vector, vectors
+from flowengine.ops.shape_functions import VECTOR, axis_of, ranked, vector
 
 
 @define(
@@ -38,24 +38,3 @@ def string_split(c: ShapeContext) -> Shapes:
     """Indices (n, 2), values (n), dense shape (2) of a sparse matrix"""
     ranked(c, 0, 1)
     return [TensorShape([None, 2]), VECTOR, vector(2)]
-
-
-define(
-    "StringNGrams(data: string, data_splits: Tsplits) -> ngrams: string, ngrams_splits: Tsplits",
-    "separator: string; ngram_widths: list(int) >= 0; left_pad, right_pad: string; pad_width: int",
-    "preserve_short_sequences: bool; Tsplits: indextype = int64",
-    shape=vectors,
-)
-
-
-@define(
-    "UnsortedSegmentJoin(inputs: string, segment_ids: Tindices, num_segments: Tnumsegments) "
-    "-> output: string",
-    "separator: string = ''; Tindices: indextype; Tnumsegments: indextype = int32",
-)
-def segment_join(c: ShapeContext) -> Shapes:
-    data, ids = c.input(0), c.input(1)
-    count = dimension_value(c, 2)
-    if data.dims is None or ids.dims is None:
-        return [UNKNOWN_SHAPE]
-    return [vector(count).concatenate(suffix(data, len(ids.dims)))]

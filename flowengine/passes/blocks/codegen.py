@@ -27,6 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import to_array
+from flowengine.core.pieces import Pieces, at_once
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant, HandsOn
@@ -37,6 +38,8 @@ from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.units import Conditions, Unit
 
 _FILE: Final = "<flowengine region>"
+#: Units that are written before writing may be interrupted: some 10 us each.
+_UNITS_A_PIECE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +107,19 @@ def _code(text: str) -> CodeType:
 
 
 def compile_region(program: Program, kernels: KernelRegistry) -> CompiledRegion:
-    """The compiled form of a program; errors as `KernelRegistry.find`.
+    """The compiled form of a program; errors as `KernelRegistry.find`."""
+    return at_once(compiling_region(program, kernels))
+
+
+def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[CompiledRegion]:
+    """As `compile_region`, in pieces; Python's own compiler takes the text as one.
 
     Where `program.scalars` says that all operands of a node are of rank 0, constants and inputs are
     given to it as NumPy scalars: an operation on two takes 0.04 us, with a rank-0 array among them 0.4.
     """
     writer = _Writer(program, kernels)
-    writer.write()
+    yield from writer.writing()
+    yield
     return CompiledRegion(writer.lines, writer.constants, writer.loops_written > 0)
 
 
@@ -146,10 +155,11 @@ class _Writer(CallWriting, LoopWriting):
 
     # -- the whole ----------------------------------------------------------------------------------
 
-    def write(self) -> None:
+    def writing(self) -> Pieces[None]:
         program = self.program
         self._find_predicates(program.units)
         self._look_at_uses(program.units)
+        yield
         header = [Line("def make(constants):"), Line(""), Line("    def region(args, ctx):")]
         for index, port in enumerate(program.inputs):
             self._names[port] = f"a{index}"
@@ -165,7 +175,7 @@ class _Writer(CallWriting, LoopWriting):
                 self._write_truth(port)
             elif program.constant(port) is not None:
                 self._truth_of_constant(port)
-        self._scope(program.units, [program.origin(port) for port in program.outputs])
+        yield from self._scope_in_pieces(program.units, [program.origin(port) for port in program.outputs])
         results = [self._value(port) for port in program.outputs]
         if len(results) == 1:
             self._line(f"return {results[0]}")
@@ -238,7 +248,13 @@ class _Writer(CallWriting, LoopWriting):
     # -- scopes -------------------------------------------------------------------------------------
 
     def _scope(self, units: Sequence[Unit], kept: Iterable[OutputPort], outer: bool = True) -> None:
-        """The code of units in order; what a name held is let go of after its last use.
+        """The code of units in order; what a name held is let go of after its last use. As below."""
+        at_once(self._scope_in_pieces(units, kept, outer))
+
+    def _scope_in_pieces(
+        self, units: Sequence[Unit], kept: Iterable[OutputPort], outer: bool = True
+    ) -> Pieces[None]:
+        """As `_scope`, in pieces.
 
         kept    origins that are needed after the scope
         outer   whether names of the enclosing scope may be freed here: not so in a loop's body
@@ -259,6 +275,8 @@ class _Writer(CallWriting, LoopWriting):
         for index, unit in enumerate(units):
             self._unit(unit, ending.get(index, []), mine, keep, last)
             self._breathe(unit)
+            if not index % _UNITS_A_PIECE:
+                yield
         self._close()
 
     def _unit(

@@ -22,7 +22,7 @@ LIVE: Tokens = frozenset()
 ENTERED: Final = "entered"
 
 
-class LoopStays(Exception):
+class UnwrittenLoop(Exception):
     """A loop that was lowered but must be left to the state machine. Never leaves the passes."""
 
     def __init__(self, frame: FramePath) -> None:
@@ -31,7 +31,7 @@ class LoopStays(Exception):
 
 
 def check_loops(units: Iterable[Unit], aliases: Aliases, given: Callable[[OutputPort], Tokens]) -> None:
-    """Raise LoopStays for a loop among the units that may be dead in part.
+    """Raise UnwrittenLoop for a loop among the units that may be dead in part.
 
     units   in topological order
     given   the tokens of a port that none of them makes
@@ -77,9 +77,9 @@ def _check(unit: Unit, look: Callable[[OutputPort], Tokens], of_name: Mapping[st
         each[node.name] = look(node.inputs[0]).union(*awaited)
     needed = LIVE.union(*(tokens for name, tokens in each.items() if name in loop.deciding))
     if any(tokens - needed for tokens in each.values()):
-        raise LoopStays(loop.path)
+        raise UnwrittenLoop(loop.path)
     if loop.has_effects_on_top and len(set(each.values())) > 1:
-        raise LoopStays(loop.path)
+        raise UnwrittenLoop(loop.path)
 
 
 def _merged(sides: list[Tokens], name: str) -> Tokens:

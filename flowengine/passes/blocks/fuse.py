@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from flowengine.core.pieces import Pieces, at_once
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import (
     CONTROL_TRIGGER,
     ENTER_OPS,
@@ -32,16 +33,17 @@ from flowengine.ir.names import (
 )
 from flowengine.ir.traits import Constant, HandsOn, Orders
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.blocks.deadness import ENTERED, LIVE, LoopStays, Tokens, check_loops
+from flowengine.passes.blocks.cutting import REGION_LIMITS, BodyLimits, cut
+from flowengine.passes.blocks.deadness import ENTERED, LIVE, Tokens, UnwrittenLoop, check_loops
 from flowengine.passes.blocks.loops import lower_loop
-from flowengine.passes.blocks.region_nodes import Fused, Region, Surroundings
+from flowengine.passes.blocks.region_nodes import BlockGraph, Region, Surroundings
 from flowengine.passes.blocks.tokens import ADDS, PASSES, SPLITS, TokenSets, joined, role_of
 from flowengine.passes.blocks.units import (
     ALWAYS,
     Aliases,
     Conditions,
-    Malformed,
     Unit,
+    UnreadableBranch,
     arranged,
     assign_conditions,
     topological,
@@ -50,10 +52,6 @@ from flowengine.passes.blocks.units import (
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.known_shapes import known_shapes
 
-#: Members of a region at most: 1,200 small kernels take 0.3 ms, and a step can be cancelled between regions.
-MEMBERS_MAX: Final = 1200
-#: What the members of a region may take together, for the same reason.
-REGION_MICROSECONDS: Final = 1000.0
 #: Fewer kernel calls than this are not worth a region.
 _CALLS_MIN: Final = 2
 
@@ -62,32 +60,46 @@ _OUTSIDE: Final = TRANSFER_OPS | {CONTROL_TRIGGER, REGION}
 
 
 def fuse(
-    graph: Graph,
+    graph: NodeGraph,
     context: PassContext,
     *,
     heavy: frozenset[str] = frozenset(),
     costs: Mapping[str, float] | None = None,
-    members_max: int = MEMBERS_MAX,
-) -> Fused:
+    limits: BodyLimits = REGION_LIMITS,
+) -> BlockGraph:
     """The graph with regions in place of their members, and where the members' outputs went.
 
     heavy   nodes that were seen to be worth a worker thread: they stay items of their own
     costs   {node: microseconds}, of what was measured; any other is taken to be small
     """
+    return at_once(fusing(graph, context, heavy=heavy, costs=costs, limits=limits))
+
+
+def fusing(
+    graph: NodeGraph,
+    context: PassContext,
+    *,
+    heavy: frozenset[str] = frozenset(),
+    costs: Mapping[str, float] | None = None,
+    limits: BodyLimits = REGION_LIMITS,
+) -> Pieces[BlockGraph]:
+    """As `fuse`, in pieces."""
     if context.kernels is None:
-        return Fused(graph, {})
-    return _Fusing(graph, context, context.kernels, heavy, costs or {}, members_max).run()
+        return BlockGraph(graph, {})
+    fusion = _Fusing(graph, context, context.kernels, heavy, costs or {}, limits)
+    yield
+    return (yield from fusion.run())
 
 
 class _Fusing:
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         context: PassContext,
         kernels: KernelRegistry,
         heavy: frozenset[str],
         costs: Mapping[str, float],
-        members_max: int,
+        limits: BodyLimits,
     ) -> None:
         self.graph = graph
         self.feeds = frozenset(context.feeds)
@@ -98,7 +110,7 @@ class _Fusing:
         self.kernels = kernels
         self.heavy = heavy
         self.costs = costs
-        self.members_max = members_max
+        self.limits = limits
         self.order = {name: index for index, name in enumerate(graph.nodes)}
         self.aliases = Aliases(graph.nodes)
         #: Loops that are left to the state machine, for they may be dead in part.
@@ -114,33 +126,34 @@ class _Fusing:
             for name in node.control_inputs:
                 self.followers.setdefault(name, []).append(node.name)
 
-    def run(self) -> Fused:
+    def run(self) -> Pieces[BlockGraph]:
         by_frame: dict[FramePath, list[Node]] = {}
         for node in self.graph:
             by_frame.setdefault(self.frames.get(node.name, ()), []).append(node)
         regions: list[Region] | None = None
         while regions is None:
             try:
-                regions = self._all_regions(by_frame)
-            except LoopStays as stays:
+                regions = yield from self._all_regions(by_frame)
+            except UnwrittenLoop as stays:
                 self.unlowered.add(stays.frame)
                 self.aliases = Aliases(self.graph.nodes)
         if not regions:
-            return Fused(self.graph, {})
+            return BlockGraph(self.graph, {})
         around = Surroundings(
             *(self.graph, self.feeds, self.fetches, self.declared, self.consumers),
             *(self.aliases, self.scalars, self.extents, self.costs),
         )
-        return around.put(regions)
+        return (yield from around.putting(regions))
 
-    def _all_regions(self, by_frame: Mapping[FramePath, list[Node]]) -> list[Region]:
+    def _all_regions(self, by_frame: Mapping[FramePath, list[Node]]) -> Pieces[list[Region]]:
         lowered = self._lower_loops(by_frame)
+        yield
         regions: list[Region] = []
         for path, nodes in by_frame.items():
             if path in lowered:
                 continue
             inner = [unit for frame, unit in lowered.items() if frame[:-1] == path]
-            regions += self._regions_of(nodes, inner)
+            regions += yield from self._regions_of(nodes, inner)
         return regions
 
     # -- members ------------------------------------------------------------------------------------
@@ -198,14 +211,14 @@ class _Fusing:
                     self.is_member,
                     self.used,
                 )
-            except Malformed:
+            except UnreadableBranch:
                 continue
             lowered[path] = unit
         return lowered
 
     # -- regions ------------------------------------------------------------------------------------
 
-    def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> list[Region]:
+    def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> Pieces[list[Region]]:
         """The regions of one frame that stays with the state machine, or of the root."""
         inside = {name for unit in inner for name in unit.names}
         members: list[Unit] = []
@@ -217,25 +230,30 @@ class _Fusing:
                 members.append(unit_of_node(node, self.order[node.name]))
             elif not node.has(Constant) or node.control_inputs:
                 outsiders.append(unit_of_node(node, self.order[node.name]))
+        yield
         try:
-            return self._grown([*members, *inner], outsiders)
-        except Malformed:
+            return (yield from self._grown([*members, *inner], outsiders))
+        except UnreadableBranch:
             return []
 
-    def _grown(self, members: list[Unit], outsiders: list[Unit]) -> list[Region]:
+    def _grown(self, members: list[Unit], outsiders: list[Unit]) -> Pieces[list[Region]]:
         """Take conditionals out until those left are whole, then cut the groups into regions."""
         group_of: dict[str, int] = {}
         while True:
             everything = topological([*members, *map(self._forward, outsiders)])
+            yield
             check_loops(everything, self.aliases, self._tokens_from_outside)
+            yield
             inside = {unit.name for unit in members}
             try:
                 of_port = assign_conditions(
                     [unit for unit in everything if unit.name in inside], self.aliases, lambda port: ALWAYS
                 )
+                yield
                 group_of = self._groups(everything, inside)
+                yield
                 broken = self._broken(members, group_of, of_port)
-            except Malformed:
+            except UnreadableBranch:
                 broken = {unit.name for unit in members if _is_control(unit)}
                 if not broken:
                     raise
@@ -248,7 +266,9 @@ class _Fusing:
             groups.setdefault(group_of[unit.name], []).append(unit)
         regions: list[Region] = []
         for units in groups.values():
-            regions += self._cut(arranged(units))
+            yield
+            pieces = cut(arranged(units), self.costs, self.limits)
+            regions += [Region(piece) for piece in pieces if _is_worth_it(piece)]
         return regions
 
     def _forward(self, unit: Unit) -> Unit:
@@ -330,31 +350,6 @@ class _Fusing:
             return unit.chooser[0] in predicates
         return unit.predicate in predicates
 
-    def _cut(self, units: Sequence[Unit]) -> list[Region]:
-        """Pieces of at most `members_max` units and a millisecond, none of which parts a conditional."""
-        remaining: dict[OutputPort, int] = {}
-        for unit in units:
-            for pred in _predicates(unit):
-                remaining[pred] = remaining.get(pred, 0) + 1
-        pieces: list[list[Unit]] = [[]]
-        open_predicates: set[OutputPort] = set()
-        spent = 0.0
-        for unit in units:
-            cost = self.costs.get(unit.name, 0.0)
-            full = len(pieces[-1]) >= self.members_max or spent + cost > REGION_MICROSECONDS
-            if full and pieces[-1] and not open_predicates:
-                pieces.append([])
-                spent = 0.0
-            spent += cost
-            pieces[-1].append(unit)
-            for pred in _predicates(unit):
-                remaining[pred] -= 1
-                if remaining[pred]:
-                    open_predicates.add(pred)
-                else:
-                    open_predicates.discard(pred)
-        return [Region(piece) for piece in pieces if _is_worth_it(piece)]
-
 
 def _is_silent(node: Node) -> bool:
     """Whether a node computes nothing: its value is there already, or it has none."""
@@ -363,16 +358,6 @@ def _is_silent(node: Node) -> bool:
 
 def _is_control(unit: Unit) -> bool:
     return unit.node is not None and (unit.node.op in SWITCH_OPS or unit.node.op in MERGE_OPS)
-
-
-def _predicates(unit: Unit) -> set[OutputPort]:
-    """The predicates that a unit has to do with: those of its conditions, and the one it opens or closes."""
-    found = {pred for pred, _ in unit.conditions}
-    if unit.predicate is not None:
-        found.add(unit.predicate)
-    if unit.chooser is not None:
-        found.add(unit.chooser[0])
-    return found
 
 
 def _is_worth_it(units: Iterable[Unit]) -> bool:
@@ -385,4 +370,4 @@ def _is_worth_it(units: Iterable[Unit]) -> bool:
     return calls >= _CALLS_MIN
 
 
-__all__ = ["MEMBERS_MAX", "fuse"]
+__all__ = ["fuse", "fusing"]

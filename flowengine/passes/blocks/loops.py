@@ -30,8 +30,8 @@ from flowengine.passes.blocks.units import (
     Aliases,
     Loop,
     LoopVariable,
-    Malformed,
     Unit,
+    UnreadableBranch,
     arranged,
     assign_conditions,
     topological,
@@ -49,7 +49,7 @@ def lower_loop(
     is_member: Callable[[Node], bool],
     used: Callable[[OutputPort], bool],
 ) -> Unit:
-    """The loop of one frame as a unit; Malformed if it is not of the form above.
+    """The loop of one frame as a unit; UnreadableBranch if it is not of the form above.
 
     enters   the Enters into the frame
     nodes    what runs in it, lowered inner loops excepted
@@ -90,7 +90,7 @@ class _Lowering:
         self._check_every_round(variables)
         conds = [node for node in self.nodes if node.op == LOOP_COND]
         if len(conds) != 1 or not variables:
-            raise Malformed
+            raise UnreadableBranch
         cond = conds[0]
         merges = {variable.merge: index for index, variable in enumerate(variables)}
         switches = self._switches(cond, merges)
@@ -132,26 +132,26 @@ class _Lowering:
             if merge.op not in MERGE_OPS or not any(p.node in self.enters for p in merge.inputs):
                 continue
             if merge.op in REFERENCE_CARRIERS or len(merge.inputs) != 2 or merge.control_inputs:
-                raise Malformed
+                raise UnreadableBranch
             enter = self.enters.get(merge.inputs[0].node)
             back = self.by_name.get(merge.inputs[1].node)
             if enter is None or back is None or back.op not in NEXT_ITERATION_OPS:
-                raise Malformed
+                raise UnreadableBranch
             if enter.attrs["is_constant"] or not REFERENCE_CARRIERS.isdisjoint((enter.op, back.op)):
-                raise Malformed
+                raise UnreadableBranch
             if self.used(OutputPort(merge.name, 1)):
-                raise Malformed
+                raise UnreadableBranch
             self.awaited.update(back.control_inputs)
             if self.aliases.is_reference(back.inputs[0]):
-                raise Malformed
+                raise UnreadableBranch
             returning.add(back.name)
             variables.append(LoopVariable(OutputPort(merge.name, 0), enter, back.inputs[0]))
         entered = {variable.enter.name for variable in variables}
         for enter in self.enters.values():
             if not enter.attrs["is_constant"] and enter.name not in entered:
-                raise Malformed
+                raise UnreadableBranch
         if any(n.op in NEXT_ITERATION_OPS and n.name not in returning for n in self.nodes):
-            raise Malformed
+            raise UnreadableBranch
         return variables
 
     def _check_every_round(self, variables: Iterable[LoopVariable]) -> None:
@@ -164,9 +164,9 @@ class _Lowering:
                 enter = self.enters.get(name)
                 back = self.by_name.get(name)
                 if enter is not None and not enter.attrs["is_constant"]:
-                    raise Malformed
+                    raise UnreadableBranch
                 if back is not None and back.op in NEXT_ITERATION_OPS:
-                    raise Malformed
+                    raise UnreadableBranch
 
     def _switches(self, cond: Node, merges: Mapping[OutputPort, int]) -> dict[str, tuple[Node, int]]:
         """{Switch: (node, index of its variable)} of the Switches that end the loop."""
@@ -177,10 +177,10 @@ class _Lowering:
                 continue
             index = merges.get(node.inputs[0])
             if node.op in REFERENCE_CARRIERS or index is None or node.control_inputs:
-                raise Malformed
+                raise UnreadableBranch
             found[node.name] = (node, index)
         if not found:
-            raise Malformed
+            raise UnreadableBranch
         return found
 
     def _exits(self, switches: Mapping[str, tuple[Node, int]]) -> dict[OutputPort, int]:
@@ -194,17 +194,17 @@ class _Lowering:
                 self.leaving[node.name] = node
             elif node.op in EXIT_OPS:
                 if node.op in REFERENCE_CARRIERS or node.control_inputs or index is None:
-                    raise Malformed
+                    raise UnreadableBranch
                 exits[OutputPort(node.name, 0)] = index
             elif any(port in leaving for port in node.inputs):
-                raise Malformed
+                raise UnreadableBranch
         for node in self.nodes:
             # Constructed in another order, or waited for: it would be live in the last round only.
             missed = node.name not in self.leaving and node.op not in EXIT_OPS
             if missed and any(port in leaving for port in node.inputs):
-                raise Malformed
+                raise UnreadableBranch
             if any(name in self.leaving for name in node.control_inputs):
-                raise Malformed
+                raise UnreadableBranch
         return exits
 
     def _body_units(self, switches: Mapping[str, tuple[Node, int]]) -> list[Unit]:
@@ -218,10 +218,10 @@ class _Lowering:
                 continue
             if node.op in structural or node.name in switches or node.name in loop_merges:
                 if node.op in ENTER_OPS:
-                    raise Malformed  # into a loop that was not lowered
+                    raise UnreadableBranch  # into a loop that was not lowered
                 continue
             if not self.is_member(node) and node.op != CONTROL_TRIGGER:
-                raise Malformed
+                raise UnreadableBranch
             result.append(unit_of_node(node, self.order[node.name]))
         return topological(result)
 
@@ -241,7 +241,7 @@ class _Lowering:
                 (port.node in switches and port.slot == 1) or port.node in going_on for port in unit.inputs
             ) or any(name in going_on for name in unit.controls)
             if inside and unit.node is not None and unit.node.op == LOOP_COND:
-                raise Malformed
+                raise UnreadableBranch
             if unit.node is not None and unit.node.op == CONTROL_TRIGGER:
                 late.add(unit.name)
             elif inside:
@@ -249,7 +249,7 @@ class _Lowering:
             elif not late.isdisjoint(unit.controls):
                 # It runs in the last round too, after the condition is known: nobody but an Exit may care.
                 if unit.node is None or not unit.node.has(Orders):
-                    raise Malformed
+                    raise UnreadableBranch
                 late |= unit.names
             (body if inside else top).append(unit)
         return top, body
@@ -262,14 +262,14 @@ class _Lowering:
         cond_port = OutputPort(next(n.name for n in self.nodes if n.op == LOOP_COND), 0)
         for port in [cond_port, *(variable.following for variable in loop.variables)]:
             if of_port.get(port, ALWAYS):
-                raise Malformed
+                raise UnreadableBranch
         awaited_last = {name for node in self.leaving.values() for name in node.control_inputs}
         always = {name for unit in top if not unit.conditions for name in unit.names}
         if not awaited_last <= always | set(switches):
-            raise Malformed  # an Exit would be dead
+            raise UnreadableBranch  # an Exit would be dead
         for unit in (*top, *body):
             if unit.conditions and not self.awaited.isdisjoint(unit.names):
-                raise Malformed  # a round in which it is dead would be the last for what waits for it
+                raise UnreadableBranch  # a round in which it is dead would be the last for what waits for it
         check_loops(
             [*top, *body],
             self.aliases,
@@ -279,7 +279,7 @@ class _Lowering:
         for variable in loop.variables:
             port = variable.following
             if port.node not in body_names and not (port.node in switches and port.slot == 1):
-                raise Malformed  # the last round would carry it too
+                raise UnreadableBranch  # the last round would carry it too
         loop.top = arranged(top)
         loop.body = arranged(body)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.ir.names import NEXT_ITERATION_OPS
 from flowengine.ir.traverse import sources
 
 
-def recurrences(graph: Graph) -> Iterator[Sequence[str]]:
+def recurrences(graph: NodeGraph) -> Iterator[Sequence[str]]:
     """The names of the nodes of each recurrence, back edges of loops included. Linear in nodes and edges."""
     roots = [node.name for node in graph if node.op in NEXT_ITERATION_OPS]
     if not roots:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.core.pieces import Pieces
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Constant
 from flowengine.ops.internal import REGION
 from flowengine.passes.blocks.program import Extents, Program
@@ -19,10 +20,10 @@ from flowengine.passes.blocks.units import Aliases, Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class BlockGraph:
     """`moved` says which output of a region gives what a member's output gave."""
 
-    graph: Graph
+    graph: NodeGraph
     moved: Mapping[OutputPort, OutputPort]
 
 
@@ -46,7 +47,7 @@ class Surroundings:
     scalars, extents, costs   as of `Program`
     """
 
-    graph: Graph
+    graph: NodeGraph
     feeds: frozenset[OutputPort]
     fetches: frozenset[OutputPort]
     declared: Mapping[str, Node]
@@ -56,12 +57,13 @@ class Surroundings:
     extents: Mapping[OutputPort, Extents]
     costs: Mapping[str, float]
 
-    def put(self, regions: Sequence[Region]) -> Fused:
-        """The graph with regions in place of their members."""
+    def putting(self, regions: Sequence[Region]) -> Pieces[BlockGraph]:
+        """The graph with regions in place of their members, made in pieces."""
         moved: dict[OutputPort, OutputPort] = {}
         renamed: dict[str, str] = {}
         made: dict[str, tuple[Region, Node]] = {}
         for number, region in enumerate(regions):
+            yield
             name = self._name(number)
             node = self._region_node(name, region)
             for unit in region.units:
@@ -71,6 +73,7 @@ class Surroundings:
                         made[member] = (region, node)
             for slot, port in enumerate(region.outputs):
                 moved[port] = OutputPort(name, slot)
+        yield
         nodes: list[Node] = []
         placed: set[str] = set()
         for node in self.graph:
@@ -80,7 +83,7 @@ class Surroundings:
             elif entry[1].name not in placed:
                 placed.add(entry[1].name)
                 nodes.append(_rewired(entry[1], moved, renamed, self.feeds))
-        return Fused(self.graph.rewritten(nodes), moved)
+        return BlockGraph(self.graph.rewritten(nodes), moved)
 
     def _name(self, number: int) -> str:
         name = f"_region/{number}"
@@ -167,4 +170,4 @@ def _rewired(
     return replace(node, inputs=inputs, control_inputs=controls)
 
 
-__all__ = ["Fused", "Region", "Surroundings"]
+__all__ = ["BlockGraph", "Region", "Surroundings"]

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import HandsOn, NetworkLayer
 from flowengine.ir.traverse import forward_sources
@@ -31,12 +30,10 @@ from flowengine.kernels.numpy.claims.chains import outside
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_SEQUENCE
+from flowengine.passes.blocks.cutting import SEQUENCE_LIMITS
 from flowengine.passes.blocks.tokens import token_sets
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
-
-#: What a sequence may take. It can be suspended, but holds on to all that its layers give until it is over.
-_MICROSECONDS_MAX: Final = 100_000.0
 
 
 @dataclass(slots=True)
@@ -49,8 +46,8 @@ class _Open:
 
 
 def fuse_sequences(
-    graph: Graph, context: PassContext, heavy: Collection[str], costs: Mapping[str, float]
-) -> Graph:
+    graph: NodeGraph, context: PassContext, heavy: Collection[str], costs: Mapping[str, float]
+) -> NodeGraph:
     """The graph with sequences of large nodes as one each; the same graph if there is none.
 
     heavy   nodes that a worker thread should run: every sequence has one, or several that can be joined
@@ -71,7 +68,7 @@ def _is_large(node: Node) -> bool:
 class _Gathering:
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         context: PassContext,
         kernels: KernelRegistry,
         heavy: Collection[str],
@@ -109,7 +106,7 @@ class _Gathering:
             if (
                 group is None
                 or above > group.number
-                or (group.members and group.microseconds + cost > _MICROSECONDS_MAX)
+                or not SEQUENCE_LIMITS.has_room(len(group.members), group.microseconds, cost)
             ):
                 group = opened[key] = _Open(2 * len(every) + 2)
                 every.append(group)
@@ -160,7 +157,7 @@ def _with_steps(members: list[Node]) -> list[Node]:
     return [node for node in members if not node.has(HandsOn)]
 
 
-def _rewritten(graph: Graph, sequences: list[list[Node]], kernels: KernelRegistry) -> Graph:
+def _rewritten(graph: NodeGraph, sequences: list[list[Node]], kernels: KernelRegistry) -> NodeGraph:
     takers: dict[OutputPort, set[str]] = {}
     for node in graph:
         for port in node.inputs:

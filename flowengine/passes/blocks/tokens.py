@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import (
     CONTROL_TRIGGER,
     ENTER_OPS,
@@ -112,7 +112,7 @@ def sides_of(node: Node) -> tuple[OutputPort, ...]:
     return tuple(OutputPort(node.name, slot) for slot in range(len(node.output_types)))
 
 
-def token_sets(graph: Graph, kernels: KernelRegistry) -> dict[str, int]:
+def token_sets(graph: NodeGraph, kernels: KernelRegistry) -> dict[str, int]:
     """{node: the sources that it waits for, as a number}, in topological order, back edges of loops cut.
 
     Every node is taken to run by itself; synchronous ones pass on what they wait for.

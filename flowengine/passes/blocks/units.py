@@ -120,7 +120,7 @@ class Aliases:
         return port
 
 
-class Malformed(Exception):
+class UnreadableBranch(Exception):
     """Control flow that is left to the state machine. Never leaves the passes."""
 
 
@@ -131,7 +131,7 @@ def assign_conditions(
 ) -> dict[OutputPort, Conditions]:
     """Find each unit's conditions; returns those of the ports. `units` are in topological order.
 
-    Raises Malformed for a Merge that does not close a conditional.
+    Raises UnreadableBranch for a Merge that does not close a conditional.
     """
     of_port: dict[OutputPort, Conditions] = {}
     of_name: dict[str, Conditions] = {}
@@ -151,7 +151,7 @@ def assign_conditions(
             conditions = conditions.union(*(of_name.get(name, ALWAYS) for name in unit.controls))
         unit.conditions = conditions
         if any((pred, 1 - side) in conditions for pred, side in conditions):
-            raise Malformed
+            raise UnreadableBranch
         for name in unit.names:
             of_name[name] = conditions
         if node is not None and node.op in SWITCH_OPS:
@@ -165,18 +165,18 @@ def assign_conditions(
 def _merged(sides: Sequence[Conditions]) -> tuple[Conditions, tuple[OutputPort, int]]:
     """A Merge's conditions, what its inputs share, if they differ in the side of one predicate."""
     if len(sides) != 2:
-        raise Malformed
+        raise UnreadableBranch
     only_left, only_right = sides[0] - sides[1], sides[1] - sides[0]
     if len(only_left) != 1 or len(only_right) != 1:
-        raise Malformed
+        raise UnreadableBranch
     (left,), (right,) = only_left, only_right
     if left[0] != right[0] or left[1] == right[1]:
-        raise Malformed
+        raise UnreadableBranch
     return sides[0] & sides[1], left
 
 
 def topological(units: Iterable[Unit]) -> list[Unit]:
-    """Units after what they depend on, the one constructed first in front; Malformed for a cycle."""
+    """Units after what they depend on, the one constructed first in front; UnreadableBranch for a cycle."""
     waiting, consumers, ready = _dependencies(units)
     result: list[Unit] = []
     while ready:
@@ -187,7 +187,7 @@ def topological(units: Iterable[Unit]) -> list[Unit]:
             if not waiting[consumer.name]:
                 heappush(ready, (consumer.order, consumer.name, consumer))
     if len(result) != len(waiting):
-        raise Malformed
+        raise UnreadableBranch
     return result
 
 

@@ -15,15 +15,17 @@ from typing import Final
 
 from flowengine.core.dtypes import float32, uint16
 from flowengine.ir import make
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ops.load import registry as op_registry
-from flowengine.passes.cut.partition import Partition, Partitioned, Transfer
+from flowengine.passes.cut.partition import Partition, PartitionedGraph, Transfer
 
 #: True on a node whose outputs may lose precision when they cross, False on one whose may not.
 ATTRIBUTE: Final = "_lossy_transfer"
 
 
-def compress_transfers(cut: Partitioned, graph: Graph, scopes: Sequence[str] = ()) -> Partitioned:
+def compress_transfers(
+    cut: PartitionedGraph, graph: NodeGraph, scopes: Sequence[str] = ()
+) -> PartitionedGraph:
     """The same partitions, with the chosen transfers at half the size.
 
     graph    before it was cut: the attribute of its nodes counts before any scope
@@ -43,7 +45,7 @@ def compress_transfers(cut: Partitioned, graph: Graph, scopes: Sequence[str] = (
     )
 
 
-def _is_chosen(transfer: Transfer, graph: Graph, scopes: Sequence[str]) -> bool:
+def _is_chosen(transfer: Transfer, graph: NodeGraph, scopes: Sequence[str]) -> bool:
     if transfer.dtype is not float32 or transfer.edge.startswith("^"):
         return False
     node = graph.nodes.get(transfer.port.node)

@@ -23,7 +23,7 @@ from flowengine.core.dtypes import float32
 from flowengine.ir import make
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.frames import FramePath, output_frame
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, LOOP_COND, NEXT_ITERATION_OPS
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ class ControlLoops:
         put(make.node(ops, "Merge", merge, inputs=(first, back), T=float32, N=2), path)
 
 
-def gather_unusual_frames(graph: Graph, frames: Mapping[str, FramePath], device_of: dict[str, str]) -> None:
+def gather_unusual_frames(
+    graph: NodeGraph, frames: Mapping[str, FramePath], device_of: dict[str, str]
+) -> None:
     """Put all nodes of a frame, and of those inside it, on one device if it is no loop of the usual form.
 
     A frame that goes round without exactly one LoopCond says to nobody when it does: only whoever holds all

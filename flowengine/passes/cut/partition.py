@@ -32,7 +32,7 @@ from flowengine.core.names import DeviceName
 from flowengine.ir import make
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import (
     CONTROL_FLOW_OPS,
     ENTER_OPS,
@@ -76,7 +76,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What one device runs.
+    """The nodes that one device runs.
 
     feeds     positions, among the request's feeds, of those that this device uses
     fetches   positions, among the request's fetches, of those that it gives
@@ -84,14 +84,14 @@ class Partition:
     """
 
     device: str
-    graph: Graph
+    graph: NodeGraph
     feeds: tuple[int, ...]
     fetches: tuple[int, ...]
     targets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Partitioned:
+class PartitionedGraph:
     """A graph cut into partitions, one a device that has any of its nodes, and what crosses."""
 
     partitions: tuple[Partition, ...]
@@ -99,11 +99,11 @@ class Partitioned:
 
 
 def partition(
-    graph: Graph,
+    graph: NodeGraph,
     context: PassContext,
     placement: Mapping[str, str],
     incarnations: Mapping[str, int],
-) -> Partitioned:
+) -> PartitionedGraph:
     """Cut a pruned graph by the device of each node.
 
     placement      {node: complete device name}, of every node
@@ -120,7 +120,7 @@ class Cutting:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         context: PassContext,
         placement: Mapping[str, str],
         incarnations: Mapping[str, int],
@@ -157,7 +157,7 @@ class Cutting:
             )
         return device
 
-    def run(self) -> Partitioned:
+    def run(self) -> PartitionedGraph:
         request = self.context
         wanted = {port.node for port in request.fetches} | set(request.targets)
         for node in self.graph:
@@ -185,7 +185,7 @@ class Cutting:
                     tuple(name for name in request.targets if self.device_of[name] == device),
                 )
             )
-        return Partitioned(tuple(partitions), tuple(self._transfers))
+        return PartitionedGraph(tuple(partitions), tuple(self._transfers))
 
     # -- nodes --------------------------------------------------------------------------------------
 
@@ -374,4 +374,4 @@ def _suffixes(devices: Iterable[str]) -> dict[str, str]:
     return suffixes
 
 
-__all__ = ["Cutting", "Partition", "Partitioned", "Transfer", "is_copied", "partition"]
+__all__ = ["Cutting", "Partition", "PartitionedGraph", "Transfer", "is_copied", "partition"]

@@ -20,11 +20,11 @@ from typing import Final
 
 from flowengine.ir import traverse
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import MERGE_OPS, RECEIVE_OPS, TRANSFER_OPS
 from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
-from flowengine.passes.cut.partition import Partitioned
+from flowengine.passes.cut.partition import PartitionedGraph
 
 #: Levels between the node waited for and the consumer: what runs while the tensor is under way.
 SLACK: Final = 1
@@ -32,7 +32,7 @@ SLACK: Final = 1
 _LOOK_BACK: Final = 256
 
 
-def schedule_receives(cut: Partitioned, context: PassContext) -> Partitioned:
+def schedule_receives(cut: PartitionedGraph, context: PassContext) -> PartitionedGraph:
     """The same partitions, with control edges to their Recvs."""
     parts = [
         replace(part, graph=_scheduled(part.graph, [context.feeds[index] for index in part.feeds]))
@@ -41,7 +41,7 @@ def schedule_receives(cut: Partitioned, context: PassContext) -> Partitioned:
     return replace(cut, partitions=tuple(parts))
 
 
-def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
+def _scheduled(graph: NodeGraph, feeds: Sequence[OutputPort]) -> NodeGraph:
     consumers: dict[str, list[Node]] = {node.name: [] for node in graph if node.op in RECEIVE_OPS}
     if not consumers:
         return graph
@@ -67,7 +67,7 @@ def _scheduled(graph: Graph, feeds: Sequence[OutputPort]) -> Graph:
     )
 
 
-def _followers(graph: Graph, consumers: Mapping[str, list[Node]]) -> dict[str, list[Node]]:
+def _followers(graph: NodeGraph, consumers: Mapping[str, list[Node]]) -> dict[str, list[Node]]:
     """Who waits for each Recv: its consumers, and behind the Identity that owns control edges, theirs."""
     owners: dict[str, list[Node]] = {}
     for found in consumers.values():
@@ -91,7 +91,7 @@ def _followers(graph: Graph, consumers: Mapping[str, list[Node]]) -> dict[str, l
     }
 
 
-def _levels(graph: Graph) -> dict[str, int]:
+def _levels(graph: NodeGraph) -> dict[str, int]:
     """How many nodes are on the longest way to each, back edges apart."""
     levels: dict[str, int] = {}
     for name in traverse.topological_order(graph.nodes):
@@ -101,7 +101,7 @@ def _levels(graph: Graph) -> dict[str, int]:
 
 
 def _waited_for(
-    graph: Graph,
+    graph: NodeGraph,
     receive: str,
     owners: set[str],
     followers: Sequence[Node],
@@ -134,7 +134,7 @@ def _waited_for(
     return best
 
 
-def _ancestors(graph: Graph, follower: Node, levels: Mapping[str, int]) -> set[str]:
+def _ancestors(graph: NodeGraph, follower: Node, levels: Mapping[str, int]) -> set[str]:
     """Of those that a node waits for, the latest so many; none of what only a Merge may have waited for."""
     found: set[str] = set()
     queue: list[tuple[int, str]] = []

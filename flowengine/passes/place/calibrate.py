@@ -1,4 +1,4 @@
-"""What measured costs say of devices and ops: which device is slower than offered, which op was misjudged.
+"""Corrections from measured costs: which device is slower than offered, which op was misjudged.
 
 Each measurement is an estimate times two unknown factors, one of the op and one of the device. Only an op
 that was measured on two devices tells them apart: how much slower it is on one of them, against its own

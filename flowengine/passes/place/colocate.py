@@ -23,7 +23,7 @@ from typing import Final
 
 from flowengine.core.dtypes import DType, resource, variant
 from flowengine.ir.attrs import AttrValue
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import Names, SharedAs
 from flowengine.passes.blocks.recurrences import recurrences
@@ -53,7 +53,7 @@ class Groups:
     preferred  bonds that hold unless something contradicts
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: NodeGraph) -> None:
         self.names: list[str] = list(graph.nodes)
         self.index: dict[str, int] = {name: index for index, name in enumerate(self.names)}
         self.bonds: list[Bond] = []
@@ -105,7 +105,7 @@ class Groups:
 
 
 def colocate(
-    graph: Graph, supplied: Container[OutputPort] = (), wishes: Mapping[str, str] | None = None
+    graph: NodeGraph, supplied: Container[OutputPort] = (), wishes: Mapping[str, str] | None = None
 ) -> Groups:
     """The groups of a graph, with preferences noted but not yet followed.
 

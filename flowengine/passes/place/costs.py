@@ -1,4 +1,4 @@
-"""What nodes cost: estimated first, measured from steps that ran, kept with the graph, written as JSON.
+"""Costs of nodes: estimated first, measured from steps that ran, kept with the graph, written as JSON.
 
     model = CostModel()
     model.record("conv", "/job:localhost/replica:0/task:0/device:CPU:1", 840.0, [401408])
@@ -33,7 +33,7 @@ VERSION: Final = 1
 
 @dataclass(slots=True)
 class NodeCost:
-    """What was measured of one node.
+    """The measured cost of one node.
 
     samples        {device name: microseconds in a step, all iterations together, of the latest steps}
     output_bytes   of each output, when it was last seen

@@ -1,4 +1,4 @@
-"""What a node will cost, told from its op and the shapes that the graph gives, before anything has run.
+"""Estimates of nodes' costs from their ops and the shapes that the graph gives, before anything has run.
 
 Microseconds on a device of speed 1, which is one core of an ordinary server; bytes of each output. Kernels
 that know their cost (`heavy=`) are asked with stand-ins of the inferred shapes; the rest is judged by its
@@ -17,7 +17,7 @@ from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.frames import FramePath, assign_frames
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import LOOPING_CALL_OPS
 from flowengine.ir.proto import FunctionDefLibrary
 from flowengine.kernels.registry import Kernel, KernelRegistry
@@ -56,7 +56,7 @@ class Estimator:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         kernels: KernelRegistry,
         shapes: ShapeInference | None = None,
         frames: Mapping[str, FramePath] | None = None,
@@ -183,7 +183,7 @@ def bytes_of(shape: TensorShape, dtype: DType) -> float:
     return size
 
 
-def _frames(graph: Graph) -> Mapping[str, FramePath]:
+def _frames(graph: NodeGraph) -> Mapping[str, FramePath]:
     try:
         return assign_frames(graph)
     except OpError:

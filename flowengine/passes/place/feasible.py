@@ -18,7 +18,7 @@ from typing import Final
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.names import ARGUMENT, CONTROL_FLOW_OPS, CONTROL_TRIGGER, RESULT
 from flowengine.ir.traits import Constant, HandsOn, Orders
 from flowengine.kernels.registry import Holds, KernelRegistry
@@ -44,7 +44,7 @@ class Feasible:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         groups: Groups,
         offers: Sequence[Offer],
         kernels: KernelRegistry,
@@ -276,7 +276,7 @@ def _asked(kind: DeviceKind) -> Holds | None:
     return None if kind.holds_all else kind.holds
 
 
-def requested(graph: Graph) -> dict[str, DeviceName]:
+def requested(graph: NodeGraph) -> dict[str, DeviceName]:
     """{node name: its constraint}, of the nodes whose requested device is not empty.
 
     Raises InvalidArgumentError naming the node whose device cannot be read.

@@ -1,4 +1,4 @@
-"""What placement knows of devices: names, speeds, memory, and the links between them.
+"""Devices as placement knows them: names, speeds, memory, and the links between them.
 
 Descriptions, not devices: a session makes them from what runs in this process, a master from what its
 workers announce, a test from thin air.
@@ -27,7 +27,7 @@ NETWORK_BYTES_A_MICROSECOND: Final = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """What decides which kernels a device has: its type, and what its memory holds; see `Offer`."""
+    """The kernels that a device has depend on this: its type, and what its memory holds; see `Offer`."""
 
     type: str
     lacks: frozenset[DType]
@@ -93,7 +93,7 @@ def cpu_offers(count: int, speeds: Sequence[float] | None = None) -> list[Offer]
 
 
 class DeviceLinks(Protocol):
-    """How long a tensor is under way."""
+    """The time that a tensor is under way."""
 
     def latency(self, source: Offer, target: Offer) -> float:
         """Microseconds for a tensor without bytes, from one device to another one."""

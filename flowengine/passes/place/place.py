@@ -19,7 +19,7 @@ from typing import Final
 from flowengine.core.errors import ResourceExhaustedError
 from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.colocate import Groups, colocate
 from flowengine.passes.place.costs import CostModel
@@ -36,7 +36,7 @@ logger: Final = logging.getLogger("flowengine.placement")
 
 @dataclass(frozen=True, slots=True)
 class PlaceRequest:
-    """What placement heeds beside graph and devices.
+    """The wishes that placement heeds beside graph and devices.
 
     demands    {node name: constraint} instead of the nodes' own device fields; of nodes that passes removed,
                too, since others may be colocated with them
@@ -96,7 +96,7 @@ class Placement:
     present: float | None
     baselines: Mapping[str, float]
 
-    def apply(self, graph: Graph) -> Graph:
+    def apply(self, graph: NodeGraph) -> NodeGraph:
         """The graph with complete devices as its nodes' requested ones."""
         return graph.rewritten(
             node
@@ -105,14 +105,14 @@ class Placement:
             for node in graph
         )
 
-    def log(self, graph: Graph) -> None:
+    def log(self, graph: NodeGraph) -> None:
         """One line a node at level INFO, to `flowengine.placement`."""
         for node in graph:
             logger.info("%s: (%s): %s", node.name, node.op, self.device_of[node.name])
 
 
 def place(
-    graph: Graph,
+    graph: NodeGraph,
     offers: Sequence[Offer],
     *,
     kernels: KernelRegistry,

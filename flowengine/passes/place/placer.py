@@ -16,7 +16,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Bookkeeping, OfOneStep
 from flowengine.ir.traverse import sources, topological_order
 from flowengine.kernels.registry import KernelRegistry
@@ -70,8 +70,8 @@ class Placer:
 
     def place(
         self,
-        graph: Graph,
-        whole: Graph,
+        graph: NodeGraph,
+        whole: NodeGraph,
         *,
         supplied: Collection[OutputPort] = (),
         shapes: Mapping[str, TensorShape] | None = None,
@@ -113,7 +113,7 @@ class Placer:
             placement.log(graph)
         return placement
 
-    def untried(self, graph: Graph) -> int | None:
+    def untried(self, graph: NodeGraph) -> int | None:
         """The index of a device of whose kind no speed can be told yet from what was measured, if any was.
 
         Devices of one type in one process are of one kind, if they are offered with one speed.
@@ -124,7 +124,7 @@ class Placer:
 
     # -- the whole graph ----------------------------------------------------------------------------
 
-    def _take_in(self, whole: Graph) -> None:
+    def _take_in(self, whole: NodeGraph) -> None:
         """Read what a graph asks for, and give its state homes, when it is new or has grown."""
         if whole.version == self._version:
             return
@@ -154,7 +154,7 @@ class Placer:
                 self._settle(whole, placement)
         self._version = whole.version
 
-    def _asked(self, whole: Graph) -> tuple[dict[str, DeviceName], dict[str, str]]:
+    def _asked(self, whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
         demands = requested(whole)
         wishes: dict[str, str] = {}
         for pattern, (demand, other) in self._rules:
@@ -172,7 +172,7 @@ class Placer:
                     wishes[name] = other
         return demands, wishes
 
-    def _settle(self, graph: Graph, placement: Placement) -> None:
+    def _settle(self, graph: NodeGraph, placement: Placement) -> None:
         for node in graph:
             if _keeps_state(node) and node.name not in placement.unplaced:
                 self.homes.setdefault(node.name, placement.device_of[node.name])
@@ -183,7 +183,7 @@ def _keeps_state(node: Node) -> bool:
     return node.is_stateful and node.op_def is not None and not node.has(OfOneStep)
 
 
-def runs_rarely(graph: Graph) -> frozenset[str]:
+def runs_rarely(graph: NodeGraph) -> frozenset[str]:
     """The nodes that only serve to set, keep or report state."""
     consumers: dict[str, list[str]] = {}
     for node in graph:

@@ -9,7 +9,7 @@ from typing import Final
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.traits import Constant, GivesVariable
 from flowengine.ir.traverse import topological_order
@@ -25,7 +25,7 @@ NEXT_TO_NOTHING: Final = 0.01
 
 
 def problem_of(
-    graph: Graph,
+    graph: NodeGraph,
     offers: Sequence[Offer],
     *,
     group_of: list[int],
@@ -79,7 +79,7 @@ def problem_of(
     )
 
 
-def _with_shapes(graph: Graph, shapes: Mapping[str, TensorShape]) -> Graph:
+def _with_shapes(graph: NodeGraph, shapes: Mapping[str, TensorShape]) -> NodeGraph:
     """The graph with placeholders that declare what is fed to them."""
     if not shapes:
         return graph
@@ -92,7 +92,7 @@ def _with_shapes(graph: Graph, shapes: Mapping[str, TensorShape]) -> Graph:
 
 
 def _edges(
-    graph: Graph,
+    graph: NodeGraph,
     estimator: Estimator,
     model: CostModel,
     rounds: Sequence[float],
@@ -127,14 +127,14 @@ def _edges(
     return edges
 
 
-def _is_back_edge(graph: Graph, source: str, node: Node) -> bool:
+def _is_back_edge(graph: NodeGraph, source: str, node: Node) -> bool:
     if node.op not in MERGE_OPS:
         return False
     producer = graph.nodes.get(source)
     return producer is not None and producer.op in NEXT_ITERATION_OPS
 
 
-def _resident(graph: Graph, group_of: Sequence[int], groups: int) -> list[int]:
+def _resident(graph: NodeGraph, group_of: Sequence[int], groups: int) -> list[int]:
     """For each group the bytes of its variables and constants."""
     held = [0] * groups
     for group, node in zip(group_of, graph, strict=True):

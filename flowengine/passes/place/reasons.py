@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from flowengine.core.names import DeviceName
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.passes.place.colocate import Bond, Groups
 from flowengine.passes.place.offers import Offer
-from flowengine.passes.place.search import Found
+from flowengine.passes.place.search import SearchOutcome
 
 if TYPE_CHECKING:
     from flowengine.passes.place.feasible import Feasible
@@ -20,12 +20,12 @@ class Reasons(Mapping[str, str]):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         groups: Groups,
         feasible: Feasible,
         offers: Sequence[Offer],
         pinned: Mapping[str, str],
-        found: Found,
+        found: SearchOutcome,
         group_of: Sequence[int],
         because: str = "",
     ) -> None:

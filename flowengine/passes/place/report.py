@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.passes.place.place import Placement
 from flowengine.passes.place.reasons import microseconds
 
 
-def report(graph: Graph, placement: Placement) -> str:
+def report(graph: NodeGraph, placement: Placement) -> str:
     """Device by device its nodes in construction order, each with the reason; then what the step may take.
 
     /job:localhost/replica:0/task:0/device:CPU:1

@@ -44,8 +44,8 @@ _Candidate: TypeAlias = tuple[float, int, str, list[int]]
 
 
 @dataclass(slots=True)
-class Found:
-    """What a search came to.
+class SearchOutcome:
+    """The outcome of a search.
 
     places      device by group
     makespan    of the simulated step
@@ -65,7 +65,9 @@ class Found:
     simulations: int = 0
 
 
-def search(problem: Problem, *, seed: int = 0, effort: float = 1.0, trial: int | None = None) -> Found | None:
+def search(
+    problem: Problem, *, seed: int = 0, effort: float = 1.0, trial: int | None = None
+) -> SearchOutcome | None:
     """The best placement found; None if none was found that fits the devices' memory.
 
     effort   share of the usual number of simulations
@@ -75,7 +77,7 @@ def search(problem: Problem, *, seed: int = 0, effort: float = 1.0, trial: int |
         places = all_on(problem, trial)
         if problem.fits(places):
             makespan = simulate(problem, places).makespan
-            return Found(places, makespan, "trial", {"one device": makespan}, simulations=1)
+            return SearchOutcome(places, makespan, "trial", {"one device": makespan}, simulations=1)
     return _Search(problem, seed, effort).run()
 
 
@@ -88,7 +90,7 @@ class _Search:
         self.budget = int(effort * max(12, min(SIMULATIONS_MAX, OPERATIONS_MAX // count)))
         self.movable = [group for group, allowed in enumerate(problem.allowed) if len(allowed) > 1]
 
-    def run(self) -> Found | None:
+    def run(self) -> SearchOutcome | None:
         problem = self.problem
         candidates: list[_Candidate] = []
         compared: dict[str, dict[int, dict[int, float]]] = {}
@@ -113,7 +115,7 @@ class _Search:
         if not candidates:
             return None
         makespan, _, origin, first = min(candidates)
-        found = Found(list(first), makespan, origin, baselines, compared=compared.get(origin, {}))
+        found = SearchOutcome(list(first), makespan, origin, baselines, compared=compared.get(origin, {}))
         if "in turn" in baselines and self.simulations < self.budget:
             self._improve(found, [places for _, _, _, places in sorted(candidates)[1:3]])
         if self._stays_together(found, candidates):
@@ -125,7 +127,7 @@ class _Search:
         found.simulations = self.simulations
         return found
 
-    def _stays_together(self, found: Found, candidates: Sequence[_Candidate]) -> bool:
+    def _stays_together(self, found: SearchOutcome, candidates: Sequence[_Candidate]) -> bool:
         single = min((each[0] for each in candidates if each[2] == "one device"), default=None)
         if single is None or found.makespan >= single:
             return single is not None
@@ -139,7 +141,7 @@ class _Search:
 
     # -- moves --------------------------------------------------------------------------------------
 
-    def _improve(self, found: Found, others: Sequence[list[int]]) -> None:
+    def _improve(self, found: SearchOutcome, others: Sequence[list[int]]) -> None:
         """Descend from the best first placement and, while work is left, from others and from kicks."""
         starts: Iterator[list[int]] = self._starts(found, others)
         for places in starts:
@@ -152,7 +154,7 @@ class _Search:
             if self.simulations >= self.budget:
                 return
 
-    def _starts(self, found: Found, others: Sequence[list[int]]) -> Iterator[list[int]]:
+    def _starts(self, found: SearchOutcome, others: Sequence[list[int]]) -> Iterator[list[int]]:
         yield list(found.places)
         for places in others:
             yield list(places)

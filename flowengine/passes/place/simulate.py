@@ -1,4 +1,4 @@
-"""What a placement would take: a simulated step, device by device.
+"""The time that a placement would take: a simulated step, device by device.
 
 Each device runs one operation at a time, of those that are ready the first in the executor's order, and is
 never idle while one is ready. A tensor for another device is under way for the link's latency and its

@@ -20,7 +20,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 from flowengine.ir import traverse
 from flowengine.ir.attrs import AttrValue, TensorAttr
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
 
@@ -31,7 +31,7 @@ COMPARED_BYTES_MAX: Final = 16 * 1024
 _PLAIN: Final = frozenset({DType, bytes, TensorShape})
 
 
-def merge_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
+def merge_common_subexpressions(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with each set of equal nodes reduced to one; the same graph if all differ."""
     named = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
     fed = {port.node for port in context.feeds}
@@ -59,7 +59,7 @@ def merge_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
     return graph.rewritten(_redirected(node, instead) for node in graph if node.name not in instead)
 
 
-def _reads_reference(node: Node, graph: Graph) -> bool:
+def _reads_reference(node: Node, graph: NodeGraph) -> bool:
     """Whether an input is a variable's reference: its value depends on the moment of reading."""
     for port in node.inputs:
         source = graph.nodes.get(port.node)

@@ -8,13 +8,15 @@ do, because a kernel is missing, raises, or gives something else than its op pro
 step. It works on what is small only: before a kernel is called, the op's shape function must know the
 shape of the result, so that a Fill of a terabyte is not tried.
 
-Each node is looked at once, in topological order: linear time, kernels apart.
+Each node is looked at once, in topological order: linear time, kernels apart. A plan can be left between any
+two of them, and an op whose kernels turn out to take long is left to the step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import thread_time
 from typing import Any, Final
 
 import numpy as np
@@ -22,10 +24,11 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array, unchangeable
 from flowengine.core.dtypes import DType
+from flowengine.core.pieces import Pieces, at_once
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir import make, traverse
 from flowengine.ir.attrs import AttrValue, TensorAttr
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Constant
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
@@ -43,16 +46,28 @@ FOLDED_BYTES_TOTAL_MAX: Final = 10 * FOLDED_BYTES_MAX
 #: where a step would use another thread.
 FOLDED_MICROSECONDS_MAX: Final = 10_000.0
 
+#: An op is left to the step when so many of its folds took longer than that without having said so: matching
+#: many strings, say. One may have had to import what it computes with.
+SLOW_FOLDS_MAX: Final = 2
 
-def fold_constants(graph: Graph, context: PassContext) -> Graph:
+#: Nodes that are looked at before the pass may be interrupted; after a fold it may be at once.
+_NODES_A_PIECE: Final = 256
+
+
+def fold_constants(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with pure nodes of constant inputs replaced; the same graph if there is none."""
+    return at_once(folding_constants(graph, context))
+
+
+def folding_constants(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
+    """As `fold_constants`, in pieces."""
     if context.kernels is None:
         return graph
-    return _Folding(graph, context, context.kernels).run()
+    return (yield from _Folding(graph, context, context.kernels).run())
 
 
 class _Folding:
-    def __init__(self, graph: Graph, context: PassContext, kernels: KernelRegistry) -> None:
+    def __init__(self, graph: NodeGraph, context: PassContext, kernels: KernelRegistry) -> None:
         self._graph = graph
         self._feeds = frozenset(context.feeds)
         self._fetches = frozenset(context.fetches)
@@ -65,19 +80,27 @@ class _Folding:
         #: {name: what stands in its place}.
         self._replaced: dict[str, list[Node]] = {}
         self._bytes_left = FOLDED_BYTES_TOTAL_MAX
+        if context.memory_bytes_max is not None:
+            self._bytes_left = min(self._bytes_left, context.memory_bytes_max)
+        #: {op: how many of its folds took long}.
+        self._slow: dict[str, int] = {}
 
-    def run(self) -> Graph:
+    def run(self) -> Pieces[NodeGraph]:
         if not self._has_something_to_fold():
             return self._graph
-        for name in traverse.topological_order(self._graph.nodes):
+        yield
+        for number, name in enumerate(traverse.topological_order(self._graph.nodes)):
+            if not number % _NODES_A_PIECE:
+                yield
             node = self._graph.nodes[name]
             constant = node.trait(Constant)
             if constant is not None:
                 value = node.attrs[constant.value]
                 if OutputPort(name, 0) not in self._feeds and isinstance(value, TensorAttr):
                     self._constants[name] = node, value
-            elif node.inputs:
-                self._visit(node)
+            elif node.inputs and self._visit(node):
+                yield
+        yield
         if not self._replaced:
             return self._graph
         return self._graph.rewritten(
@@ -93,24 +116,31 @@ class _Folding:
             node.inputs and all(port.node in constants for port in node.inputs) for node in self._graph
         )
 
-    def _visit(self, node: Node) -> None:
+    def _visit(self, node: Node) -> bool:
+        """Fold a node if that may be done; whether its kernel was run."""
         known: list[tuple[Node, TensorAttr]] = []
         for port in node.inputs:
             constant = self._constant(port)
             if constant is None or self._bytes_left < 0:
-                return
+                return False
             known.append(constant)
         if not self._is_pure(node) or any(
             OutputPort(node.name, slot) in self._feeds for slot in range(len(node.output_types))
         ):
-            return
+            return False
+        if self._slow.get(node.op, 0) >= SLOW_FOLDS_MAX:
+            return False
         inputs = [value for _, value in known]
+        started = thread_time()
         values = _evaluate(node, inputs, self._kernels, self._graph.producer)
+        if (thread_time() - started) * 1e6 > FOLDED_MICROSECONDS_MAX:
+            self._slow[node.op] = self._slow.get(node.op, 0) + 1
         if values is None:
-            return
+            return True
         self._bytes_left -= sum(map(_stored_bytes, values))
         if self._bytes_left >= 0:
             self._replace(node, [constant for constant, _ in known], values)
+        return True
 
     def _constant(self, port: OutputPort) -> tuple[Node, TensorAttr] | None:
         port = self._moved.get(port, port)
@@ -165,6 +195,10 @@ def _evaluate(
     # gets there, and knows how to tell it.
     try:
         values = [attr.value() for attr in inputs]
+        if any(attr.dtype is dtypes.string for attr in inputs) and (
+            sum(map(_stored_bytes, values)) > FOLDED_BYTES_MAX
+        ):
+            return None
         shapes = shape_function(_ConstantInputs(node, values, producer))
     except Exception:
         return None

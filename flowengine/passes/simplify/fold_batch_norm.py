@@ -24,7 +24,7 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array, to_array, unchangeable
 from flowengine.ir import make
 from flowengine.ir.attrs import TensorAttr
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Constant, Convolves, Multiplies, Normalises
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
@@ -33,13 +33,13 @@ from flowengine.passes.context import PassContext
 _CHANNELS_LAST: Final = b"NHWC"
 
 
-def fold_batch_norms(graph: Graph, context: PassContext) -> Graph:
+def fold_batch_norms(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with normalisations of convolutions folded into filters; the same graph if there are none."""
     return _NormFolding(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
 
 
 class _NormFolding:
-    def __init__(self, graph: Graph, context: PassContext) -> None:
+    def __init__(self, graph: NodeGraph, context: PassContext) -> None:
         self._graph = graph
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
         self._fed = frozenset(context.feeds)
@@ -52,7 +52,7 @@ class _NormFolding:
         self._made: dict[str, list[Node]] = {}
         self._names = set(graph.nodes)
 
-    def run(self) -> Graph:
+    def run(self) -> NodeGraph:
         for node in self._graph:
             norm = node.trait(Normalises)
             if norm is not None:

@@ -1,10 +1,10 @@
-"""What is known of shapes before a plan runs: which ports give numbers, and whose dimensions are certain."""
+"""Shapes as they are known before a plan runs: which ports give numbers, and whose dimensions are certain."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import CONTROL_FLOW_OPS
 from flowengine.ops.shape_inference import infer_shapes
 from flowengine.passes.blocks.program import Extents
@@ -12,7 +12,7 @@ from flowengine.passes.context import PassContext
 
 
 def known_shapes(
-    graph: Graph, context: PassContext
+    graph: NodeGraph, context: PassContext
 ) -> tuple[frozenset[OutputPort], dict[OutputPort, Extents]]:
     """(the ports of numbers whose shape is known to be a scalar's whatever is fed, certain dimensions).
 

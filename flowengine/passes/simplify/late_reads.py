@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import CONTROL_FLOW_OPS
 from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
 
 
-def read_late(graph: Graph, context: PassContext) -> Graph:
+def read_late(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with references in the place of their Identities; itself if there are none."""
     feeds = frozenset(context.feeds)
     references: dict[OutputPort, OutputPort] = {}
@@ -35,7 +35,7 @@ def read_late(graph: Graph, context: PassContext) -> Graph:
     return graph.rewritten(_following(node, references) for node in graph)
 
 
-def _reference(graph: Graph, port: OutputPort, feeds: frozenset[OutputPort]) -> OutputPort | None:
+def _reference(graph: NodeGraph, port: OutputPort, feeds: frozenset[OutputPort]) -> OutputPort | None:
     """The reference that a port hands on, if it does."""
     while port not in feeds:
         node = graph[port.node]

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowengine.core.dtypes import resource
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import LOOP_COND
 from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
 
 
-def pass_over(graph: Graph, context: PassContext) -> Graph:
+def pass_over(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph without them; the same graph if there is none."""
     nodes = graph.nodes
     kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
@@ -45,7 +45,7 @@ def pass_over(graph: Graph, context: PassContext) -> Graph:
     return graph.rewritten(changed(node) for name, node in nodes.items() if name not in dropped)
 
 
-def _hands_on_a_value(node: Node, graph: Graph) -> bool:
+def _hands_on_a_value(node: Node, graph: NodeGraph) -> bool:
     """Whether it takes a value that is there when it runs, on its device, and waits for nothing else."""
     port = node.inputs[0]
     source = graph.nodes.get(port.node)

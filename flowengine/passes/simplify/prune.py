@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.passes.context import PassContext
 
 
-def prune(graph: Graph, context: PassContext) -> Graph:
+def prune(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The part of the graph that the request runs, in construction order, with nodes shared.
 
     Raises NotFoundError for a target or an input that the graph does not have.
@@ -46,7 +46,9 @@ def prune(graph: Graph, context: PassContext) -> Graph:
     return graph.rewritten([_without(node, supplied) for node in graph if node.name in kept])
 
 
-def _backwards(graph: Graph, wanted: set[str], before: Callable[[Node], Iterable[str]]) -> set[str] | None:
+def _backwards(
+    graph: NodeGraph, wanted: set[str], before: Callable[[Node], Iterable[str]]
+) -> set[str] | None:
     """What is wanted and all before it, if each node was constructed behind what it takes; else None.
 
     One look at each node, in the order in which they lie in memory.
@@ -60,7 +62,7 @@ def _backwards(graph: Graph, wanted: set[str], before: Callable[[Node], Iterable
     return kept if found == len(kept) else None
 
 
-def _walked(graph: Graph, wanted: Iterable[str], before: Callable[[Node], Iterable[str]]) -> set[str]:
+def _walked(graph: NodeGraph, wanted: Iterable[str], before: Callable[[Node], Iterable[str]]) -> set[str]:
     """The same for any order; NotFoundError for what the graph does not have."""
     stack = list(wanted)
     kept: set[str] = set()
@@ -72,7 +74,7 @@ def _walked(graph: Graph, wanted: Iterable[str], before: Callable[[Node], Iterab
     return kept
 
 
-def _is_placeholder(graph: Graph, name: str) -> bool:
+def _is_placeholder(graph: NodeGraph, name: str) -> bool:
     node = graph.nodes.get(name)
     return node is not None and node.is_placeholder
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Checks, HandsOn, Orders
 from flowengine.ir.traverse import topological_order
 from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
@@ -36,11 +36,11 @@ _EDGES_MORE: Final = 3
 _BITS_MAX: Final = 1 << 28
 
 
-def relax_controls(graph: Graph, context: PassContext) -> Graph:
+def relax_controls(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph without control edges that order no events; the same graph if there are none such."""
     if context.kernels is None or not any(_gathers(node) for node in graph):
         return graph
-    return _Relaxing(graph, context).run()
+    return _RelaxedControls(graph, context).run()
 
 
 def _gathers(node: Node) -> bool:
@@ -48,8 +48,8 @@ def _gathers(node: Node) -> bool:
     return bool(node.control_inputs) and node.has(Orders)
 
 
-class _Relaxing:
-    def __init__(self, graph: Graph, context: PassContext) -> None:
+class _RelaxedControls:
+    def __init__(self, graph: NodeGraph, context: PassContext) -> None:
         self._graph = graph
         self._nodes = graph.nodes
         self._order = topological_order(graph.nodes)
@@ -106,7 +106,7 @@ class _Relaxing:
                     aliases.add(OutputPort(name, 0))
         return found
 
-    def run(self) -> Graph:
+    def run(self) -> NodeGraph:
         if len(self._order) != len(self._nodes) or not self._is_small:
             return self._graph
         made: dict[str, Node] = {}

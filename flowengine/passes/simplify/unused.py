@@ -12,14 +12,14 @@ siblings find the same faults in the inputs. Time is linear in the nodes and edg
 from __future__ import annotations
 
 from flowengine.ir import make
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.names import CONTROL_FLOW_OPS
 from flowengine.ir.traits import Droppable
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
 
 
-def drop_unused_gradients(graph: Graph, context: PassContext) -> Graph:
+def drop_unused_gradients(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with NoOps in place of gradients whose value nobody takes; the same one if there is none."""
     nodes = graph.nodes
     suspects = {

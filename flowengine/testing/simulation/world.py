@@ -29,7 +29,7 @@ from flowengine.cluster.remote import RemoteSession, Target
 from flowengine.cluster.server import Server
 from flowengine.cluster.spec import ClusterSpec, task_name
 from flowengine.core.targets import register_scheme
-from flowengine.ir.graph import Graph
+from flowengine.ir.graph import NodeGraph
 from flowengine.testing.simulation.chance import generator, seeded
 from flowengine.testing.simulation.hosts import Death, Host
 from flowengine.testing.simulation.log import EventLog
@@ -213,12 +213,12 @@ class World:
         text = f"{SCHEME}://{self.tasks[task]}:{_PORT}?cluster={_CLUSTER}&key_file={self._key_file}"
         return f"{text}&client={client}" if client else text
 
-    def session(self, graph: Graph, task: str) -> fe.Session:
+    def session(self, graph: NodeGraph, task: str) -> fe.Session:
         """A session of the running host at a task's master."""
         return fe.Session(graph, target=self.target(task), config=self.config)
 
 
-def _open(target: str, graph: Graph, config: fe.Config) -> RemoteSession:
+def _open(target: str, graph: NodeGraph, config: fe.Config) -> RemoteSession:
     found = Target.parse(target)
     address = f"{SCHEME}://{found.address.partition('://')[2]}"
     return RemoteSession(replace(found, address=address), graph, config)

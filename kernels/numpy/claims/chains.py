@@ -17,7 +17,7 @@ import numpy as np
 
 from flowengine.core.dtypes import DType, resource
 from flowengine.ir import traverse
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import GivesVariable, HandsOn, Reads, ValueOf
 from flowengine.kernels.numpy.fused import Chain, ChainStep
@@ -46,7 +46,7 @@ _TYPES: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 MEMBERS_MAX: Final = 24
 
 
-def fuse_elementwise(graph: Graph, context: ClaimContext) -> Graph:
+def fuse_elementwise(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with groups of two or more large elementwise nodes fused; the same graph if there is none."""
     large = context.large
     if not large:
@@ -79,7 +79,7 @@ def _maybe_written(node: Node) -> Iterator[OutputPort]:
 class ChainGroups:
     """What may be fused in a graph, and the nodes that stand for it."""
 
-    def __init__(self, graph: Graph, context: ClaimContext) -> None:
+    def __init__(self, graph: NodeGraph, context: ClaimContext) -> None:
         self.graph = graph
         self._kernels = context.kernels
         self._feeds = frozenset(context.feeds)

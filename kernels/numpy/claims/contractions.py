@@ -16,7 +16,7 @@ from typing import Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir import traverse
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.kernels.numpy.claims.chains import ChainGroups, outside
 from flowengine.kernels.numpy.fused import Chain, ChainStep, Contraction, Follower
 from flowengine.kernels.provider import LARGE_MICROSECONDS, ClaimContext
@@ -37,7 +37,7 @@ PRODUCTS: Final = (
 _CONVOLUTION_MICROSECONDS: Final = 5.0
 
 
-def fuse_contractions(graph: Graph, context: ClaimContext) -> Graph:
+def fuse_contractions(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with heavy products and what follows them fused; the same graph if there is none."""
     heavy = context.large | _convolutions(graph, context.costs)
     if not any(graph[name].op in PRODUCTS for name in heavy if name in graph):
@@ -70,7 +70,7 @@ def fuse_contractions(graph: Graph, context: ClaimContext) -> Graph:
     return graph.rewritten(made.get(node.name, node) for node in graph if node.name not in dropped)
 
 
-def _convolutions(graph: Graph, costs: Mapping[str, float]) -> set[str]:
+def _convolutions(graph: NodeGraph, costs: Mapping[str, float]) -> set[str]:
     """Those that may be worth fusing, if what follows can be computed along: few are always measured."""
     return {
         node.name

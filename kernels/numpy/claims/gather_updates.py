@@ -18,7 +18,7 @@ from typing import Final
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import GivesVariable
 from flowengine.ir.traverse import forward_sources
@@ -41,7 +41,7 @@ class _Group:
     variables: set[str] = field(default_factory=set)
 
 
-def gather_updates(graph: Graph, context: ClaimContext) -> Graph:
+def gather_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with small updates as one for each set of numbers; the same graph if there are few."""
     candidates = {node.name for node in graph if node.op in dense_updates()}
     if len(candidates) < _MEMBERS_MIN:
@@ -63,7 +63,7 @@ def gather_updates(graph: Graph, context: ClaimContext) -> Graph:
     return with_groups(graph, made, moved, name_of)
 
 
-def _groups(graph: Graph, context: ClaimContext, candidates: set[str]) -> list[_Group]:
+def _groups(graph: NodeGraph, context: ClaimContext, candidates: set[str]) -> list[_Group]:
     nodes = graph.nodes
     kept = context.kept
     frames = assign_frames(graph, frozenset(context.feeds))
@@ -106,7 +106,7 @@ def _gradient(node: Node) -> OutputPort:
 
 
 def _variables(
-    node: Node, graph: Graph, fed: frozenset[OutputPort]
+    node: Node, graph: NodeGraph, fed: frozenset[OutputPort]
 ) -> tuple[set[str], tuple[int, ...]] | None:
     """(the nodes of the variable and its slots, its shape) if they are small and are variables themselves."""
     if node.attrs["T"] is not float32:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.names import CONTROL_FLOW_OPS, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import HandsOn
 from flowengine.kernels.provider import ClaimContext
@@ -24,7 +24,7 @@ from flowengine.kernels.training.descents import DescentByProduct
 from flowengine.ops.internal import DESCENT_BY_PRODUCT
 
 
-def fuse_updates(graph: Graph, context: ClaimContext) -> Graph:
+def fuse_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with large products and their updates as one; the same graph if there is none."""
     kernels = context.kernels
     large = context.large
@@ -71,7 +71,7 @@ def fuse_updates(graph: Graph, context: ClaimContext) -> Graph:
     )
 
 
-def _serves(graph: Graph, product: Node, update: Node) -> bool:
+def _serves(graph: NodeGraph, product: Node, update: Node) -> bool:
     """Whether it is a product of two values, which no update can change, and may be waited for."""
     if product.op != "MatMul" or product.attrs["T"] is not float32:
         return False

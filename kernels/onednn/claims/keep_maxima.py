@@ -17,14 +17,14 @@ from typing import Final
 
 from flowengine.core.dtypes import float32, uint8
 from flowengine.core.errors import OpError
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.kernels.provider import ClaimContext
 from flowengine.ops.internal import MAX_POOL_GRAD_AT_PLACES, MAX_POOL_WITH_PLACES
 
 _WINDOWS: Final = ("T", "ksize", "strides", "padding", "data_format")
 
 
-def keep_maxima(graph: Graph, context: ClaimContext) -> Graph:
+def keep_maxima(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with large poolings and their gradients as such pairs; the same graph if there is none."""
     kernels = context.kernels
     fed = frozenset(context.feeds)

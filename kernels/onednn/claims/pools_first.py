@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.graph import Graph, Node
+from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.traverse import forward_sources, topological_order
 from flowengine.kernels.numpy.claims.contractions import CONVOLUTIONS
 
@@ -23,7 +23,7 @@ _POOLINGS: Final = frozenset({"MaxPool", "AvgPool", "_MaxPoolWithPlaces"})
 _PRODUCTS: Final = CONVOLUTIONS | {"_FusedContraction"}
 
 
-def pools_first(graph: Graph) -> Graph:
+def pools_first(graph: NodeGraph) -> NodeGraph:
     """The graph in another order; the same graph where poolings stand right already."""
     nodes = graph.nodes
     if not any(node.op in _POOLINGS for node in nodes.values()):

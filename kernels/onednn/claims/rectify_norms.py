@@ -14,7 +14,7 @@ from typing import Final
 
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
-from flowengine.ir.graph import Graph, Node, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.rewire import with_groups
 from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
@@ -23,7 +23,7 @@ from flowengine.ops.internal import BATCH_NORM_RELU
 _NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
-def rectify_norms(graph: Graph, context: ClaimContext) -> Graph:
+def rectify_norms(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with normalisations that take the Relu along; the same graph if there is none."""
     kernels = context.kernels
     norms = {node.name for node in graph if node.op in _NORMS}

@@ -179,6 +179,13 @@ class BlockGradient:
         made = program.inside(blocks)
         program.step(what, {SRC: upstream, WEIGHTS: filters, DST: made})
 
+        #: Bytes from the begin of the result to that of each of its parts.
+        self._starts = self._take_apart(layer, down, across, first, made)
+
+    def _take_apart(self, layer: Layer, down: Axis, across: Axis, first: bool, made: int) -> list[int]:
+        """Have what was made of all blocks written to the image; where each part of it begins."""
+        library, geometry, program = layer.library, layer.geometry, self._program
+        images, channels = layer.input[0], layer.filter_shape[2]
         # A number is found at (image, block down, row, block across, column, channel).
         sizes = (images, down.count, across.count, down.block, across.block, channels)
         apart = dense_strides(sizes)
@@ -189,8 +196,7 @@ class BlockGradient:
             row = geometry.sizes[1] * channels
             plane = (row * geometry.sizes[0], row, channels)
             over = 1
-        #: Bytes from the begin of the result to that of each of its parts.
-        self._starts: list[int] = []
+        starts: list[int] = []
         for (top, high, tall), (left, wide, broad) in itertools.product(down.parts(), across.parts()):
             part = (images, high, wide, tall, broad, channels)
             inner = strided(library, part, apart)
@@ -201,8 +207,11 @@ class BlockGradient:
             )
             skipped = top * apart[1] + left * apart[2]
             start = top * down.block * plane[1] + left * across.block * plane[2]
-            self._starts.append(start * 4)
-            program.reorder(program.within(made, inner, skipped * 4), program.outside(outer), attrs)
+            starts.append(start * 4)
+            program.reorder(
+                program.within(made, inner, skipped * 4), program.outside(outer), layer.attributes
+            )
+        return starts
 
     def __call__(self, w: Array, gradient: Array) -> Array | None:
         """The gradient; None where it, or the given one, is not finite.

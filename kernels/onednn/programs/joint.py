@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from sys import getrefcount
 from typing import Any, Final, TypeAlias
@@ -40,6 +40,8 @@ _RUNS: Final = 2
 #: (arrays, their addresses)
 _Given: TypeAlias = tuple[list[Any], list[int]]
 _Look: TypeAlias = Callable[[Sequence[Sequence[Array]]], bool]
+#: (what a piece calls, numbers of its arguments, numbers of its results)
+_PieceCalls: TypeAlias = tuple[list[Call], Sequence[int], Sequence[int]]
 
 
 class _Suspended(Suspended):
@@ -105,6 +107,13 @@ class JointProgram:
         self._new = [n for n, (_, like) in enumerate(self._outs) if _bytes(like) >= ALIGNED]
         self._fixed = dict.fromkeys(each.address for each in fixed)
         self._owners = fixed
+        self._program = self._joined(calls, places, used)
+
+    def _joined(self, calls: Sequence[_PieceCalls], places: Mapping[int, int], used: int) -> PrimitiveProgram:
+        """The programs of all pieces as one.
+
+        places   {number: where it lies among the arrays that only the pieces use}; there are `used` bytes
+        """
         order = count()
         at = {number: ~next(order) for number in self._ins}
         at_fixed = {where: ~next(order) for where in self._fixed}
@@ -116,10 +125,11 @@ class JointProgram:
                 return at_fixed[source.address]
             return at[arguments[source] if source >= 0 else results[~source]]
 
-        self._program = PrimitiveProgram(required())
+        joined = PrimitiveProgram(required())
         for made_by, arguments, results in calls:
             for program, sources in made_by:
-                self._program.include(program, [place(each, arguments, results) for each in sources], used)
+                joined.include(program, [place(each, arguments, results) for each in sources], used)
+        return joined
 
     def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
         """See `pieces.Joint`."""

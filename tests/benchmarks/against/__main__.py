@@ -33,7 +33,7 @@ from tests.benchmarks.against.subjects import (
     command_line,
     importing,
 )
-from tests.benchmarks.against.trees import Tree, WrongTree, tree
+from tests.benchmarks.against.trees import Tree, WrongTree, ended_by_signals, tree
 from tests.benchmarks.make_networks import NETWORKS
 from tests.benchmarks.workloads import WORKLOADS, lanes, shared_folder, zoo
 
@@ -183,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verdicts: list[rule.Verdict] = []
     failed: list[str] = []
     with ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         old = stack.enter_context(tree(options.old, scratch, rule.OLD))
         new = stack.enter_context(tree(options.new, scratch, rule.NEW))

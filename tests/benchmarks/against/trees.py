@@ -10,12 +10,14 @@ import compileall
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from tests.benchmarks.engines import unheld_environment
@@ -115,6 +117,21 @@ def tree(named: str, scratch: Path, side: str) -> Iterator[Tree]:
         yield _ready(named, target)
     finally:
         _git("worktree", "remove", "--force", str(target))
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Whoever is told to end cleans up first: git would remember a worktree whose folder is gone."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _ready(named: str, folder: Path) -> Tree:

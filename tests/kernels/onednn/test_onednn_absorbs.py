@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.ir.graph import Graph, OutputPort
+from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import search
 from flowengine.passes.context import HotContext, PassContext
@@ -25,7 +25,7 @@ def numbers(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def run(graph: Graph, fetched: str, feeds: dict[str, Any]) -> Any:
+def run(graph: NodeGraph, fetched: str, feeds: dict[str, Any]) -> Any:
     """The value of a node, by oneDNN's kernels one by one."""
     values: dict[OutputPort, Any] = {OutputPort(name, 0): value for name, value in feeds.items()}
     kernels = registry("onednn")
@@ -48,13 +48,13 @@ def run(graph: Graph, fetched: str, feeds: dict[str, Any]) -> Any:
         return value(OutputPort(fetched, 0))
 
 
-def fused(graph: Graph, fetched: str) -> Graph:
+def fused(graph: NodeGraph, fetched: str) -> NodeGraph:
     context = PassContext(fetches=(OutputPort(fetched, 0),), kernels=registry("onednn"))
     heavy = frozenset(n.name for n in graph if n.op not in ("Const", "Placeholder"))
     return claimed(graph, context, heavy)
 
 
-def absorbed(graph: Graph, fetched: str) -> bool:
+def absorbed(graph: NodeGraph, fetched: str) -> bool:
     """Whether one call computes it, with nothing left for a chain."""
     program = graph[fetched].attrs["program"]
     return program._whole is not None and program._rest is None

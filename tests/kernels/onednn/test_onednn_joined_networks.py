@@ -15,6 +15,7 @@ from flowengine.kernels.numpy.sequences import Sequence as FusedSequence
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.passes.blocks import sequences as gathering
+from flowengine.passes.blocks.cutting import BodyLimits
 from tests.kernels.onednn.rig import ONE, numbers, same
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -111,7 +112,7 @@ def test_a_network_that_is_played_hot_gives_what_its_nodes_give(
         return ended
 
     # However long this machine took for a layer.
-    monkeypatch.setattr(gathering, "_MICROSECONDS_MAX", 1e9)
+    monkeypatch.setattr(gathering, "SEQUENCE_LIMITS", BodyLimits(1 << 30, 1e9))
     monkeypatch.setattr(FusedSequence, "_begin", told)
     monkeypatch.setattr(JointProgram, "run", told_joint)
     trains, steps = build is _trained, 60

@@ -20,14 +20,24 @@ def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
     return result
 
 
-_ND = [sample(_M, [[2, 1], [0, 0]], [5.0, 7.0]), sample(_M, [[3]], [[4.0, 5.0, 6.0]])]
+_ND = [
+    sample(_M, [[2, 1], [0, 0]], [5.0, 7.0]),
+    sample(_M, [[2, 1], [0, 0], [2, 1], [1, 1]], [-9.0, 7.0, -8.0, 0.0]),
+    sample(_M, [[3]], [[4.0, 5.0, 6.0]]),
+]
 _BAD_ND = [bad("InvalidArgumentError", "4", _M, [[4, 0]], [1.0])]
 _WIDE = ("float32", "float64", "float16")
 
 RECORDS: Final = [
     *[
         OpRecord(f"TensorScatter{name}", _ND, scattered_nd(ufunc), _BAD_ND, {"T": (*_WIDE, "int32")})
-        for name, ufunc in (("Update", None), ("Add", np.add), ("Sub", np.subtract))
+        for name, ufunc in (
+            ("Update", None),
+            ("Add", np.add),
+            ("Sub", np.subtract),
+            ("Max", np.maximum),
+            ("Min", np.minimum),
+        )
     ],
     OpRecord(
         "ScatterNd",

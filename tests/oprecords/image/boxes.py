@@ -41,6 +41,38 @@ def _sampled(source: Any, y: float, x: float, method: bytes) -> Any:
     return upper + (lower - upper) * (y - top)
 
 
+def _crops_of(image: Any, boxes: Any, which: Any, grads: Any, method: bytes) -> float:
+    """What the gradient is of: the crops, weighed by `grads`."""
+    crops = _crop(image, boxes, which, grads.shape[1:3], method=method, extrapolation_value=0.0)
+    return float((crops * grads).sum())
+
+
+def _grad_image(grads: Any, boxes: Any, which: Any, size: Any, *, method: bytes) -> Any:
+    """One pixel after another: crops are linear in the image."""
+    out = np.zeros(tuple(int(n) for n in size))
+    for place in np.ndindex(out.shape):
+        unit = np.zeros(out.shape)
+        unit[place] = 1
+        out[place] = _crops_of(unit, boxes, which, grads, method)
+    return out
+
+
+def _grad_boxes(grads: Any, image: Any, boxes: Any, which: Any) -> Any:
+    """By differences: crops are linear in the boxes' corners between pixels."""
+    step, out = 1e-6, np.zeros(boxes.shape)
+    for place in np.ndindex(out.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = boxes.copy()
+            moved[place] += sign * step
+            ends.append(_crops_of(image, moved, which, grads, b"bilinear"))
+        out[place] = (ends[0] - ends[1]) / (2 * step)
+    return out
+
+
+_SLOPES: Final = np.arange(36.0).reshape(2, 3, 3, 2) % 7 - 2
+_TWO: Final = [[0.11, 0.07, 0.83, 0.9], [0.27, 0.53, 1.25, 0.71]]
+
 RECORDS: Final = [
     OpRecord(
         "CropAndResize",
@@ -54,5 +86,37 @@ RECORDS: Final = [
         {"T": ("float32", "uint8", "float64")},
         loose=10,
         differentiable=True,
+    ),
+    OpRecord(
+        "CropAndResizeGradImage",
+        [
+            sample(_SLOPES, _TWO, [0, 1], [2, 4, 3, 2]),
+            sample(_SLOPES[:1, :1], _TWO[:1], [0], [1, 4, 3, 2]),
+            sample(_SLOPES, _TWO, [1, 1], [2, 4, 3, 2], method="nearest"),
+            sample(_SLOPES[:0], np.zeros((0, 4)), [], [1, 4, 3, 2]),
+        ],
+        _grad_image,
+        [
+            bad("OutOfRangeError", "", _SLOPES[:1], _TWO[:1], [3], [1, 2, 2, 2]),
+            bad("InvalidArgumentError", "3 channels", _SLOPES[:1], _TWO[:1], [0], [1, 2, 2, 3]),
+            bad("InvalidArgumentError", "[3]", _SLOPES[:1], _TWO[:1], [0], [1, 2, 2]),
+        ],
+        {"T": ("float32",)},  # places are in float32 whatever the images are
+        loose=10,
+    ),
+    OpRecord(
+        "CropAndResizeGradBoxes",
+        [
+            sample(_SLOPES, np.concatenate([_PICTURE, -_PICTURE]), _TWO, [0, 1]),
+            sample(_SLOPES[:1, :1], _PICTURE, _TWO[:1], [0]),
+            sample(_SLOPES[:0], _PICTURE, np.zeros((0, 4)), []),
+        ],
+        _grad_boxes,
+        [
+            bad("OutOfRangeError", "", _SLOPES[:1], _PICTURE, _TWO[:1], [3]),
+            bad("InvalidArgumentError", "2 boxes", _SLOPES[:1], _PICTURE, _TWO, [0, 0]),
+        ],
+        {"T": ("float32", "uint8", "float64")},
+        loose=100,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -73,7 +74,7 @@ _NO_SIZE = bad("InvalidArgumentError", "0", _PICTURE, [0, 3])
 _NO_RANK = bad("InvalidArgumentError", "", _PICTURE[0], [2, 2])
 _IMAGES = {"T": ("float32", "uint8", "float64", "float16", "int32")}
 
-RECORDS: Final = [
+_OF_NEIGHBOURS: Final = [
     OpRecord(
         "ResizeBilinear", _RESIZES, _bilinear, [_NO_SIZE, _NO_RANK], _IMAGES, loose=10, differentiable=True
     ),
@@ -92,3 +93,163 @@ RECORDS: Final = [
         dtypes={"T": ("float32", "float64", "int32")},
     ),
 ]
+
+
+def _keys(x: float, sharpness: float) -> float:
+    x = abs(x)
+    if x < 1:
+        return (sharpness + 2) * x**3 - (sharpness + 3) * x**2 + 1
+    return sharpness * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else 0.0
+
+
+def _cubic_matrix(size: int, out: int, half_pixel: bool) -> Any:
+    """(out, size): what each output element takes of each input element."""
+    matrix = np.zeros((out, size))
+    for row in range(out):
+        where = (row + 0.5) * size / out - 0.5 if half_pixel else row * size / out
+        for i in range(math.floor(where) - 1, math.floor(where) + 3):
+            if half_pixel and not 0 <= i < size:
+                continue
+            matrix[row, min(max(i, 0), size - 1)] += _keys(where - i, -0.5 if half_pixel else -0.75)
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+def _filter_matrix(size: int, out: int, scale: float, shift: float, kernel_type: bytes, wide: bool) -> Any:
+    """(out, size): a triangle, or three lobes of a sinc, around each place."""
+    spread = max(1 / scale, 1.0) if wide else 1.0
+    matrix = np.zeros((out, size))
+    for row in range(out):
+        where = (row + 0.5 - shift) / scale
+        if not 0 <= where <= size:
+            continue
+        for i in range(size):
+            x = abs(i + 0.5 - where) / spread
+            if kernel_type == b"triangle":
+                matrix[row, i] = max(1 - x, 0)
+            elif x < 3:
+                matrix[row, i] = np.sinc(x) * np.sinc(x / 3)
+        matrix[row] /= matrix[row].sum() or 1.0
+    return matrix
+
+
+def _apply(both: Any, images: Any) -> Any:
+    return np.einsum("ah,bw,nhwc->nabc", *both, images)
+
+
+def _bicubic(images: Any, size: Any, *, half_pixel_centers: bool) -> Any:
+    both = [_cubic_matrix(images.shape[1 + i], int(size[i]), half_pixel_centers) for i in range(2)]
+    return _apply(both, images.astype(np.float64))
+
+
+def _bicubic_grad(grads: Any, original: Any, *, half_pixel_centers: bool) -> Any:
+    both = [_cubic_matrix(original.shape[i], grads.shape[i], half_pixel_centers).T for i in (1, 2)]
+    return _apply(both, grads)
+
+
+def _area(images: Any, size: Any) -> Any:
+    """The mean over equal parts: each pixel is cut into as many, and those are shared out."""
+    x = images.astype(np.float64)
+    for axis, out in zip((1, 2), size, strict=True):
+        parts = x.repeat(int(out), axis=axis)
+        x = parts.reshape(*x.shape[:axis], int(out), x.shape[axis], *x.shape[axis + 1 :]).mean(axis + 1)
+    return x
+
+
+def _sampled(images: Any, size: Any, scale: Any, shift: Any, *, kernel_type: bytes, antialias: bool) -> Any:
+    both = [
+        _filter_matrix(images.shape[1 + i], int(size[i]), scale[i], shift[i], kernel_type, antialias)
+        for i in range(2)
+    ]
+    return _apply(both, images.astype(np.float64))
+
+
+def _sampled_grad(
+    grads: Any, original: Any, scale: Any, shift: Any, *, kernel_type: bytes, antialias: bool
+) -> Any:
+    both = [
+        _filter_matrix(
+            original.shape[1 + i], grads.shape[1 + i], scale[i], shift[i], kernel_type, antialias
+        ).T
+        for i in range(2)
+    ]
+    return _apply(both, grads)
+
+
+_PIXELS: Final = (np.arange(120) * 7 % 31).reshape(2, 4, 5, 3)
+_TRIANGLE: Final = {"kernel_type": "triangle", "antialias": True}
+_INVALID: Final = "InvalidArgumentError"
+_LESS: Final = {"T": ["float32", "uint8", "float64", "float16"]}
+
+_OF_SPANS: Final = [
+    OpRecord(
+        "ResizeBicubic",
+        [
+            sample(_PIXELS, [8, 10]),
+            sample(_PIXELS, [2, 5], half_pixel_centers=True),
+            sample(_PIXELS, [8, 10], half_pixel_centers=True),
+            sample(_PIXELS[:0], [2, 2]),
+        ],
+        _bicubic,
+        [
+            bad(_INVALID, "0 x 1", _PIXELS, [0, 1]),
+            bad(_INVALID, "[4,5,3]", _PIXELS[0], [1, 1]),
+            bad(_INVALID, "align_corners", _PIXELS, [1, 1], align_corners=True, half_pixel_centers=True),
+        ],
+        dtypes=_LESS,
+        loose=10,
+    ),
+    OpRecord(
+        "ResizeBicubicGrad",
+        [
+            sample(_PIXELS[:, :2], np.ones((2, 4, 5, 3))),
+            sample(_PIXELS, np.ones((2, 2, 10, 3)), half_pixel_centers=True),
+        ],
+        _bicubic_grad,
+        [bad(_INVALID, "batch or depth", _PIXELS[:1], np.ones((2, 4, 5, 3)))],
+        dtypes={"T": ["float32"]},  # in float64 the weights still are float32, as TensorFlow has them
+        loose=10,
+    ),
+    OpRecord(
+        "ResizeArea",
+        [
+            sample(_PIXELS, [2, 3]),
+            sample(_PIXELS, [8, 7]),
+            sample(_PIXELS, [1, 1]),
+            sample(_PIXELS[:0], [2, 2]),
+        ],
+        _area,
+        [bad(_INVALID, "0 x 1", _PIXELS, [0, 1]), bad(_INVALID, "[4,5,3]", _PIXELS[0], [1, 1])],
+        dtypes=_LESS,
+        loose=10,
+    ),
+    OpRecord(
+        "ScaleAndTranslate",
+        [
+            sample(_PIXELS, [3, 9], [0.75, 1.75], [0.0, 0.25], **_TRIANGLE),
+            sample(_PIXELS, [3, 2], [0.6, 0.4], [-1.0, 0.5]),
+            sample(_PIXELS, [3, 2], [0.6, 0.4], [0.0, 40.0], antialias=False),
+            sample(np.ones((1, 40, 2, 1)), [2, 2], [0.05, 1.0], [0.0, 0.0]),
+        ],
+        _sampled,
+        [
+            bad(_INVALID, "greater than zero", _PIXELS, [2, 2], [0.0, 1.0], [0.0, 0.0]),
+            bad(_INVALID, "finite", _PIXELS, [2, 2], [1.0, 1.0], [0.0, np.inf]),
+            bad(_INVALID, "[3]", _PIXELS, [2, 2], [1.0, 1.0, 1.0], [0.0, 0.0]),
+            bad(_INVALID, "what", _PIXELS, [2, 2], [1.0, 1.0], [0.0, 0.0], kernel_type="what"),
+        ],
+        dtypes=_LESS,
+        loose=20,
+    ),
+    OpRecord(
+        "ScaleAndTranslateGrad",
+        [
+            sample(_PIXELS, np.ones((2, 6, 2, 3)), [1.5, 0.5], [0.0, 0.25], **_TRIANGLE),
+            sample(_PIXELS, np.ones((2, 6, 2, 3)), [0.6, 0.4], [-1.0, 0.5]),
+        ],
+        _sampled_grad,
+        [bad(_INVALID, "batch or depth", _PIXELS[:1], np.ones((2, 4, 5, 3)), [1.0, 1.0], [0.0, 0.0])],
+        loose=20,
+    ),
+]
+
+RECORDS: Final = [*_OF_NEIGHBOURS, *_OF_SPANS]

@@ -75,6 +75,17 @@ RECORDS: Final = [
         differentiable=True,
     ),
     OpRecord(
+        "BatchMatMulV3",
+        [*_STACKS, sample(_A, np.swapaxes(_CUBE, 1, 2)[:, :3, :])],
+        _batch_mat_mul,
+        [bad("InvalidArgumentError", "", _CUBE, _CUBE)],
+        only=[
+            *({"Ta": name, "Tb": name, "Tout": name} for name in (*FLOATS, "int32", "int64", "complex64")),
+            {"Ta": "int8", "Tb": "uint8", "Tout": "int32"},
+        ],
+        loose=4,
+    ),
+    OpRecord(
         "Cross",
         [sample([[1.0, 2.0, 3.0]], [[-2.0, 0.5, 4.0]]), sample(np.zeros((0, 3)), np.zeros((0, 3)))],
         np.cross,

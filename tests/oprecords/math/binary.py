@@ -18,6 +18,10 @@ def _xlogy(x: Any, y: Any) -> Any:
     return np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y)))
 
 
+def _xlog1py(x: Any, y: Any) -> Any:
+    return np.where(x == 0, 0, x * np.log1p(np.where(x == 0, 1, y)))
+
+
 def _xdivy(x: Any, y: Any) -> Any:
     return np.where(x == 0, 0, x / np.where((x == 0) & (y == 0), 1, y))
 
@@ -58,6 +62,7 @@ RECORDS: Final = [
     binary("SquaredDifference", _squared_difference),
     binary("Atan2", np.arctan2),
     binary("Xlogy", _xlogy, [*POSITIVE_PAIRS, sample([0.0, 0.0, 2.0], [0.0, -1.0, 3.0])]),
+    binary("Xlog1py", _xlog1py, [*POSITIVE_PAIRS, sample([0.0, 0.0, 2.0], [-1.0, -2.0, 3.0])]),
     binary("Xdivy", _xdivy, [*POSITIVE_PAIRS, sample([0.0, 0.0, 2.0], [0.0, -1.0, 4.0])]),
     binary("BitwiseAnd", np.bitwise_and, _BITS, differentiable=False),
     binary("BitwiseOr", np.bitwise_or, _BITS, differentiable=False),
@@ -98,8 +103,12 @@ RECORDS: Final = [
     ),
     OpRecord(
         "ClipByValue",
-        [sample([[-3.0, 0.5], [2.0, 9.0]], 0.0, 2.0), sample(np.zeros((0,)), 0.0, 1.0)],
-        lambda x, low, high: np.minimum(np.maximum(x, low), high),
+        [
+            sample([[-3.0, 0.5], [2.0, 9.0]], 0.0, 2.0),
+            sample(np.zeros((0,)), 0.0, 1.0),
+            sample([1.0, 5.0, 9.0], 7.0, 3.0),
+        ],
+        lambda x, low, high: np.maximum(np.minimum(x, high), low),
         dtypes={"T": REALS},
         differentiable=True,
     ),

@@ -22,6 +22,16 @@ RECORDS: Final = [
         differentiable=True,
     ),
     OpRecord(
+        "CheckNumericsV2",
+        [sample([1.0, -2.0], message="m"), sample(_NOTHING, message="m")],
+        lambda x: x,
+        [
+            bad("InvalidArgumentError", "here : Tensor had NaN values", [1.0, np.nan], message="here"),
+            bad("InvalidArgumentError", "had -Inf and NaN values", [-np.inf, np.nan], message="here"),
+            bad("InvalidArgumentError", "-Inf, +Inf, and NaN", [np.inf, -np.inf, np.nan], message="here"),
+        ],
+    ),
+    OpRecord(
         "Bitcast",
         [sample([[1.0, -2.0]], T="float32", type="int32"), sample([1.0], T="float64", type="float32")],
         lambda x: x,

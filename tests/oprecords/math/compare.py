@@ -23,6 +23,12 @@ def _near(x: Any, y: Any, *, tolerance: float) -> Any:
 
 _TRUTHS = [sample([True, False, True], [[True], [False]]), sample(True, False), sample(np.zeros((0,)), True)]
 
+
+def _packed(x: Any, threshold: Any) -> Any:
+    bits = np.asarray(x if x.dtype == bool else x > threshold).reshape(*x.shape[:-1], x.shape[-1] // 8, 8)
+    return (bits * 2 ** np.arange(8)[::-1]).sum(axis=-1).astype(np.uint8)
+
+
 RECORDS: Final = [
     _compare("Equal", np.equal),
     _compare("NotEqual", np.not_equal),
@@ -41,5 +47,20 @@ RECORDS: Final = [
         _near,
         [bad("InvalidArgumentError", "", [1.0, 2.0], [1.0, 2.0, 3.0])],
         {"T": ("float32", "float64", "int32")},
+    ),
+    OpRecord(
+        "CompareAndBitpack",
+        [
+            sample(np.arange(32.0).reshape(2, 16) % 7, 3),
+            sample([1.0, 0.0, -1.0, 2.0, 0.0, 0.0, 0.0, 5.0], 0),
+            sample(np.zeros((0, 8)), 1),
+            sample(np.zeros((2, 0)), 1),
+        ],
+        _packed,
+        [
+            bad("InvalidArgumentError", "7", np.zeros((2, 7)), 1),
+            bad("InvalidArgumentError", "", 1.0, 1),
+            bad("InvalidArgumentError", "", np.zeros((2, 8)), [1]),
+        ],
     ),
 ]

@@ -34,6 +34,14 @@ def _sparse_segment_grad(scale: Callable[[int], float]) -> Callable[..., Any]:
     return reference
 
 
+def _of_rows(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def rows_alone(g: Any, indices: Any, ids: Any, rows: Any) -> Any:
+        picked = np.unique(indices)
+        return reference(g, indices, ids, rows)[picked], picked
+
+    return rows_alone
+
+
 _SCALES = {"Sum": lambda n: 1.0, "Mean": lambda n: 1 / n, "SqrtN": lambda n: 1 / np.sqrt(n)}
 
 
@@ -62,13 +70,20 @@ def _sparse_segment_records() -> list[OpRecord]:
                 loose=two,
             )
         )
-        if name != "Sum":
-            wrong = [bad("InvalidArgumentError", "9", _M, [9], [0], 5)]
-            found.append(
-                OpRecord(
-                    f"SparseSegment{name}Grad", grads, _sparse_segment_grad(scale), wrong, dtypes, loose=two
-                )
+        wrong = [bad("InvalidArgumentError", "9", _M, [9], [0], 5)]
+        reference = _sparse_segment_grad(scale)
+        found.append(OpRecord(f"SparseSegment{name}Grad", grads, reference, wrong, dtypes, loose=two))
+        found.append(
+            OpRecord(
+                f"SparseSegment{name}GradV2",
+                grads,
+                _of_rows(reference),
+                wrong,
+                dtypes,
+                loose=two,
+                partial=True,
             )
+        )
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, Sample, bad, sample
 
 
 def _candidates(outputs: Any, inputs: Any, *, num_sampled: int, range_max: int, unique: bool) -> None:
@@ -35,7 +35,81 @@ _SAMPLER = {"num_true": 1, "num_sampled": 5, "range_max": 8, "seed": 3}
 _TRUE = [[0], [3]]
 _BAD_SAMPLER = bad("InvalidArgumentError", "", _TRUE, **{**_SAMPLER, "num_true": 2}, unique=True)
 
+_SEEDED = {"num_true": 1, "num_sampled": 5, "unique": True, "range_max": 8, "seed": 3, "seed2": 7}
+_WEIGHTS = {"unigrams": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]}
+
+
+def _drawn(sampled: Any, true_expected: Any, sampled_expected: Any, **attrs: Any) -> Sample:
+    """What TensorFlow draws with these seeds, of the true classes 0 and 3."""
+    expected = tuple(
+        np.array(v, np.float64) for v in (sampled, np.reshape(true_expected, (2, 1)), sampled_expected)
+    )
+    return Sample((_TRUE,), {**_SEEDED, **attrs}, expected)
+
+
+_BAD_UNIGRAMS = [
+    bad("InvalidArgumentError", "columns", _TRUE, **{**_SEEDED, "num_true": 2}),
+    bad("InvalidArgumentError", "too small", _TRUE, **{**_SEEDED, "num_sampled": 9}),
+    bad("InvalidArgumentError", "received 8", [[8], [3]], **_SEEDED),
+    bad("InvalidArgumentError", "must be less than", _TRUE, **{**_SEEDED, "range_max": 2**40}),
+]
+
 RECORDS: Final = [
+    *[
+        OpRecord(
+            op,
+            [
+                _drawn([0, 6, 5, 2, 7], [0.5512047] * 2, [0.5512047] * 5),
+                _drawn([0, 6, 5, 6, 2], [0.625] * 2, [0.625] * 5, unique=False),
+            ],
+            bad=_BAD_UNIGRAMS,
+            random=True,
+        )
+        for op in ("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler")
+    ],
+    OpRecord(
+        "FixedUnigramCandidateSampler",
+        [
+            _drawn(
+                [5, 6, 7, 3, 4],
+                [0.34629542, 0.7141875],
+                [0.82416666, 0.8610503, 0.8898766, 0.7141875, 0.7765321],
+                **_WEIGHTS,
+                distortion=0.75,
+            ),
+            _drawn(
+                [5, 5, 6, 6, 6],
+                [0, 1 / 3],
+                [1, 1, 4 / 3, 4 / 3, 4 / 3],
+                unigrams=[1.0, 2.0, 3.0, 4.0, 5.0],
+                num_reserved_ids=3,
+                unique=False,
+            ),
+            _drawn(
+                [2, 3, 1],
+                [0.468559, 0.953344],
+                [0.88235104, 0.953344, 0.73785603],
+                **_WEIGHTS,
+                num_shards=2,
+                shard=1,
+                range_max=4,
+                num_sampled=3,
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "range is 4", _TRUE, **{**_SEEDED, **_WEIGHTS, "range_max": 4}),
+            bad("InvalidArgumentError", "either", _TRUE, **_SEEDED),
+            bad("InvalidArgumentError", "only provide one", _TRUE, **_SEEDED, **_WEIGHTS, vocab_file="x"),
+            bad(
+                "InvalidArgumentError",
+                "7 have a weight",
+                _TRUE,
+                **{**_SEEDED, "unigrams": [0.0, *_WEIGHTS["unigrams"][1:]], "num_sampled": 8},
+            ),
+            bad("NotFoundError", "no/such", _TRUE, **_SEEDED, vocab_file="/no/such/file"),
+        ],
+        random=True,
+    ),
     *[
         OpRecord(
             op,

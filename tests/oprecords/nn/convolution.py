@@ -185,7 +185,30 @@ def _convolutions() -> list[OpRecord]:
                 differentiable=True,
             ),
         ]
+    for kind, suffix in (("input", "Input"), ("filter", "Filter")):
+        samples = [
+            sample(x5, w5, gradient.inputs[2], **call)
+            for call, gradient in zip(calls_3d, _gradient_samples(conv, kind, x5, w5, calls_3d), strict=True)
+        ]
+        reference = _volume_gradient(kind)
+        found.append(
+            OpRecord(
+                f"Conv3DBackprop{suffix}", samples, reference, dtypes=_TYPES, loose=20, differentiable=True
+            )
+        )
     return found
+
+
+def _volume_gradient(kind: str) -> Any:
+    """Of a convolution of volumes whose input and filters stand where their sizes would."""
+
+    def gradient(x: Any, w: Any, g: Any, *, strides: Any, padding: bytes, dilations: Any) -> Any:
+        given = (x.shape, w, g) if kind == "input" else (x, w.shape, g)
+        return _Conv(kind)(
+            *given, strides=strides, padding=padding, dilations=dilations, data_format=b"NDHWC"
+        )
+
+    return gradient
 
 
 RECORDS: Final = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
 from tests.oprecords.record import OpRecord, bad, sample
 
@@ -95,6 +96,8 @@ _NORM = [
     sample(_PICTURE, *_PER_CHANNEL, *_MOMENTS, is_training=False, epsilon=0.01),
     sample(_PICTURE, *_PER_CHANNEL, _NONE, _NONE, epsilon=0.01),
     sample(np.moveaxis(_PICTURE, -1, 1), *_PER_CHANNEL, *_MOMENTS, is_training=False, data_format="NCHW"),
+    sample(_PICTURE[:0], *_PER_CHANNEL, *_MOMENTS, is_training=False),
+    sample(_PICTURE[:0], *_PER_CHANNEL, _NONE, _NONE),
 ]
 _NORM_GRADS = [
     sample(np.cos(_PICTURE), _PICTURE, _PER_CHANNEL[0], *_MOMENTS, is_training=is_training, epsilon=0.01)
@@ -107,13 +110,21 @@ _NORM_GRADS = [
         _PICTURE.mean((0, 1, 2)),
         _PICTURE.var((0, 1, 2)),
         epsilon=0.01,
-    )
+    ),
+    sample(_PICTURE[:0], _PICTURE[:0], _PER_CHANNEL[0], _PER_CHANNEL[0] * np.nan, _PER_CHANNEL[1] * np.nan),
 ]
 
 
 def _norm_values(outputs: Any, inputs: Any, *, epsilon: float, data_format: bytes, is_training: bool) -> None:
     """The five results with a meaning; a sixth is whatever the library keeps for itself."""
     wide = [np.asarray(i, np.float64) for i in inputs]
+    if not inputs[0].size:
+        kept = np.nan if is_training else 0.0
+        assert [np.unique(got).tolist() for got in outputs[1:5]] == [
+            pytest.approx([value], nan_ok=True) for value in (np.nan, np.nan, kept, kept)
+        ]
+        assert outputs[0].shape == inputs[0].shape
+        return
     wanted = _batch_norm(*wide, epsilon=epsilon, data_format=data_format, is_training=is_training)
     bound = 0.05 if outputs[0].dtype.itemsize == 2 else 1e-5
     for got, want in zip(outputs[:5], wanted, strict=True):
@@ -124,6 +135,10 @@ def _norm_grad_values(
     outputs: Any, inputs: Any, *, epsilon: float, data_format: bytes, is_training: bool
 ) -> None:
     wide = [np.asarray(i, np.float64) for i in inputs[:5]]
+    if not inputs[0].size:
+        assert outputs[0].shape == inputs[0].shape
+        assert not any(map(np.any, outputs[1:3]))
+        return
     wanted = _batch_norm_grad(*wide, epsilon=epsilon, data_format=data_format, is_training=is_training)
     bound = 0.1 if outputs[0].dtype.itemsize == 2 else 1e-4
     for got, want in zip(outputs[:3], wanted, strict=True):

@@ -16,7 +16,7 @@ from flowengine.core.errors import CancelledError
 from flowengine.testing.links import KEY, FaultyStream, identity
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.peer import Peer, Reply, Request, Service
+from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream
 from flowengine.transport.wire.states import Side
@@ -64,7 +64,7 @@ class Link:
             ),
         )
 
-    async def wait(self, request: Request) -> Any:
+    async def wait(self, request: IncomingCall) -> Any:
         self.waiting += 1
         try:
             await self.gate.wait()

@@ -24,7 +24,7 @@ from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import LENT_TENSOR_BYTES_MIN, Limits
-from flowengine.transport.peer import Peer, Reply, Request, Service
+from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.streams import keeping, pages, tcp
 from flowengine.transport.streams.pages import PagePipe, can_send_pages
 from flowengine.transport.streams.schemes import lends_memory
@@ -150,7 +150,7 @@ def test_nothing_is_given_back_before_it_was_read(acts: list[tuple[str, int]]) -
             if not is_held(arrays, index):
                 arrays[index].fill(255)
         for event in run.far.take_events():
-            if isinstance(event, e.Pushed):
+            if isinstance(event, e.TensorArrival):
                 received[int(event.key.edge.removeprefix("edge"))] = event.value
 
     for what, number in [*acts, ("settle", 0)]:
@@ -383,7 +383,7 @@ class ExchangingPair:
         return arrived
 
 
-async def echo(request: Request) -> Reply:
+async def echo(request: IncomingCall) -> Reply:
     return Reply(None, [])
 
 

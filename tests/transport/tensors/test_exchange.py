@@ -469,16 +469,3 @@ def test_edges_that_are_expected_as_a_whole() -> None:
     table.abort(error)
     assert told[3:] == [(3, None, False, error)]
     assert not table.waiting_keys()
-
-
-def test_who_has_withdrawn_is_told_nothing() -> None:
-    table = LocalRendezvous()
-    told: list[object] = []
-    table.expect(key("x").step, {key("x")[1:5]: 0}, lambda *what: told.append(what))
-    table.withdraw()
-    table.send(key("x"), 1, False)
-    assert table.take(key("x")) == (1, False)
-    assert table.end()
-    with pytest.raises(CancelledError, match="has ended"):
-        table.take(key("x"))
-    assert not told

@@ -130,9 +130,9 @@ class ExchangeLink:
         feed(receiver.peer.connection, data)
         receiver.peer.is_handling = True
         for event in receiver.peer.connection.take_events():
-            if isinstance(event, e.Opened):
+            if isinstance(event, e.Opening):
                 receiver.exchange.peer_opened(receiver.peer)
-            elif isinstance(event, e.Pushed):
+            elif isinstance(event, e.TensorArrival):
                 receiver.exchange.pushed(receiver.peer, event)
             else:
                 receiver.exchange.peer_event(receiver.peer, event)

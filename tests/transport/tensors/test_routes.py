@@ -39,7 +39,7 @@ def test_a_tensor_arrives_as_if_pushed_and_its_edge_is_named_once() -> None:
         assert deliver(link.dialler, key(step), np.float32(step), False)
         sizes.append(link.move(link.dialler))
         (event,) = link.listener.take_events()
-        assert event == e.Pushed(key(step), np.float32(step), False, 4 + 512)
+        assert event == e.TensorArrival(key(step), np.float32(step), False, 4 + 512)
         assert type(event.value) is np.float32
     assert sizes[0] > 100 > 2 * sizes[1]
     assert sizes[1] == sizes[2]
@@ -62,7 +62,7 @@ def test_values_of_all_kinds(value: Any) -> None:
     assert deliver(link.dialler, key(1), value, False)
     link.settle()
     (event,) = link.listener.take_events()
-    assert isinstance(event, e.Pushed)
+    assert isinstance(event, e.TensorArrival)
     assert np.array_equal(event.value, value)
     assert np.asarray(event.value).dtype == np.asarray(value).dtype
 
@@ -71,7 +71,7 @@ def test_a_dead_one_and_what_cannot_travel() -> None:
     link = opened()
     assert deliver(link.dialler, key(1), None, True)
     link.settle()
-    assert link.listener.take_events() == [e.Pushed(key(1), None, True, 512)]
+    assert link.listener.take_events() == [e.TensorArrival(key(1), None, True, 512)]
     with pytest.raises(InvalidArgumentError, match="cannot travel"):
         deliver(link.dialler, key(1), object(), False)
 
@@ -98,7 +98,9 @@ def test_a_full_table_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
         for each in sent:
             assert deliver(link.dialler, each, np.int32(turn), False)
         link.settle()
-        assert [event.key for event in link.listener.take_events() if isinstance(event, e.Pushed)] == sent
+        assert [
+            event.key for event in link.listener.take_events() if isinstance(event, e.TensorArrival)
+        ] == sent
 
 
 def test_the_text_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

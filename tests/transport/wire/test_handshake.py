@@ -19,7 +19,7 @@ from flowengine.transport.errors import ConnectionLostError, LocalProtocolError,
 from flowengine.transport.limits import Limits, PeerLimits
 from flowengine.transport.wire import handshake as handshake_module
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.handshake import Answer, Handshake, Refused
+from flowengine.transport.wire.handshake import Answer, Handshake, Refusal
 from flowengine.transport.wire.identity import Identity, Statement, new_incarnation, new_key
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.prefix import message_prefix
@@ -220,7 +220,7 @@ def test_nobody_on_the_way_can_change_the_versions_that_are_offered(offered: tup
     assert challenge is not None
     proof = dialler.receive(challenge[0], list(challenge[1]))
     assert proof is not None
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Refusal) as caught:
         listener.receive(proof[0], list(proof[1]))
     assert isinstance(caught.value.error, UnauthenticatedError)
     assert listener.peer is None

@@ -65,7 +65,7 @@ def test_pushed_tensors_share_memory_one_after_another() -> None:
         link.dialler.tensors.push(key, Payload([np.full(SIZE // 4, step, np.float32)]), False)
         link.settle()
         (event,) = link.listener.take_events()
-        assert isinstance(event, e.Pushed)
+        assert isinstance(event, e.TensorArrival)
         assert event.value[0] == event.value[-1] == step
         link.listener.tensors.give_back(event.cost)
         places.add(where(event.value))

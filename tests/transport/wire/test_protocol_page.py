@@ -49,7 +49,7 @@ def test_the_call_is_read_and_written(page: str) -> None:
     link.open()
     feed(link.listener, data)
     (event,) = link.listener.take_events()
-    assert isinstance(event, e.Requested)
+    assert isinstance(event, e.CallArrival)
     assert (event.call, event.method, event.arguments) == (1, "scale", {"by": 2})
     tensor = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert event.tensors[0].dtype == np.float32
@@ -64,7 +64,7 @@ def test_the_pushed_strings_are_read_and_written(page: str) -> None:
     link.open()
     feed(link.listener, data)
     (event,) = link.listener.take_events()
-    assert isinstance(event, e.Pushed)
+    assert isinstance(event, e.TensorArrival)
     key = RendezvousKey(
         7,
         "/job:ps/task:0/device:CPU:0",
@@ -89,7 +89,7 @@ def test_the_stream_is_read(page: str) -> None:
     link.events()
     feed(link.dialler, data + b"x" * 65_536 + data_prefix(1, 34_464) + b"y" * 34_464)
     (event,) = link.dialler.take_events()
-    assert isinstance(event, e.Answered)
+    assert isinstance(event, e.CallAnswer)
     assert event.call is call
     assert bytes(event.tensors[0]) == b"x" * 65_536 + b"y" * 34_464
 

@@ -88,7 +88,7 @@ def test_however_often_and_however_cut(sent: list[tuple[int, str]], cuts: list[i
         found += link.listener.take_events()
     assert len(found) == len(sent)
     for step, ((which, edge), event) in enumerate(zip(sent, found, strict=True), 1 << 40):
-        assert isinstance(event, e.Pushed)
+        assert isinstance(event, e.TensorArrival)
         want = VALUES[which]
         assert event.key == key(step, edge)
         assert np.array_equal(event.value, want)
@@ -105,7 +105,7 @@ def test_values_do_not_share_memory() -> None:
         deliver(link.dialler, step, np.full((4, 4), step, np.float32))
         link.settle()
         (event,) = link.listener.take_events()
-        assert isinstance(event, e.Pushed)
+        assert isinstance(event, e.TensorArrival)
         values.append(event.value)
     for step, value in enumerate(values):
         assert (value == step).all()
@@ -137,7 +137,7 @@ def test_numbers_of_edges_that_begin_again_mean_the_new_ones(monkeypatch: pytest
         for edge in edges:
             deliver(link.dialler, step, np.float32(step), edge)
         link.settle()
-        events = [event for event in link.listener.take_events() if isinstance(event, e.Pushed)]
+        events = [event for event in link.listener.take_events() if isinstance(event, e.TensorArrival)]
         assert [event.key for event in events] == [key(step, edge) for edge in edges]
 
 
@@ -154,7 +154,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for step in range(2):
             deliver(link.dialler, step, np.full(size, step, np.int8))
             link.settle()
-            (event,) = [each for each in link.listener.take_events() if isinstance(each, e.Pushed)]
+            (event,) = [each for each in link.listener.take_events() if isinstance(each, e.TensorArrival)]
             assert np.array_equal(event.value, np.full(size, step, np.int8))
         assert heard(link.listener) <= 3
         assert len(templates._small) <= 3
@@ -178,8 +178,8 @@ def test_credit_and_states_hold_for_known_frames_too() -> None:
 NUMBERS = st.integers(0, (1 << 64) - 1)
 
 
-def requests_of(side: Connection) -> list[e.Requested]:
-    return [event for event in side.take_events() if isinstance(event, e.Requested)]
+def requests_of(side: Connection) -> list[e.CallArrival]:
+    return [event for event in side.take_events() if isinstance(event, e.CallArrival)]
 
 
 @given(
@@ -206,7 +206,7 @@ def test_calls_that_begin_a_part_and_their_answers(
             call = link.dialler.calls.request(method, arguments, NO_TENSORS)
         want.append((call.number, method, arguments))
     turn = 0
-    found: list[e.Requested] = []
+    found: list[e.CallArrival] = []
     while data := b"".join(map(bytes, link.dialler.data_to_send())):
         part = data[: cuts[turn % len(cuts)]]
         turn += 1
@@ -224,9 +224,9 @@ def test_calls_that_begin_a_part_and_their_answers(
             link.listener.requests.reply(event.call, None, NO_TENSORS)
     link.settle()
     answers = link.dialler.take_events()
-    assert [(a.call.number, a.result, a.tensors, a.error) for a in answers if isinstance(a, e.Answered)] == [
-        (event.call, None, [], None) for event in found
-    ]
+    assert [
+        (a.call.number, a.result, a.tensors, a.error) for a in answers if isinstance(a, e.CallAnswer)
+    ] == [(event.call, None, [], None) for event in found]
     assert len(answers) == len(found)
     assert not link.dialler.calls.waiting
     assert not link.listener.requests.waiting
@@ -288,7 +288,7 @@ def test_a_side_that_leaves_still_reads_answers() -> None:
     link.listener.requests.reply_nothing(call.number)
     link.dialler.goodbye()
     link.settle()
-    answered = [event for event in link.dialler.take_events() if isinstance(event, e.Answered)]
+    answered = [event for event in link.dialler.take_events() if isinstance(event, e.CallAnswer)]
     assert [event.call for event in answered] == [call]
 
 
@@ -316,7 +316,7 @@ def test_what_a_stream_takes_in_pieces(messages: list[int], pieces: list[int]) -
         link.dialler.send_with(send)
     assert not link.dialler.send_with(send)
     feed(link.listener, bytes(sent))
-    events = [event for event in link.listener.take_events() if isinstance(event, e.Pushed)]
+    events = [event for event in link.listener.take_events() if isinstance(event, e.TensorArrival)]
     assert [event.key for event in events] == [
         key(step, f"edge{number}") for step, count in enumerate(messages) for number in range(count)
     ]
@@ -373,7 +373,7 @@ def test_calls_and_answers_that_come_again(steps: list[tuple[int, int, Any]], cu
     for which, value, result in steps:
         call = link.dialler.calls.request_again(fixed[which])
         (asked,) = cut_into(link, link.dialler, link.listener, cuts)
-        assert isinstance(asked, e.Requested)
+        assert isinstance(asked, e.CallArrival)
         assert asked[:2] == (call.number, "run")
         assert repr(asked.arguments) == repr(ARGUMENTS[which])
         if isinstance(asked.arguments, list):
@@ -382,7 +382,7 @@ def test_calls_and_answers_that_come_again(steps: list[tuple[int, int, Any]], cu
         if not link.listener.requests.reply_tensor(asked.call, result, sent):
             link.listener.requests.reply(asked.call, result, Payload([sent]))
         (answer,) = cut_into(link, link.listener, link.dialler, cuts)
-        assert isinstance(answer, e.Answered)
+        assert isinstance(answer, e.CallAnswer)
         assert answer.call is call
         assert repr(answer.result) == repr(result)
         (came,) = answer.tensors
@@ -420,7 +420,7 @@ def test_what_comes_again_is_known() -> None:
             assert link.listener.requests.reply_tensor(asked.call, {}, np.float32(number))
             link.settle()
             (answer,) = link.dialler.take_events()
-            assert isinstance(answer, e.Answered)
+            assert isinstance(answer, e.CallAnswer)
             assert (answer.result, answer.tensors) == ({}, [number])
     # The first of each only.
     assert read == 2
@@ -468,7 +468,7 @@ def test_calls_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) 
             assert link.listener.requests.reply_tensor(asked.call, None, np.full(number + 1, number, np.int8))
             link.settle()
             (answer,) = link.dialler.take_events()
-            assert isinstance(answer, e.Answered)
+            assert isinstance(answer, e.CallAnswer)
             assert np.array_equal(answer.tensors[0], np.full(number + 1, number, np.int8))
         for side in (link.dialler, link.listener):
             assert heard(side) <= 3

@@ -1,0 +1,147 @@
+"""Session for programs that run on trio or on asyncio, whichever it turns out to be.
+
+    async with fe.anyio.Session(graph) as session:
+        y = await session.run("y:0", {"x:0": 3.0})
+
+Entering it decides: in a trio program steps run in place, as those of `fe.Session`; in an asyncio program
+they run in a thread, as those of `fe.asyncio.Session`. The library anyio itself is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.devices.device import DeviceRegistry
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.place.costs import CostModel
+from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.placing import Placer
+from flowengine.session import Session as _TrioSession
+
+if TYPE_CHECKING:
+    from flowengine.asyncio import Session as _AsyncioSession
+
+
+class Session:
+    """A `flowengine.Session` for trio and asyncio; arguments, results and errors are the same.
+
+    Use it with `async with`. Cancellation arrives as the event loop's own, once the step has ended.
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph | None = None,
+        *,
+        target: str = "",
+        config: Config | None = None,
+        resources: ResourceManager | None = None,
+        kernels: KernelRegistry | None = None,
+        devices: DeviceRegistry | None = None,
+        placer: Placer | None = None,
+    ) -> None:
+        self._graph = graph
+        self._arguments: dict[str, Any] = {
+            "target": target,
+            "config": config,
+            "resources": resources,
+            "kernels": kernels,
+            "devices": devices,
+            "placer": placer,
+        }
+        self._session: _TrioSession | _AsyncioSession | None = None
+
+    def _opened(self) -> _TrioSession | _AsyncioSession:
+        if self._session is None:
+            raise FailedPreconditionError("this session is not open: use `async with fe.anyio.Session(...)`")
+        return self._session
+
+    @property
+    def graph(self) -> NodeGraph:
+        return self._opened().graph
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        targets: Sequence[Any] = (),
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """See `flowengine.Session.run`."""
+        return await self._opened().run(
+            fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
+        )
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+    ) -> Callable[..., Awaitable[Any]]:
+        """See `flowengine.Session.make_callable`."""
+        return self._opened().make_callable(fetches, feeds, targets)
+
+    async def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Call a trio coroutine function with the session behind this one, where its steps run."""
+        session = self._opened()
+        if isinstance(session, _TrioSession):
+            return await function(session, *args, **keywords)
+        return await session.call(function, *args, **keywords)
+
+    @property
+    def costs(self) -> CostModel:
+        """See `flowengine.Session.costs`."""
+        return self._opened().costs
+
+    def extend(self, graph: NodeGraph) -> None:
+        """See `flowengine.Session.extend`."""
+        self._opened().extend(graph)
+
+    def explain(
+        self,
+        fetches: Any,
+        feeds: Sequence[Any] = (),
+        *,
+        targets: Sequence[Any] = (),
+        dot: bool = False,
+        source: bool = False,
+        placement: bool = False,
+        form: bool = False,
+    ) -> str:
+        """See `flowengine.Session.explain`."""
+        return self._opened().explain(
+            fetches, feeds, targets=targets, dot=dot, source=source, placement=placement, form=form
+        )
+
+    async def close(self) -> None:
+        """End running steps with CancelledError. Closing twice, or before it was opened, does nothing."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def __aenter__(self) -> Session:
+        if self._session is None:
+            self._session = self._made()
+        return self
+
+    def __repr__(self) -> str:
+        return f"<flowengine.anyio.Session of {self._session or self._graph!r}>"
+
+    def _made(self) -> _TrioSession | _AsyncioSession:
+        import sniffio  # which trio brings along
+
+        if sniffio.current_async_library() == "trio":
+            return _TrioSession(self._graph, **self._arguments)
+        from flowengine.asyncio import Session as _AsyncioSession
+
+        return _AsyncioSession(self._graph, **self._arguments)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+__all__ = ["Session"]

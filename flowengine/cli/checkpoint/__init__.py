@@ -1,0 +1,1 @@
+"""`flowengine checkpoint`: looking into checkpoints."""

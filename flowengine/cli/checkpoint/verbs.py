@@ -1,0 +1,195 @@
+"""`flowengine checkpoint`: what is in TensorFlow's checkpoint files, how two differ, and out of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any, Final
+
+import click
+
+from flowengine.cli import results
+from flowengine.cli.checkpoint.diff import compare, readable_difference
+from flowengine.cli.checkpoint.export import KINDS, export
+from flowengine.cli.checkpoint.reading import (
+    CheckpointTensorFacts,
+    chosen,
+    complete,
+    facts_of,
+    locate,
+    opened,
+    readable,
+    readable_bytes,
+)
+from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
+from flowengine.cli.results import as_json, dumps
+
+HELP: Final = """\
+Look into checkpoints of format V1 and V2.
+
+CHECKPOINT is a prefix such as run/model.ckpt-100, one of its files, a directory (the latest checkpoint that
+its file 'checkpoint' names) or a SavedModel directory.
+
+\b
+Exit codes: 0 done (diff: no difference), 1 failed (diff: there are differences), 2 wrong usage, such as a
+name that the checkpoint does not have, 3 the checkpoint cannot be read.
+"""
+
+_JSON: Final = click.option("--json", "as_document", is_flag=True, help="Print one JSON document.")
+_DEBUG: Final = click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+_ONLY: Final = click.option(
+    "--only", "patterns", multiple=True, metavar="NAME", help="Only this tensor; may have * and ? in it."
+)
+
+
+@click.group("checkpoint", help=HELP, invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@command.command("ls", short_help="List tensors, or the checkpoints in a directory.")
+@click.argument("path", metavar="CHECKPOINT")
+@_JSON
+@_DEBUG
+def ls(path: str, as_document: bool, debug: bool) -> None:
+    """List the tensors of a checkpoint, or the checkpoints in a directory."""
+    listing = _checkpoints_in(path) if os.path.isdir(path) else []
+    if listing:
+        if as_document:
+            click.echo(dumps({"checkpoints": listing}), nl=False)
+            return
+        for each in listing:
+            mark = "  latest" if each["latest"] else ""
+            size = readable_bytes(each["bytes"])
+            click.echo(f"{printable(each['prefix'])}  {each['tensors']} tensors, {size}{mark}")
+        return
+    prefix = locate(path)
+    with opened(prefix) as reader:
+        facts = [facts_of(reader, name) for name in reader.names()]
+    if as_document:
+        click.echo(dumps({"prefix": prefix, "tensors": [asdict(each) for each in facts]}), nl=False)
+        return
+    for each_fact in facts:
+        click.echo(_line(each_fact))
+    total = sum(each.bytes or 0 for each in facts)
+    strings = sum(each.bytes is None for each in facts)
+    more = f" and {strings} of strings" if strings else ""
+    click.echo(f"{printable(prefix)}: {len(facts)} tensors, {readable_bytes(total)}{more}", err=True)
+
+
+def _checkpoints_in(folder: str) -> list[dict[str, Any]]:
+    """What is in a folder, the oldest first; nothing where there is no checkpoint, or a SavedModel."""
+    from flowengine.checkpoint.files import data_files, index_path
+    from flowengine.checkpoint.state import latest_checkpoint
+
+    with readable(folder):
+        latest = latest_checkpoint(folder)
+    prefixes = complete(folder)
+    if latest is not None and latest not in prefixes:
+        prefixes.append(latest)
+    found = []
+    for prefix in prefixes:
+        with opened(prefix) as reader:
+            files = [
+                path for path in (index_path(prefix), prefix, *data_files(prefix)) if os.path.isfile(path)
+            ]
+            found.append(
+                {
+                    "prefix": prefix,
+                    "tensors": len(reader.names()),
+                    "bytes": sum(os.path.getsize(path) for path in files),
+                    "saved_at": max(os.path.getmtime(path) for path in files),
+                    "latest": prefix == latest,
+                }
+            )
+    return sorted(found, key=lambda each: (each["latest"], each["saved_at"]))
+
+
+def _line(facts: CheckpointTensorFacts) -> str:
+    slices = f"  in {facts.slices} slices" if facts.slices > 1 else ""
+    size = "" if facts.bytes is None else f"  {readable_bytes(facts.bytes)}"
+    return f"{printable(facts.name)}  {facts.dtype} {facts.shape}{size}{slices}"
+
+
+@command.command("show", short_help="Print values, or check that all are sound.")
+@click.argument("path", metavar="CHECKPOINT")
+@click.argument("patterns", metavar="[NAME]...", nargs=-1)
+@_JSON
+@_DEBUG
+def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -> None:
+    """Print values; a NAME may have * and ? in it. Without one: read all, and say whether they are sound."""
+    prefix = locate(path)
+    document: dict[str, Any] = {}
+    with opened(prefix) as reader:
+        for name in chosen(reader, patterns):
+            facts, value = facts_of(reader, name), reader.read(name)
+            if not patterns:
+                document[facts.name] = facts
+            elif as_document:
+                document[facts.name] = as_json(value)
+            else:
+                click.echo(results.readable(facts.name, value))
+    if as_document:
+        tensors = document if patterns else {name: asdict(facts) for name, facts in document.items()}
+        click.echo(dumps({"prefix": prefix, "sound": True, "tensors": tensors}), nl=False)
+    elif not patterns:
+        total = readable_bytes(sum(each.bytes or 0 for each in document.values()))
+        click.echo(f"{printable(prefix)}: {len(document)} tensors, {total}, every checksum matches")
+
+
+@command.command("diff", short_help="Tell how two checkpoints differ.")
+@click.argument("one", metavar="CHECKPOINT")
+@click.argument("other", metavar="CHECKPOINT")
+@_ONLY
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="T",
+    help="Numbers that differ by no more than T count as equal.",
+)
+@_JSON
+@_DEBUG
+@click.pass_context
+def diff(
+    ctx: click.Context,
+    one: str,
+    other: str,
+    patterns: tuple[str, ...],
+    tolerance: float,
+    as_document: bool,
+    debug: bool,
+) -> None:
+    """Tell what only one of two checkpoints has, and the tensors that differ in at least a bit."""
+    first, second = locate(one), locate(other)
+    with opened(first) as left, opened(second) as right:
+        difference = compare(left, right, patterns, tolerance)
+    if as_document:
+        click.echo(dumps({"one": first, "other": second, **asdict(difference)}), nl=False)
+    else:
+        for line in readable_difference(difference, first, second):
+            click.echo(printable(line))
+    if difference.found:
+        ctx.exit(STEP_ERROR)
+
+
+@command.command("export", short_help="Write tensors into .npz or .safetensors.")
+@click.argument("path", metavar="CHECKPOINT")
+@click.argument("target", metavar="FILE")
+@_ONLY
+@_DEBUG
+def export_command(path: str, target: str, patterns: tuple[str, ...], debug: bool) -> None:
+    """Write the tensors into FILE.npz or FILE.safetensors.
+
+    A .npz file holds bfloat16 as float32, which is exact; a .safetensors file holds no strings.
+    """
+    kind = os.path.splitext(target)[1].lower()
+    if kind not in KINDS:
+        raise CommandError(f"{target}: the name must end in {' or '.join(KINDS)}", USAGE)
+    prefix = locate(path)
+    with opened(prefix) as reader:
+        names = chosen(reader, patterns)
+        export(reader, names, target)
+    click.echo(f"kept {len(names)} tensor{'s' if len(names) != 1 else ''} in {printable(target)}", err=True)

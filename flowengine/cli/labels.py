@@ -1,0 +1,112 @@
+"""`--labels FILE --top K`: the best classes of fetched scores, by name.
+
+scores:0  the 2 best of 1000
+    0.912  281  tabby
+    0.034  285  Egyptian cat
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
+from flowengine.core.arrays import to_array
+
+#: How many classes are shown where only labels are given.
+TOP: Final = 5
+#: Rows of a batch that are shown.
+_ROWS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The names of classes, one a line of the file (empty: none are known), and how many to show."""
+
+    names: tuple[str, ...]
+    top: int
+
+    def fits(self, array: Any) -> bool:
+        """Whether these are scores: numbers, whose last dimension is the classes."""
+        if array.ndim == 0 or array.dtype.kind not in "fiuV" or not array.size:
+            return False
+        classes: int = array.shape[-1]
+        return classes == len(self.names) if self.names else classes > 1
+
+
+def read_labels(path: str | None, top: int | None) -> Labels | None:
+    """What the two options say; None without either. CommandError where the file cannot be read."""
+    if path is None:
+        return None if top is None else Labels((), top)
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = tuple(line.strip() for line in file.read().rstrip("\n").split("\n"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--labels {path}: cannot read it: {error}", USAGE) from error
+    return Labels(names, top or TOP)
+
+
+def check_fits(labels: Labels, values: Mapping[str, Any]) -> None:
+    """CommandError where no value has the classes that the labels name."""
+    shapes = {name: to_array(value) for name, value in values.items() if value is not None}
+    if any(labels.fits(array) for array in shapes.values()):
+        return
+    wanted = f"{len(labels.names)} numbers in its last dimension" if labels.names else "a row of numbers"
+    have = ", ".join(f"{name} {list(array.shape)}" for name, array in shapes.items())
+    raise CommandError(f"--labels: no value has {wanted} ({have or 'nothing was fetched'})", STEP_ERROR)
+
+
+def best(labels: Labels, array: Any) -> list[list[dict[str, Any]]]:
+    """For each row of scores its best classes, the best first: index, label ("" if unknown), score."""
+    rows = array.astype(np.float64).reshape(-1, array.shape[-1])
+    return [[_entry(labels, row, int(index)) for index in _order(row)[: labels.top]] for row in rows]
+
+
+def _order(row: Any) -> Any:
+    """Indices from the highest score down, equal ones by index, NaN last."""
+    return np.lexsort((np.arange(row.size), -row, np.isnan(row)))
+
+
+def _entry(labels: Labels, row: Any, index: int) -> dict[str, Any]:
+    score = float(row[index])
+    return {
+        "index": index,
+        "label": labels.names[index] if labels.names else "",
+        "score": score if math.isfinite(score) else str(score),
+    }
+
+
+def document(labels: Labels, values: Mapping[str, Any]) -> dict[str, Any]:
+    """{name: rows of the best classes} of the values that are scores."""
+    return {name: best(labels, array) for name, array in _scores(labels, values)}
+
+
+def texts(labels: Labels, values: Mapping[str, Any]) -> dict[str, str]:
+    """{name: its best classes as text} of the values that are scores."""
+    return {name: _text(labels, name, array) for name, array in _scores(labels, values)}
+
+
+def _scores(labels: Labels, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if value is not None and labels.fits(array := to_array(value)):
+            yield name, array
+
+
+def _text(labels: Labels, name: str, array: Any) -> str:
+    rows = best(labels, array)
+    count = min(labels.top, array.shape[-1])
+    lines = [f"{printable(name)}  the {count} best of {array.shape[-1]}"]
+    for number, row in enumerate(rows[:_ROWS]):
+        if len(rows) > 1:
+            lines.append(f"  row {number}")
+        for each in row:
+            score = each["score"]
+            shown = f"{score:.4g}" if isinstance(score, float) else score
+            lines.append(f"  {shown:>9}  {each['index']:>5}  {printable(each['label'])}".rstrip())
+    if len(rows) > _ROWS:
+        lines.append(f"  and {len(rows) - _ROWS} more rows: --json has them")
+    return "\n".join(lines)

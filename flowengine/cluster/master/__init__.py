@@ -1,0 +1,1 @@
+"""The master service of a task: sessions of clients, their plans, and steps over all tasks."""

@@ -1,0 +1,130 @@
+"""The tasks of a cluster as one master knows them: who is there, in which life, and with what devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.devices import offer_of
+from flowengine.cluster.health import lost_task
+from flowengine.cluster.links import Links
+from flowengine.cluster.together import together
+from flowengine.cluster.worker.registered import Registrar
+from flowengine.cluster.worker.worker import Worker
+from flowengine.core.errors import OpError
+from flowengine.kernels.common.generators import add_places
+from flowengine.passes.place.offers import Offer
+from flowengine.transport.calls.service import Reply
+from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.peer import Peer
+from flowengine.transport.wire.identity import Identity
+
+
+class Members:
+    """The tasks of a cluster.
+
+    identity   of the master's own task, whose `worker` is called without a message
+    registrar  as what the master registers graphs there
+    known      {task: (incarnation, devices)} of those that have said so
+    lost       of these, the tasks whose connection was lost since: they may have another life by now
+    messages   {method: how many were sent to tasks}
+    """
+
+    def __init__(self, identity: Identity, worker: Worker, links: Links) -> None:
+        self.identity = identity
+        self.registrar = Registrar(identity.task, identity.incarnation)
+        self.worker = worker
+        self.links = links
+        self.known: dict[str, tuple[int, list[Offer]]] = {}
+        self.lost: set[str] = set()
+        self.messages: dict[str, int] = {}
+
+    def count(self, method: str, messages: int = 1) -> None:
+        """Messages are sent to tasks."""
+        self.messages[method] = self.messages.get(method, 0) + messages
+
+    async def call(
+        self,
+        peer: Peer,
+        method: str,
+        arguments: Any = None,
+        tensors: Sequence[Any] = (),
+        devices: Sequence[str] = (),
+    ) -> Reply:
+        """Call a task; if it is lost meanwhile the error says on which link."""
+        try:
+            return await peer.call(method, arguments, tensors)
+        except ConnectionLostError as error:
+            raise lost_task(peer.identity.task, devices, self.identity.task, error) from None
+
+    async def devices(self) -> dict[str, tuple[int, list[Offer]]]:
+        """{task: (incarnation, devices)} of the whole cluster.
+
+        A task that was there before and is gone counts with what it had: requests that do not need it go
+        on. Raises UnavailableError naming the first task that has never answered.
+        """
+        await self.know_all()
+
+        async def ask_again(task: str) -> None:
+            with suppress(OpError):
+                await self.ask(task)
+
+        await together(partial(ask_again, task) for task in sorted(self.lost))
+        return self.known
+
+    async def know_all(self) -> None:
+        """Ask those that have never answered. Raises UnavailableError naming one that does not."""
+        unknown = [task for task in self.links.addresses if task not in self.known]
+        await together(partial(self.ask, task) for task in unknown)
+
+    async def ask(self, task: str) -> None:
+        """Ask a task who it is and what it has. Raises UnavailableError if it does not answer."""
+        if task == self.identity.task:
+            self.known[task] = (self.identity.incarnation, _offers(self.worker.describe_devices()))
+            return
+        peer = await self.links.peer(task)
+        self.count(m.LIST_DEVICES)
+        reply = await self.call(peer, m.LIST_DEVICES)
+        self.known[task] = (peer.identity.incarnation, _offers(reply.result))
+        if peer.is_open:
+            # Else it was lost as soon as it had answered, and may have another life by now.
+            self.lost.discard(task)
+
+    async def reset(self, containers: list[str]) -> None:
+        """Clear containers on every task; all of them if none is named."""
+        message = m.Reset(containers, everywhere=False)
+        for task in self.links.addresses:
+            if task == self.identity.task:
+                self.worker.reset(containers)
+            else:
+                peer = await self.links.peer(task)
+                await self.call(peer, m.RESET, message.to_wire())
+
+    async def random_places(self, sequences: list[str]) -> dict[str, str]:
+        """Where these sequences stand, wherever their nodes run."""
+        places = self.worker.random_places(sequences)
+        message = m.RandomPlaces(sequences).to_wire()
+        for task in self.links.addresses:
+            if task != self.identity.task:
+                peer = await self.links.peer(task)
+                add_places(places, (await self.call(peer, m.RANDOM_PLACES, message)).result)
+        return places
+
+    async def set_random_places(self, sequences: list[str], places: dict[str, str]) -> None:
+        """Put these sequences at their places on every task."""
+        self.worker.set_random_places(sequences, places)
+        message = m.SetRandomPlaces(sequences, places).to_wire()
+        for task in self.links.addresses:
+            if task != self.identity.task:
+                peer = await self.links.peer(task)
+                await self.call(peer, m.SET_RANDOM_PLACES, message)
+
+
+def _offers(devices: Any) -> list[Offer]:
+    return [offer_of(device) for device in devices]
+
+
+__all__ = ["Members"]

@@ -1,0 +1,87 @@
+"""Steps and plans that are over, of which tasks have not been told yet."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.ids import Endings
+from flowengine.cluster.master.members import Members
+from flowengine.cluster.master.plans import MasterPlan
+from flowengine.core.errors import OpError
+
+logger: Final = logging.getLogger("flowengine.cluster")
+
+#: Ended steps are told with the next message to a task, and by themselves if none goes there for so long.
+_TELL_SECONDS: Final = 1.0
+
+
+class Notices:
+    """The notices of one master to the tasks of its cluster."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        self._here = members.identity.task
+        self._endings: dict[str, Endings] = {}
+        self._handles: dict[str, list[int]] = {}
+        self._to_tell = trio.Event()
+
+    def step_ended(self, plan: MasterPlan, number: int) -> None:
+        """A step is over on every task."""
+        here, known = self._here, self._endings
+        for part in plan.parts:
+            task = part.task
+            if task == here:
+                self._members.worker.exchange.end_step(number)
+                continue
+            endings = known.get(task)
+            if endings is None:
+                endings = known[task] = Endings()
+            endings.numbers.append(number)
+        if not self._to_tell.is_set() and (len(plan.parts) > 1 or plan.parts[0].task != here):
+            self._to_tell.set()
+
+    def plan_dropped(self, plan: MasterPlan) -> None:
+        """A plan is not run any more."""
+        for part in plan.parts:
+            self._handles.setdefault(part.task, []).append(plan.handle)
+        self._to_tell.set()
+
+    def take_steps(self, task: str) -> list[int]:
+        """The steps that a task is to be told of as ended, with what is sent to it next."""
+        endings = self._endings.get(task)
+        return endings.take() if endings is not None and endings.numbers else []
+
+    async def run(self) -> None:
+        """Tell tasks what is over, where no other message does. Runs until cancelled."""
+        while True:
+            await self._to_tell.wait()
+            await trio.sleep(_TELL_SECONDS)
+            self._to_tell = trio.Event()
+            for task in dict.fromkeys((*self._endings, *self._handles)):
+                await self.tell(task)
+
+    async def tell(self, task: str) -> None:
+        """Tell one task now."""
+        handles = self._handles.pop(task, [])
+        if task == self._here:
+            self._members.worker.deregister(self._members.registrar, handles)
+            return
+        peer = self._members.links.open_peer(task)
+        if peer is None:
+            # Whoever comes back there has forgotten them anyway.
+            self._endings.pop(task, None)
+            return
+        try:
+            if steps := self.take_steps(task):
+                await peer.call(m.END_STEPS, m.EndSteps(steps).to_wire())
+            if handles:
+                await peer.call(m.DEREGISTER_GRAPHS, m.DeregisterGraphs(handles).to_wire())
+        except OpError as error:
+            logger.debug("%s was not told what is over: %s", task, error.message)
+
+
+__all__ = ["Notices"]

@@ -1,0 +1,64 @@
+"""Sessions of clients at a master: their graphs, what they have prepared, and their running steps."""
+
+from __future__ import annotations
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.master.plans import MasterPlan
+from flowengine.core.config import Settings
+from flowengine.core.recent import Recent
+from flowengine.ir.graph import NodeGraph
+from flowengine.passes.place.placer import Placer
+from flowengine.runtime.planning.requests import Requests
+from flowengine.runtime.taskless import Running
+from flowengine.transport.wire.identity import Identity
+
+
+class PreparedRequest:
+    """A request and its plan; the plan is made anew when a task that it needs has restarted."""
+
+    __slots__ = ("feeds", "fetches", "lock", "plan", "targets")
+
+    def __init__(self, feeds: list[str], fetches: list[str], targets: list[str]) -> None:
+        self.feeds = feeds
+        self.fetches = fetches
+        self.targets = targets
+        self.plan: MasterPlan | None = None
+        self.lock = trio.Lock()
+
+
+class ClusterSession:
+    """One client's graph at this master."""
+
+    def __init__(self, number: int, owner: Identity, graph: NodeGraph, settings: Settings) -> None:
+        self.number = number
+        self.owner = owner
+        self.settings = settings
+        self.prepared: Recent[int, PreparedRequest] = Recent(m.REQUESTS_MAX)
+        self.placer: Placer | None = None
+        self.running: set[Running] = set()
+        self._idle = trio.lowlevel.ParkingLot()
+        #: {task: incarnation} of those that steps have used, where another life of one is an error.
+        self.lives: dict[str, int] = {}
+        self.graph = graph
+        self.requests = Requests(graph)
+
+    def step_ended(self, step: Running) -> None:
+        """One of the session's steps is over."""
+        self.running.discard(step)
+        if not self.running and self._idle:
+            self._idle.unpark_all()
+
+    async def wait_idle(self) -> None:
+        """Wait until no step of the session runs."""
+        while self.running:
+            await self._idle.park()
+
+    def replace_graph(self, graph: NodeGraph) -> None:
+        """Run a grown graph from now on; what was prepared keeps what it has."""
+        self.graph = graph
+        self.requests = Requests(graph)
+
+
+__all__ = ["ClusterSession", "PreparedRequest"]

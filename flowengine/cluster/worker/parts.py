@@ -1,0 +1,273 @@
+"""A task's part of a step: begun, and ended once, with a trio task or without.
+
+    begun ──► in a trio task ──► partners met ──┐
+      └───── nothing to wait for ───────────────┴──► runs ──► ended: what it gives, its error, or given up
+
+A part that can begin at once runs where the message that begins it was read, and goes on where its tensors
+arrive. One that has to meet partners first, that is asked for metadata, or that runs on several devices gets
+a trio task. How it ends is the same, and written once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from flowengine.cluster.messages import WELL, Done, Standing, error_to_table
+from flowengine.cluster.worker.registered import RegisteredGraph
+from flowengine.core.arrays import Value
+from flowengine.core.config import RunMetadata
+from flowengine.core.errors import CancelledError, OpError, UnavailableError
+from flowengine.runtime.partitions import JointStep, PartitionRunner
+from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.receives import StepGroup
+from flowengine.runtime.step import StepRunner
+from flowengine.runtime.taskless import Running, TasklessSteps
+from flowengine.transport.tensors.exchange import Exchange
+from flowengine.transport.tensors.rendezvous import LocalRendezvous
+from flowengine.transport.tensors.step_rendezvous import StepRendezvous
+
+#: What is called with how a part of a step ended and what it gives, or with the error.
+PartDone: TypeAlias = Callable[[Done | None, list[Any], BaseException | None], None]
+
+
+class RunningParts:
+    """The parts of steps that run at one task.
+
+    task        the task
+    exchange    the rendezvous of its steps with other tasks
+    joint       {step: its partitions here}
+    nursery     where parts go on that need a trio task; None until the task serves
+    """
+
+    def __init__(self, task: str, exchange: Exchange, runner: StepRunner, *, compiles: bool) -> None:
+        self.task = task
+        self.exchange = exchange
+        self.runner = runner
+        self.compiles = compiles
+        self.partitions = PartitionRunner(runner, LocalRendezvous, compiles=compiles)
+        self.nursery: trio.Nursery | None = None
+        self.joint: dict[int, StepGroup] = {}
+        self.run = 0
+        self.failed = 0
+        self.running = 0
+        self._is_ending = False
+        self._idle = trio.lowlevel.ParkingLot()
+
+    def began(self, number: int, group: StepGroup) -> None:
+        """The part of a step runs from now on."""
+        self.running += 1
+        self.joint[number] = group
+
+    def ended(self, number: int) -> None:
+        """The part of a step is over."""
+        del self.joint[number]
+        self.running -= 1
+        if not self.running and self._idle:
+            self._idle.unpark_all()
+
+    async def wait_idle(self) -> None:
+        """Wait until no part runs."""
+        while self.running:
+            await self._idle.park()
+
+    def steps_of(self, graph: RegisteredGraph) -> TasklessSteps:
+        """What makes the steps of a graph that needs no task."""
+        if graph.steps is None:
+            assert self.nursery is not None, "a step was begun before there was a nursery"
+            graph.steps = TasklessSteps(self.runner, graph.plan, self.nursery, compiles=self.compiles)
+        return graph.steps
+
+    def as_seen_by_others(self, error: OpError) -> OpError:
+        """An error, or that the task is lost.
+
+        Its queues may have been closed before the part was cancelled. To whoever still waits for the step,
+        and so has not cancelled it, the task is lost.
+        """
+        if self._is_ending or (isinstance(error, CancelledError) and is_cancelled_here()):
+            return UnavailableError(f"{self.task} has ended while it ran its part of the step")
+        return error
+
+    # Steps that wait in vain.
+
+    def probe(self, step: int) -> Standing | None:
+        """How the part of a step stands; None while it does anything, or has not begun."""
+        traffic, group = self.exchange.traffic(step), self.joint.get(step)
+        if traffic is None or (group is not None and not group.is_asleep):
+            return None
+        first = group.first() if group is not None else None
+        return Standing(*traffic, [] if first is None else [first[0], *first[1]])
+
+    def give_up(self, step: int, first: Sequence[int]) -> None:
+        """Give up Recvs of a step of which nothing is under way anywhere."""
+        group = self.joint.get(step)
+        if group is not None and first and group.is_asleep:
+            group.give_up((first[0], tuple(first[1:])))
+
+    def close(self) -> None:
+        """End the running parts with UnavailableError, and free what devices hold between steps."""
+        self._is_ending = True
+        self.runner.cancel_all()
+        self.partitions.close()
+
+
+class PartRun:
+    """One task's part of one step."""
+
+    __slots__ = (
+        "_done",
+        "_graph",
+        "_is_given_up",
+        "_metadata",
+        "_number",
+        "_parts",
+        "_rendezvous",
+        "_running",
+    )
+
+    def __init__(self, parts: RunningParts, graph: RegisteredGraph, number: int, done: PartDone) -> None:
+        """`done` is called once, perhaps before `begin` returns."""
+        self._parts = parts
+        self._graph = graph
+        self._number = number
+        self._done: PartDone | None = done
+        self._is_given_up = False
+        #: None until it runs.
+        self._rendezvous: StepRendezvous | None = None
+        self._running: Running | None = None
+        self._metadata: RunMetadata | None = None
+
+    def begin(self, feeds: Sequence[Value]) -> None:
+        """Run as far as that goes now, without a trio task."""
+        parts, graph, number = self._parts, self._graph, self._number
+        try:
+            rendezvous = parts.exchange.begin_step(number, graph.tasks)
+        except OpError as error:
+            self._ended([], (), error)
+            return
+        self._rendezvous = rendezvous
+        steps = graph.steps or parts.steps_of(graph)
+        step, group = steps.make(graph.spread(feeds), number, rendezvous, self._ended)
+        parts.began(number, group)
+        self._running = step
+        step.begin()
+
+    def begin_in_task(
+        self,
+        meet: Callable[[RegisteredGraph], Awaitable[None]],
+        feeds: Sequence[Value],
+        *,
+        wants_metadata: bool,
+    ) -> None:
+        """Run in a trio task, once `meet` has found the partners."""
+        assert self._parts.nursery is not None, "a step was begun before there was a nursery"
+        if wants_metadata:
+            self._metadata = RunMetadata()
+        scope = self._running = trio.CancelScope()
+        self._parts.nursery.start_soon(self._run, scope, meet, feeds)
+
+    async def _run(
+        self,
+        scope: trio.CancelScope,
+        meet: Callable[[RegisteredGraph], Awaitable[None]],
+        feeds: Sequence[Value],
+    ) -> None:
+        results: list[Any] = []
+        hot: Sequence[TieredPlan] = ()
+        error: BaseException | None = self._cancelled()
+        parts, graph, number = self._parts, self._graph, self._number
+        try:
+            with scope:
+                await meet(graph)
+                rendezvous = self._rendezvous = parts.exchange.begin_step(number, graph.tasks)
+                group = graph.make_group()
+                parts.began(number, group)
+                joint = JointStep(number, rendezvous, group)
+                results, hot = await parts.partitions.run(
+                    graph.plan, graph.spread(feeds), None, self._metadata, joint
+                )
+                error = None
+        except Exception as raised:
+            error = raised
+        finally:
+            self._ended(results, hot, error)
+
+    def cancel(self) -> None:
+        """End it early, and tell the other tasks; without effect on what is over."""
+        if self._done is not None and self._running is not None:
+            self._is_given_up = True
+            self._running.cancel()
+
+    def _cancelled(self) -> CancelledError:
+        return CancelledError(f"step {self._number} was cancelled")
+
+    # How it ends.
+
+    def _ended(self, results: list[Any], hot: Sequence[TieredPlan], error: BaseException | None) -> None:
+        done, self._done, self._running = self._done, None, None
+        assert done is not None, "a part of a step ended twice"
+        parts, graph, rendezvous = self._parts, self._graph, self._rendezvous
+        if rendezvous is not None:
+            parts.ended(self._number)
+        if error is None:
+            parts.run += 1
+            well = WELL if self._metadata is None else Done(metadata=_table(self._metadata))
+            if hot:
+                try:
+                    for plan in hot:
+                        parts.runner.compile(plan)
+                except Exception as failed:
+                    done(None, [], failed)
+                    return
+            done(well, [results[index] for index in graph.fetches] if results else results, None)
+        elif rendezvous is None:
+            done(None, [], error)
+        elif isinstance(error, OpError) and not self._is_given_up:
+            done(self._failed(error, rendezvous), [], None)
+        else:
+            rendezvous.abort(self._cancelled())
+            parts.exchange.end_step(self._number)
+            done(None, [], error)
+
+    def _failed(self, error: OpError, rendezvous: StepRendezvous) -> Done:
+        parts = self._parts
+        parts.failed += 1
+        error = parts.as_seen_by_others(error)
+        rendezvous.abort(error)
+        if error.device is None:
+            error.device = self._graph.plan.parts[0].device.name
+        return Done(error_to_table(error), not rendezvous.has_raised)
+
+
+class _EndedPart:
+    """A part that was over before anybody could give it up."""
+
+    def cancel(self) -> None:
+        return
+
+
+ENDED_PART: Final = _EndedPart()
+
+
+def is_cancelled_here() -> bool:
+    """Whether the task that asks is cancelled, as all are of a server that ends."""
+    return trio.current_effective_deadline() == -math.inf
+
+
+def _table(metadata: RunMetadata) -> dict[str, Any]:
+    """What a step did, as what msgpack carries."""
+    return {
+        "wall_seconds": metadata.wall_seconds,
+        "items": metadata.items,
+        "heavy_items": metadata.heavy_items,
+        "async_items": metadata.async_items,
+        "peak_bytes": metadata.peak_bytes,
+        "devices": dict(metadata.devices),
+        "transfers": {edge: list(counts) for edge, counts in metadata.transfers.items()},
+    }
+
+
+__all__ = ["ENDED_PART", "PartDone", "PartRun", "RunningParts", "is_cancelled_here"]

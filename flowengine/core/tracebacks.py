@@ -1,0 +1,54 @@
+"""Tracebacks that end in the user's line: frames of the engine say nothing to who calls it.
+
+    session.run("y:0")      # InvalidArgumentError: ... points here, and at nothing below
+
+What a kernel of the user's own did stays visible. FLOWENGINE_TRACEBACK=full, or `flowengine --debug`, shows
+every frame.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final
+
+#: What lies between a caller and a kernel of the caller's own.
+_HIDDEN: Final = frozenset(
+    {"asyncio", "concurrent", "flowengine", "ml_dtypes", "numpy", "outcome", "scipy", "threading", "trio"}
+)
+_shows_all = os.environ.get("FLOWENGINE_TRACEBACK", "") == "full"
+
+
+def shorten(error: BaseException) -> None:
+    """Take the engine's frames off an error, and off what it came from. To be followed by a bare `raise`."""
+    if _shows_all:
+        return
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        current.__traceback__ = _users_part(current.__traceback__)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+
+
+def _users_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame on that is neither the engine's nor a library's below it."""
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__") or ""
+        if name.partition(".")[0] not in _HIDDEN:
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+@contextmanager
+def shown_whole() -> Iterator[None]:
+    """Meanwhile no frame is hidden."""
+    global _shows_all
+    before, _shows_all = _shows_all, True
+    try:
+        yield
+    finally:
+        _shows_all = before

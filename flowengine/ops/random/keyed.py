@@ -1,0 +1,70 @@
+"""Random tensors that are a function of a key and a counter, which other ops make of a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from flowengine.core.shapes import SCALAR, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import check_scalars, merge_dims, ranked, unchanged
+
+_SEED: Final = "Tseed: indextype = int64"
+_SHAPE: Final = "Tshape: indextype = int32"
+
+
+def _check_key(c: ShapeContext, first: int) -> None:
+    """The inputs key (1), counter (2 or more) and algorithm, from this one on."""
+    merge_dims(ranked(c, first, 1)[0], 1, "The length of the key and 1")
+    ranked(c, first + 1, 1)
+    check_scalars(c, first + 2)
+
+
+@define("StatelessRandomGetKeyCounter(seed: Tseed) -> key, counter: uint64", _SEED)
+@define("StatelessRandomGetKeyCounterAlg(seed: Tseed) -> key: uint64, counter: uint64, alg: int32", _SEED)
+def key_counter(c: ShapeContext) -> Shapes:
+    """A seed of two integers -> (1), (2), ()"""
+    merge_dims(ranked(c, 0, 1)[0], 2, "The length of the seed and 2")
+    return [TensorShape([1]), TensorShape([2]), SCALAR][: c.num_outputs]
+
+
+@define("StatelessRandomGetAlg() -> alg: int32", "stateful")
+def get_alg(c: ShapeContext) -> Sequence[TensorShape]:
+    return [SCALAR]
+
+
+@define(
+    "StatelessRandomUniformV2, StatelessRandomNormalV2, StatelessTruncatedNormalV2"
+    "(shape: Tshape, key, counter: uint64, alg: int32) -> output: dtype",
+    f"dtype: floattype = float; {_SHAPE}",
+)
+@define(
+    "StatelessRandomUniformFullIntV2(shape: Tshape, key, counter: uint64, alg: int32) -> output: dtype",
+    f"dtype: {{int32, int64, uint32, uint64}} = uint64; {_SHAPE}",
+)
+@define(
+    "StatelessRandomUniformIntV2(shape: Tshape, key, counter: uint64, alg: int32, minval, maxval: dtype) "
+    "-> output: dtype",
+    f"dtype: {{int32, int64, uint32, uint64}}; {_SHAPE}",
+)
+def keyed(c: ShapeContext) -> Shapes:
+    """shape, key, counter, algorithm -> a tensor of that shape"""
+    _check_key(c, 1)
+    check_scalars(c, *range(4, c.num_inputs))
+    return [c.input_as_shape(0)]
+
+
+@define(
+    "StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype",
+    "dtype: {int32, int64, uint32, uint64} = uint64; T: indextype = int32",
+    "Tseed: {int32, int64, uint32, uint64} = int64",
+)
+def full_int(c: ShapeContext) -> Shapes:
+    merge_dims(ranked(c, 1, 1)[0], 2, "The length of the seed and 2")
+    return [c.input_as_shape(0)]
+
+
+define(
+    "StatelessShuffle(value: T, key, counter: uint64, alg: int32) -> output: T", "T: type", shape=unchanged
+)

@@ -1,0 +1,17 @@
+"""Normal numbers between bounds of their own."""
+
+from __future__ import annotations
+
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import ranked_at_most
+
+
+@define(
+    "ParameterizedTruncatedNormal(shape: T, means, stdevs, minvals, maxvals: dtype) -> output: dtype",
+    "stateful; seed, seed2: int = 0; dtype: floattype; T: indextype",
+)
+def parameterized(c: ShapeContext) -> Shapes:
+    for index in range(1, 5):
+        ranked_at_most(c, index, 1)
+    return [c.input_as_shape(0)]

@@ -1,0 +1,28 @@
+"""Runs of neighbouring strings, and strings of one segment, joined."""
+
+from __future__ import annotations
+
+from flowengine.core.shapes import UNKNOWN_SHAPE
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import dimension_value, suffix, vector, vectors
+
+define(
+    "StringNGrams(data: string, data_splits: Tsplits) -> ngrams: string, ngrams_splits: Tsplits",
+    "separator: string; ngram_widths: list(int) >= 0; left_pad, right_pad: string; pad_width: int",
+    "preserve_short_sequences: bool; Tsplits: indextype = int64",
+    shape=vectors,
+)
+
+
+@define(
+    "UnsortedSegmentJoin(inputs: string, segment_ids: Tindices, num_segments: Tnumsegments) "
+    "-> output: string",
+    "separator: string = ''; Tindices: indextype; Tnumsegments: indextype = int32",
+)
+def segment_join(c: ShapeContext) -> Shapes:
+    data, ids = c.input(0), c.input(1)
+    count = dimension_value(c, 2)
+    if data.dims is None or ids.dims is None:
+        return [UNKNOWN_SHAPE]
+    return [vector(count).concatenate(suffix(data, len(ids.dims)))]

@@ -1,0 +1,83 @@
+"""Cut a block: nodes that could run as one are parted where one body would be too long.
+
+    a b c d e f  ->  a b c | d e f
+
+A pure function of the block, of what its members were measured to take, and of what one body may have. A
+block is cut along its own topological order, so however it is cut, no piece waits for one behind it, no way
+leads out of a piece and back into it, and all pieces are live or dead as the block is. A conditional is never
+parted: no dead token crosses a boundary.
+
+What is worth a thread of its own, and what a provider has claimed, is no member of a block but a token source
+(`tokens.py`): what does not need it goes on beside it. Without learned times nothing is worth a thread, and
+blocks are cut by count alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from flowengine.ir.graph import OutputPort
+from flowengine.passes.blocks.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What one body may have: so many members, which take so long together."""
+
+    members: int
+    microseconds: float
+
+    def has_room(self, members: int, microseconds: float, cost: float) -> bool:
+        """Whether a body that has so much already takes one more; an empty one takes any."""
+        return not members or (members < self.members and microseconds + cost <= self.microseconds)
+
+
+#: A body that cannot be suspended: 1,200 small kernels take 0.3 ms, and a step can be cancelled between two.
+REGION_LIMITS: Final = BodyLimits(1200, 1000.0)
+#: One that can be, but holds on to all that its layers give until it is over.
+SEQUENCE_LIMITS: Final = BodyLimits(1 << 30, 100_000.0)
+
+
+def cut(block: Sequence[Unit], costs: Mapping[str, float], limits: BodyLimits) -> list[list[Unit]]:
+    """The pieces of a block, whose units are in topological order.
+
+    costs   {unit: microseconds}, of those that were measured; any other is taken to be small
+
+    A piece has more than the limits allow only where a conditional, or one unit, has.
+    """
+    remaining: dict[OutputPort, int] = {}
+    for unit in block:
+        for pred in predicates(unit):
+            remaining[pred] = remaining.get(pred, 0) + 1
+    pieces: list[list[Unit]] = []
+    open_predicates: set[OutputPort] = set()
+    spent = 0.0
+    for unit in block:
+        cost = costs.get(unit.name, 0.0)
+        if not pieces or not (open_predicates or limits.has_room(len(pieces[-1]), spent, cost)):
+            pieces.append([])
+            spent = 0.0
+        spent += cost
+        pieces[-1].append(unit)
+        for pred in predicates(unit):
+            remaining[pred] -= 1
+            if remaining[pred]:
+                open_predicates.add(pred)
+            else:
+                open_predicates.discard(pred)
+    return pieces
+
+
+def predicates(unit: Unit) -> set[OutputPort]:
+    """The predicates that a unit has to do with: those of its conditions, and the one it opens or closes."""
+    found = {pred for pred, _ in unit.conditions}
+    if unit.predicate is not None:
+        found.add(unit.predicate)
+    if unit.chooser is not None:
+        found.add(unit.chooser[0])
+    return found
+
+
+__all__ = ["REGION_LIMITS", "SEQUENCE_LIMITS", "BodyLimits", "cut"]

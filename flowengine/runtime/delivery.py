@@ -1,0 +1,92 @@
+"""Tokens arrive at the items of an iteration: what each waits for, counted down in the iteration's tables.
+
+A function here delivers along edges that lie within one iteration, puts the items that became ready on the
+heap, and returns how many those are. What a token does besides, at a Merge that passes it on at once or at
+the edge of a frame, is for `state.py` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappush
+from typing import Any, TypeAlias
+
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.planning.items import Edge, Item, MergeEdge
+
+#: (construction order, serial of the iteration, item, iteration): smallest runs first, never ties.
+ReadyEntry: TypeAlias = tuple[int, int, Item, IterationState]
+
+
+def deliver(ready: list[ReadyEntry], edges: Sequence[Edge], target: IterationState, value: Any) -> int:
+    """A live value to all items at the end of some edges."""
+    pending = target.pending
+    entries = target.entries
+    count = 0
+    for local, entry, consumer in edges:
+        entries[entry] = value
+        left = pending[local] - 1
+        pending[local] = left
+        if not left:
+            heappush(ready, (consumer.order, target.serial, consumer, target))
+            count += 1
+    return count
+
+
+def deliver_dead(ready: list[ReadyEntry], edges: Sequence[Edge], target: IterationState) -> int:
+    """A dead token to all items at the end of some edges: whoever gets one is dead."""
+    dead = target.dead
+    if dead is None:
+        dead = target.dead = set()
+    pending = target.pending
+    count = 0
+    for local, _, consumer in edges:
+        dead.add(local)
+        left = pending[local] - 1
+        pending[local] = left
+        if not left:
+            heappush(ready, (consumer.order, target.serial, consumer, target))
+            count += 1
+    return count
+
+
+def deliver_dead_to_merges(
+    ready: list[ReadyEntry], merges: Sequence[MergeEdge], target: IterationState
+) -> int:
+    """A dead token to Merges.
+
+    A Merge is dead when all its data inputs are, or at once where the dead one comes from an Enter.
+    """
+    count = 0
+    for merge, _, from_enter in merges:
+        seen = target.dead_inputs
+        if seen is None:
+            seen = target.dead_inputs = {}
+        number = seen.get(merge.local, 0) + 1
+        seen[merge.local] = number
+        if target.entries[merge.start + 1] is None and (from_enter or number == merge.merge_inputs):
+            # No live input can come any more: entries stay DEAD, which `finish_merge` passes on.
+            count += count_down(ready, merge, target)
+    return count
+
+
+def deliver_control(ready: list[ReadyEntry], item: Item, target: IterationState) -> int:
+    """An item has run: so much for whoever only waited for that."""
+    count = 0
+    if item.control is not None:
+        for _, consumer in item.control:
+            count += count_down(ready, consumer, target)
+    if item.control_merges is not None:
+        for merge in item.control_merges:
+            count += count_down(ready, merge, target)
+    return count
+
+
+def count_down(ready: list[ReadyEntry], consumer: Item, target: IterationState) -> int:
+    """An item waits for one thing less."""
+    left = target.pending[consumer.local] - 1
+    target.pending[consumer.local] = left
+    if left:
+        return 0
+    heappush(ready, (consumer.order, target.serial, consumer, target))
+    return 1

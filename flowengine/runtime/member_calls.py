@@ -1,0 +1,91 @@
+"""Single members: how a kernel or a region is called, its references followed, and its failure told.
+
+The same for an item by itself, for a member of a block, and for the region that is a function's whole body.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from flowengine.core.errors import OpError
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.variable import Variable
+from flowengine.runtime.failures import as_op_error, locate, locate_at
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.planning.items import Item, grouped
+from flowengine.runtime.planning.learned import PlanTimes
+from flowengine.runtime.planning.plan import Plan
+
+
+class MemberCalls:
+    """What one step calls.
+
+    plan      whose items these are
+    context   what kernels see
+    meter     what counts the step's memory, where anybody asks
+    """
+
+    plan: Plan
+    meter: MemoryMeter | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def context(self) -> KernelContext: ...
+
+    def follow(self, item: Item, iteration: IterationState, args: list[Any]) -> Variable | None:
+        """Follow references to values; or a variable that another thread writes, and nothing has happened."""
+        for value in args:
+            if isinstance(value, Variable) and value.writer is not None and value.writer is not self:
+                return value
+        try:
+            for slot in item.dereference:
+                args[slot] = args[slot].read()
+        except Exception as error:
+            raise self.failure(error, item, iteration, None) from error
+        return None
+
+    def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any:
+        """What a kernel gives. Empties `args`."""
+        try:
+            if self.meter is not None:
+                self.meter.check_before(item, args)
+            outputs = item.function(
+                *grouped(item, args), **({"ctx": self.context} if item.takes_context else {})
+            )
+            if self.meter is not None:
+                self.meter.count(item, outputs, args)
+        except Exception as error:
+            raise self.failure(error, item, iteration, args) from error
+        args.clear()
+        return outputs
+
+    def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
+        """What a region without a loop gives.
+
+        times   where it is noted if it is slow: its plan's
+        """
+        started = perf_counter()
+        try:
+            outputs = item.region.call(args, self.context)
+        except Exception as error:
+            raise self.region_failure(error, item, iteration) from error
+        times.region_took(item.times, perf_counter() - started)
+        return outputs
+
+    def failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
+        """What a kernel raised, as the caller is to see it."""
+        return locate(as_op_error(error), item, iteration, inputs, self.context.device)
+
+    def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
+        """The error of a member, located as if that had run by itself."""
+        blame = item.region.blame(error.__traceback__)
+        if blame is None:
+            return self.failure(error, item, iteration, None)
+        tag = iteration.tag() + blame.tag
+        return locate_at(as_op_error(error), blame.node, tag, blame.inputs, self.context.device)
+
+
+__all__ = ["MemberCalls"]

@@ -1,0 +1,133 @@
+"""The structure of what `Session.run` is asked for: names, tensors and operations in lists and dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.names import parse_tensor_name
+from flowengine.ir.graph import NodeGraph, OutputPort
+
+#: From the list of fetched values to the structure that the caller asked for.
+Assemble = Callable[[Sequence[Any]], Any]
+
+
+class FetchPlan:
+    """A flattened request: distinct tensors to fetch, nodes to run, and how to put the result together."""
+
+    def __init__(self, graph: NodeGraph, fetches: Any, targets: Sequence[Any] = ()) -> None:
+        self._graph = graph
+        self._index: dict[OutputPort, int] = {}
+        self._targets: dict[str, None] = {}
+        self.assemble = self._read(fetches)
+        for target in targets:
+            self._targets[node_of(graph, target)] = None
+
+    @property
+    def ports(self) -> tuple[OutputPort, ...]:
+        return tuple(self._index)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(self._targets)
+
+    def _read(self, fetch: Any) -> Assemble:
+        if isinstance(fetch, Mapping):
+            parts = {key: self._read(value) for key, value in fetch.items()}
+            return lambda values: {key: part(values) for key, part in parts.items()}
+        if isinstance(fetch, list | tuple):
+            members = [self._read(value) for value in fetch]
+            if isinstance(fetch, tuple) and hasattr(fetch, "_fields"):
+                kind: Any = type(fetch)
+                return lambda values: kind(*(member(values) for member in members))
+            make: Any = tuple if isinstance(fetch, tuple) else list
+            return lambda values: make(member(values) for member in members)
+        name = name_of(fetch)
+        if ":" not in name:
+            self._targets[node_of(self._graph, name)] = None
+            return lambda values: None
+        index = self._index.setdefault(port_of(self._graph, name), len(self._index))
+        return lambda values: values[index]
+
+
+def name_of(element: Any) -> str:
+    """The name that a fetch, feed key or target stands for: a str, or anything with a `name`."""
+    if isinstance(element, str):
+        return element
+    name = getattr(element, "name", None)
+    if isinstance(name, str):
+        return name
+    raise InvalidArgumentError(
+        f"cannot fetch or feed {element!r}: give the name of a tensor ('node:0') or of a node, "
+        "a Tensor or an Operation"
+    )
+
+
+def port_of(graph: NodeGraph, element: Any) -> OutputPort:
+    """The output that 'node:slot' names; NotFoundError or InvalidArgumentError naming what is there."""
+    name, slot = parse_tensor_name(name_of(element))
+    node = graph.nodes.get(name)
+    if node is None:
+        raise NotFoundError(f"the graph has no tensor '{name}:{slot}': {_similar(graph, name)}")
+    if node.op_def is not None and slot >= len(node.output_types):
+        raise InvalidArgumentError(
+            f"'{name}' ({node.op}) has {len(node.output_types)} outputs; there is no '{name}:{slot}'"
+        )
+    return OutputPort(name, slot)
+
+
+def fed_port_of(graph: NodeGraph, element: Any) -> OutputPort:
+    """The output that a feed key names: 'node:slot', or 'node' where the node has one output.
+
+    NotFoundError or InvalidArgumentError, with both spellings, for any other key.
+    """
+    name = name_of(element)
+    if ":" in name or name.startswith("^"):
+        return port_of(graph, name)
+    node = graph.nodes.get(name)
+    if node is None:
+        raise NotFoundError(f"the graph has no tensor '{name}:0' or '{name}': {_similar(graph, name)}")
+    count = len(node.output_types)
+    if node.op_def is not None and count != 1:
+        spellings = f"write '{name}:0' to '{name}:{count - 1}'" if count else "it cannot be fed"
+        raise InvalidArgumentError(
+            f"'{name}' ({node.op}) has {count or 'no'} outputs, so '{name}' is no tensor to feed: {spellings}"
+        )
+    return OutputPort(name, 0)
+
+
+def as_values(graph: NodeGraph, fetches: Any) -> Any:
+    """The same structure with each bare name of a node that has outputs as its first: 'y' as 'y:0'.
+
+    For callers who have no use for None. A node without outputs, and an Operation, stay what they are.
+    """
+    if isinstance(fetches, Mapping):
+        return {key: as_values(graph, value) for key, value in fetches.items()}
+    if isinstance(fetches, list | tuple):
+        members = [as_values(graph, value) for value in fetches]
+        if isinstance(fetches, list):
+            return members
+        kind: Any = type(fetches)
+        return kind(*members) if hasattr(fetches, "_fields") else tuple(members)
+    node = graph.nodes.get(fetches) if isinstance(fetches, str) else None
+    return f"{fetches}:0" if node is not None and node.output_types else fetches
+
+
+def node_of(graph: NodeGraph, element: Any) -> str:
+    """The node that a target names; `node:0` is taken as `node`. NotFoundError if there is none."""
+    name = name_of(element).removeprefix("^")
+    if name not in graph and ":" in name:
+        name = name.rpartition(":")[0]
+    if name not in graph:
+        raise NotFoundError(f"the graph has no node '{name}': {_similar(graph, name)}")
+    return name
+
+
+def _similar(graph: NodeGraph, name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(graph.nodes)[:20_000], n=3)
+    if close:
+        return "did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+    return f"it has {len(graph)} nodes"

@@ -1,0 +1,307 @@
+"""Function calls: PartitionedCall, If, Case, While, For, and a function used as an op.
+
+A body runs as child items of the same step: same rendezvous, cancel scope and step container, so what
+waits inside it waits as any item does, and a function may call itself. The body's plan is shared by all calls
+with the same attributes. It is made with the caller's, where it runs whenever the call does, else at the
+first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import AttrValue, FuncAttr
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import Node
+from flowengine.ir.names import CASE_OPS, FOR_OP, FUNCTION_CALL_OPS, IF_OPS, WHILE_OPS
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.context import PassContext
+from flowengine.passes.pipeline import preparing
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.tiers import TieredPlan, tiered
+
+#: Takes the results of a call.
+Done = Callable[[Sequence[Any]], None]
+#: Runs a body on arguments: its results if it ended at once, else None and `Done` is called later.
+RunBody = Callable[[Plan, Sequence[Any], Done], Sequence[Any] | None]
+
+
+class FunctionTable:
+    """The plans of a graph's functions, made when first called.
+
+    compiler   compiles a plan that has become hot, now or soon; None leaves all to the interpreter
+    """
+
+    def __init__(
+        self,
+        library: FunctionLibrary,
+        kernels: KernelRegistry,
+        context: PassContext,
+        compiler: Callable[[TieredPlan], None] | None = None,
+    ) -> None:
+        self._library = library
+        self._kernels = kernels
+        self._context = context
+        self.compiler = compiler
+        self._plans: dict[Any, TieredPlan] = {}
+        #: What is being planned.
+        self._under_way: set[Any] = set()
+
+    def calls(self, node: Node) -> bool:
+        """Whether the node is a call that this table can make."""
+        return node.op in FUNCTION_CALL_OPS or node.op in self._library
+
+    def plans_of(self, function: FuncAttr) -> TieredPlan:
+        """The plans of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
+        plans = self._plans.get(_key(function))
+        return at_once(self.planning(function)) if plans is None else plans
+
+    def planning(self, function: FuncAttr) -> Pieces[TieredPlan]:
+        """As `plans_of`, in pieces."""
+        key = _key(function)
+        plans = self._plans.get(key)
+        if plans is None:
+            body = self._library.instantiate(function.name, function.attrs)
+            context = replace(
+                self._context,
+                feeds=body.arguments,
+                fetches=body.results,
+                targets=body.targets,
+                declared=tuple(body.graph[port.node] for port in body.arguments),
+            )
+            yield
+            self._under_way.add(key)
+            try:
+                graph = yield from preparing(body.graph, context)
+                plans = yield from tiered(graph, context, self._kernels, self)
+            finally:
+                self._under_way.discard(key)
+            plans = self._plans.setdefault(key, plans)
+        return plans
+
+    def planning_beforehand(self, function: FuncAttr) -> Pieces[None]:
+        """Plan a body that a call will need, unless it is under way, as one is that calls itself."""
+        if _key(function) in self._under_way:
+            return
+        try:
+            yield from self.planning(function)
+        except Exception:
+            # The call meets it again, if it is ever made, and knows how to tell it.
+            return
+
+    def bind(self, node: Node, kernels: KernelRegistry) -> Call:
+        """What makes the call that a node stands for, in a plan of these kernels."""
+        attrs, table = node.attrs, self
+        inside = kernels.inside(node)
+        if inside is not kernels:
+            # They keep account of what this very call runs: it shares no plans.
+            table = FunctionTable(self._library, inside, self._context)
+        if node.op in self._library:
+            return _Invoke(table, FuncAttr(node.op, attrs))
+        if node.op in IF_OPS:
+            return _Branch(table, (attrs["else_branch"], attrs["then_branch"]), _truth)
+        if node.op in CASE_OPS:
+            return _Branch(table, attrs["branches"], _case_index)
+        if node.op in WHILE_OPS:
+            return _Loop(table, attrs["cond"], attrs["body"])
+        if node.op == FOR_OP:
+            return _Count(table, attrs["body"])
+        return _Invoke(table, attrs["f"])
+
+
+class _Body:
+    """A function as a call names it."""
+
+    def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
+        self._table = table
+        self._function = function
+        self._plans: TieredPlan | None = None
+
+    def planning(self) -> Pieces[None]:
+        """Have a plan before it is needed, if one can be made."""
+        return self._table.planning_beforehand(self._function)
+
+    def plan(self, args: Sequence[Any]) -> Plan:
+        """The plan to run now with these arguments."""
+        plans = self._plans
+        if plans is None:
+            plans = self._plans = self._table.plans_of(self._function)
+        compiler = self._table.compiler
+        if compiler is None:
+            return plans.interpreted
+        plan = plans.choose(args)
+        if plan is plans.interpreted and plans.ran(args, 0.0):
+            compiler(plans)
+        return plan
+
+
+#: Rounds of one loop that may pass before a compiled plan is chosen anew, for what it is given now.
+_ROUNDS: Final = 16
+
+
+class _Rounds:
+    """A body that one execution of a loop runs round after round."""
+
+    __slots__ = ("_body", "_left", "_plan")
+
+    def __init__(self, body: _Body) -> None:
+        self._body = body
+        self._plan: Plan | None = None
+        self._left = 0
+
+    def plan(self, args: Sequence[Any]) -> Plan:
+        """The plan of the next round."""
+        if self._plan is not None and self._left:
+            self._left -= 1
+            return self._plan
+        plan = self._body.plan(args)
+        if plan.unfused is not None:
+            self._plan, self._left = plan, _ROUNDS - 1
+        return plan
+
+
+class Call(Protocol):
+    """One kind of call."""
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        """Start it; `done` gets the results, possibly before this returns."""
+
+    def planning(self) -> Pieces[None]:
+        """Plan what runs whenever the call does; one branch of several is planned when it is taken."""
+
+
+class _Invoke:
+    """Run one function on the arguments."""
+
+    def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
+        self._body = _Body(table, function)
+        self.planning = self._body.planning
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        results = run(self._body.plan(args), args, done)
+        if results is not None:
+            done(results)
+
+
+class _Branch:
+    """Run the function that the first argument chooses on the others."""
+
+    def __init__(
+        self, table: FunctionTable, functions: Sequence[FuncAttr], choose: Callable[[Any, int], int]
+    ) -> None:
+        self._bodies = [_Body(table, function) for function in functions]
+        self._choose = choose
+
+    def planning(self) -> Pieces[None]:
+        yield from ()
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        body = self._bodies[self._choose(args[0], len(self._bodies))]
+        results = run(body.plan(args[1:]), args[1:], done)
+        if results is not None:
+            done(results)
+
+
+class _Loop:
+    """While: run `cond` on the loop variables, then `body`, until `cond` says false."""
+
+    def __init__(self, table: FunctionTable, cond: FuncAttr, body: FuncAttr) -> None:
+        self._cond = _Body(table, cond)
+        self._body = _Body(table, body)
+
+    def planning(self) -> Pieces[None]:
+        yield from self._cond.planning()
+        yield from self._body.planning()
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        cond, body = _Rounds(self._cond), _Rounds(self._body)
+
+        # What ends at once is gone through in this loop, so that its length does not deepen the stack.
+        def advance(variables: Sequence[Any], verdict: Sequence[Any] | None) -> None:
+            while True:
+                if verdict is None:
+                    verdict = run(cond.plan(variables), variables, partial(advance, variables))
+                    if verdict is None:
+                        return
+                if not _truth(verdict[0], 2):
+                    done(variables)
+                    return
+                verdict = None
+                results = run(body.plan(variables), variables, lambda results: advance(results, None))
+                if results is None:
+                    return
+                variables = results
+
+        advance(args, None)
+
+
+class _Count:
+    """For: run `body` on (i, variables) for i in range(start, limit, delta)."""
+
+    def __init__(self, table: FunctionTable, body: FuncAttr) -> None:
+        self._body = _Body(table, body)
+        self.planning = self._body.planning
+
+    def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
+        start, limit, delta = (int(value) for value in args[:3])
+        if delta == 0:
+            raise InvalidArgumentError("For has a delta of 0: it would never end")
+        indices = iter(range(start, limit, delta))
+        body = _Rounds(self._body)
+
+        def advance(variables: Sequence[Any]) -> None:
+            while True:
+                index = next(indices, None)
+                if index is None:
+                    done(variables)
+                    return
+                given = (np.int32(index), *variables)
+                results = run(body.plan(given), given, advance)
+                if results is None:
+                    return
+                variables = results
+
+        advance(args[3:])
+
+
+def _truth(value: Any, _: int) -> int:
+    """A condition of any dtype: a scalar is true unless zero or empty, a tensor if it has elements."""
+    if getattr(value, "ndim", 0):
+        return int(value.size > 0)
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    return int(bool(value))
+
+
+def _case_index(value: Any, count: int) -> int:
+    """The branch of a Case: the last one for an index out of range."""
+    index = int(value)
+    return index if 0 <= index < count else count - 1
+
+
+def _key(function: FuncAttr) -> Any:
+    return function.name, _frozen(function.attrs)
+
+
+def _frozen(value: AttrValue) -> Any:
+    """An attribute value as part of a dictionary's key; a tensor is known by its object."""
+    if isinstance(value, Mapping):
+        return tuple((name, _frozen(value[name])) for name in sorted(value))
+    if isinstance(value, FuncAttr):
+        return _key(value)
+    if isinstance(value, tuple):
+        return tuple(_frozen(inner) for inner in value)
+    if isinstance(value, DType):
+        return value.number
+    if isinstance(value, int | float | bytes | TensorShape | None):
+        return value
+    return id(value)

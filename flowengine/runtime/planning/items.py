@@ -1,0 +1,222 @@
+"""Items: a plan's units of scheduling, and the static frames that hold them.
+
+Everything here is made once for a plan and never changes while steps run, except `Item.times`, which learns
+from measurements (`learned.py`). Indices are local to a static frame, so that an iteration of a small loop
+needs small tables however large the graph around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from flowengine.ir.frames import FramePath
+from flowengine.ir.graph import Node
+from flowengine.runtime.planning.learned import ItemTimes
+
+
+class Kind:
+    """What the executor does with an item. Plain integers: an enumeration compares three times slower."""
+
+    #: A synchronous kernel of one or two plain tensor inputs and one output.
+    UNARY: Final = 0
+    BINARY: Final = 1
+    #: Any other synchronous kernel.
+    GENERAL: Final = 2
+    SWITCH: Final = 3
+    MERGE: Final = 4
+    #: Identity and its like: the input is the output.
+    FORWARD: Final = 5
+    NEXT_ITERATION: Final = 6
+    ENTER: Final = 7
+    EXIT: Final = 8
+    #: A coroutine.
+    ASYNC: Final = 9
+    #: Nothing to compute: NoOp, ControlTrigger.
+    TRIGGER: Final = 10
+    #: The output is known: a Const inside a loop, or one that waits for control inputs.
+    CONSTANT: Final = 11
+    #: A function call: its body runs as child items.
+    CALL: Final = 12
+    #: Many nodes compiled into one function.
+    REGION: Final = 13
+    #: Many nodes as a list of bound kernels.
+    BLOCK: Final = 14
+    #: To another partition of the step and from one; whatever is from here on runs dead too.
+    SEND: Final = 15
+    RECEIVE: Final = 16
+
+
+#: A count that is never counted down to zero.
+NEVER: Final = 1 << 40
+
+KIND_NAMES: Final = {number: name.lower() for name, number in vars(Kind).items() if isinstance(number, int)}
+
+
+class Item:
+    """One node of a plan.
+
+    order          place in construction order: of ready items the lowest runs first
+    local          index of its count in the frame's tables
+    start, stop    its inputs in the frame's entries; a Merge has two: value and index
+    edges          for each output slot: (local, entry, consumer) of each plain data edge
+    merge_edges    for each output slot: (Merge, its input, whether the edge comes from an Enter)
+    passing        for each output slot: the NextIterations and Exits that wait for nothing else, which
+                   hand the value on as it arrives instead of being scheduled
+    control        (local, consumer) of each control edge to an item that is not a Merge
+    control_merges the Merges that wait for it
+    groups         lengths of the list arguments (None for a single one), or None if all are single
+    dereference    positions of inputs whose producer gives a reference and this item wants the value
+    times          what was learned of how long it takes
+    """
+
+    __slots__ = (
+        "arity",
+        "block",
+        "call",
+        "control",
+        "control_merges",
+        "cost",
+        "dereference",
+        "edges",
+        "follows",
+        "frame",
+        "function",
+        "groups",
+        "has_rare_edges",
+        "is_constant_enter",
+        "is_immediate",
+        "is_product",
+        "is_pure",
+        "keeps_thread",
+        "kind",
+        "local",
+        "merge_edges",
+        "merge_inputs",
+        "mutates",
+        "name",
+        "node",
+        "nowait",
+        "num_outputs",
+        "order",
+        "passing",
+        "region",
+        "runs_dead",
+        "single",
+        "start",
+        "stop",
+        "takes_context",
+        "target_frame",
+        "times",
+        "value",
+    )
+
+    def __init__(self, node: Node, order: int, frame: StaticFrame) -> None:
+        self.node = node
+        self.name = node.name
+        self.order = order
+        self.frame = frame
+        self.kind: int = Kind.GENERAL
+        self.local = -1
+        self.start = self.stop = 0
+        self.arity = 0
+        self.function: Callable[..., Any] = _unbound
+        self.nowait: Callable[..., Any] | None = None
+        self.takes_context = False
+        self.cost: Callable[..., float] | None = None
+        self.mutates = False
+        self.groups: tuple[int | None, ...] | None = None
+        self.dereference: tuple[int, ...] = ()
+        #: Of a CALL: what makes it, a `functions.Call`.
+        self.call: Any = None
+        #: Of a BLOCK: its members, a `cold_blocks.BlockMembers`.
+        self.block: Any = None
+        #: Of a REGION: its `codegen.CompiledRegion`.
+        self.region: Any = None
+        #: Whether its kernel is a BLAS call, which uses several cores by itself.
+        self.is_product = False
+        #: Of a REGION: whether its members touch nothing but their inputs, so that a thread may run it.
+        self.is_pure = False
+        #: Of a REGION: whether some member is for the event loop's thread alone.
+        self.keeps_thread = False
+        self.times = ItemTimes(1 << 62)
+        #: A control flow item that must follow a reference first.
+        self.follows = False
+        self.num_outputs = 0
+        self.single = False
+        #: A ControlTrigger runs whatever the deadness of its inputs.
+        self.runs_dead = False
+        self.value: Any = None
+        self.edges: Sequence[Sequence[Edge]] = ()
+        self.merge_edges: tuple[tuple[MergeEdge, ...], ...] | None = None
+        self.passing: tuple[tuple[Item, ...], ...] | None = None
+        #: Of a Merge: it waits for no control input, so the first live value goes through at once.
+        self.is_immediate = False
+        #: Whether any of merge_edges, passing, control and control_merges
+        #: is set: few items have such edges.
+        self.has_rare_edges = False
+        self.control: tuple[tuple[int, Item], ...] | None = None
+        self.control_merges: tuple[Item, ...] | None = None
+        #: Of a Merge: how many data inputs it has.
+        self.merge_inputs = 0
+        self.is_constant_enter = False
+        #: Of an Enter: the frame that it enters.
+        self.target_frame: StaticFrame | None = None
+
+    def __repr__(self) -> str:
+        return f"<Item {self.order} {self.node.op} '{self.name}'>"
+
+
+def grouped(item: Item, args: list[Any]) -> list[Any]:
+    """The arguments as the kernel takes them: list arguments as one tuple each."""
+    if item.groups is None:
+        return args
+    result: list[Any] = []
+    position = 0
+    for length in item.groups:
+        if length is None:
+            result.append(args[position])
+            position += 1
+        else:
+            result.append(tuple(args[position : position + length]))
+            position += length
+    return result
+
+
+Edge: TypeAlias = tuple[int, int, Item]
+MergeEdge: TypeAlias = tuple[Item, int, bool]
+
+
+def _unbound(*_: Any) -> Any:
+    raise AssertionError("an item ran before its kernel was bound")
+
+
+class StaticFrame:
+    """What is known of a frame before any execution of it.
+
+    pending    template: inputs awaited by each item, by local index
+    entries    template: values of the inputs that are known beforehand
+    enters     how many Enters lead into it: all of them must have arrived before iteration 0 is done
+    root_state what all steps have in common of a frame without a parent; see `frames.root_frame`
+    """
+
+    __slots__ = (
+        "enters",
+        "entries",
+        "items",
+        "parallel_iterations",
+        "parent",
+        "path",
+        "pending",
+        "root_state",
+    )
+
+    def __init__(self, path: FramePath, parent: StaticFrame | None) -> None:
+        self.path = path
+        self.parent = parent
+        self.items: list[Item] = []
+        self.pending: list[int] = []
+        self.entries: list[Any] = []
+        self.enters = 0
+        self.parallel_iterations = 10
+        self.root_state: Any = None

@@ -1,0 +1,249 @@
+"""Steps that are measured, and placed again by what they took.
+
+A measured step is planned with kernels that note how long each call takes and how much it gives; nothing
+else knows of it, and a step that is not measured pays nothing. The first step is not measured: it finds
+modules to import and memory to touch. After two that are, the step is placed again from measured costs; if
+that promises enough it is planned and measured anew, a few times at most. At last, if the step is spread over
+devices that share a host, it is run on one of them: what shares an event loop and cores may be faster so,
+which only the clock can tell.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Final, Generic, TypeVar
+
+from flowengine.ir.graph import Node, NodeGraph
+from flowengine.kernels.registry import Kernel, KernelRegistry
+from flowengine.passes.context import PassContext
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.placer import REPLACING_WORTH
+from flowengine.runtime.planning.placing import SessionPlacer
+
+#: Steps that are measured before the next placement: two say whether the first was an exception.
+MEASURED_STEPS: Final = 2
+#: How often a request is placed again at most.
+ROUNDS_MAX: Final = 4
+
+#: One device instead of several that share a host must be faster by this share: steps vary by as much.
+TOGETHER_WORTH: Final = 0.05
+
+PlanType = TypeVar("PlanType")
+#: From kernels and the name of a device to kernels that measure.
+Measure = Callable[[KernelRegistry, str], KernelRegistry]
+
+
+class StepCosts:
+    """What the nodes of one step took: {(node, device): [microseconds, calls, bytes of the outputs]}."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, str], list[Any]] = {}
+
+    def kernels(self, kernels: KernelRegistry, device: str) -> KernelRegistry:
+        """Kernels that note here what they take on a device."""
+        return _MeasuredKernels(kernels, device, self)
+
+    def note(self, node: str, device: str, seconds: float, sizes: tuple[float, ...]) -> None:
+        found = self._calls.setdefault((node, device), [0.0, 0, ()])
+        found[0] += seconds * 1e6
+        found[1] += 1
+        found[2] = sizes
+
+    def note_part(self, call: str, device: str, seconds: float) -> None:
+        """A kernel within a function call: the call costs what its kernels do."""
+        self._calls.setdefault((call, device), [0.0, 1, ()])[0] += seconds * 1e6
+
+    def give_to(self, model: CostModel, within: NodeGraph) -> None:
+        """Record the nodes of a graph (not those that partitioning made) and begin again."""
+        for (node, device), (microseconds, calls, sizes) in self._calls.items():
+            if node in within:
+                model.record(node, device, microseconds, sizes, calls)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was noted since the last step."""
+        self._calls.clear()
+
+
+class _MeasuredKernels(KernelRegistry):
+    """Another registry's kernels, timed."""
+
+    def __init__(self, kernels: KernelRegistry, device: str, costs: StepCosts) -> None:
+        super().__init__(parent=kernels)
+        self._source = kernels
+        self._device = device
+        self._costs = costs
+
+    def candidates(self, op: str, device: str = "CPU") -> Sequence[Kernel]:
+        return self._source.candidates(op, device)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return iter(self._source)
+
+    def find(self, node: Node, device: str = "CPU") -> Kernel:
+        kernel = self._source.find(node, device)
+        if kernel.is_async or inspect.isgeneratorfunction(kernel.function):
+            return kernel  # most of what it takes is waiting
+        return replace(kernel, function=self._timed(kernel.function, node.name), inline=None)
+
+    def inside(self, call: Node) -> KernelRegistry:
+        return _MeasuredWithin(self._source, self._device, self._costs, call.name)
+
+    def _timed(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        device, note = self._device, self._costs.note
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            started = perf_counter()
+            result = function(*args, **keywords)
+            taken = perf_counter() - started
+            outputs = result if isinstance(result, tuple) else (result,)
+            note(name, device, taken, tuple([float(getattr(value, "nbytes", 0)) for value in outputs]))
+            return result
+
+        return call
+
+
+class _MeasuredWithin(_MeasuredKernels):
+    """Kernels of what one function call runs, calls within it included: timed for the call's account."""
+
+    def __init__(self, kernels: KernelRegistry, device: str, costs: StepCosts, call: str) -> None:
+        super().__init__(kernels, device, costs)
+        self._call = call
+
+    def inside(self, call: Node) -> KernelRegistry:
+        return self
+
+    def _timed(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        device, note, account = self._device, self._costs.note_part, self._call
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            started = perf_counter()
+            result = function(*args, **keywords)
+            note(account, device, perf_counter() - started)
+            return result
+
+        return call
+
+
+class Measuring(Generic[PlanType]):
+    """One request on its way to a placement from measured costs.
+
+    plan        what the next step runs
+    placement   {node: device} of that plan
+    done        nothing more will be measured
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        context: PassContext,
+        placer: SessionPlacer,
+        placement: Mapping[str, str],
+        plan: PlanType,
+        build: Callable[[Mapping[str, str], Measure | None], PlanType],
+    ) -> None:
+        """`build` makes a plan of a placement, as `plan` is, with kernels that measure if that is given."""
+        self.placement = placement
+        self.plan = plan
+        self.done = False
+        self._graph = graph
+        self._context = context
+        self._placer = placer
+        self._build = build
+        self._costs = StepCosts()
+        self._warm = False
+        self._steps = 0
+        self._rounds = 0
+        self._running = 0
+        self._mixed = False
+        self._trying = False
+        self._settled = placement
+        #: {devices of a placement, node by node: seconds of its fastest measured step}
+        self._walls: dict[tuple[str, ...], float] = {}
+        self._closing = False
+
+    def begin(self) -> PlanType:
+        """A step starts: what it runs."""
+        self._running += 1
+        self._mixed = self._mixed or self._running > 1
+        return self.plan
+
+    def end(self, plan: PlanType, *, succeeded: bool, seconds: float = 0.0) -> None:
+        """A step that ran this plan has ended; `plan` may then be another one for the next.
+
+        Of steps that ran at the same time nobody can tell which took what, and of one that failed not all
+        has run: neither counts.
+        """
+        self._running -= 1
+        mixed = self._mixed
+        if not self._running:
+            self._mixed = False
+        if self.done or plan is not self.plan:
+            return
+        if mixed or not succeeded:
+            self._costs.clear()
+        elif not self._warm:
+            self._warm = True
+            self._run(self.placement, measured=True)
+        else:
+            self._costs.give_to(self._placer.placer.costs, self._graph)
+            key = _key(self.placement)
+            self._walls[key] = min(seconds, self._walls.get(key, seconds))
+            self._steps += 1
+            if self._closing:
+                if self._steps >= MEASURED_STEPS:
+                    self._settle()
+            elif self._steps >= MEASURED_STEPS or self._trying:
+                self._place_again()
+
+    def _place_again(self) -> None:
+        self._rounds += 1
+        untried = self._placer.placer.untried(self._graph)
+        more = self._rounds < ROUNDS_MAX
+        if untried is not None and more and not self._trying:
+            trial = self._placer.place(self._graph, self._context, trial=untried).device_of
+            if trial != self.placement:
+                self._trying = True
+                self._run(trial, measured=True)
+                return
+        found = self._placer.place(self._graph, self._context, present=self._settled)
+        self._trying = False
+        worth = found.present is None or found.makespan < found.present * (1 - REPLACING_WORTH)
+        if worth and found.device_of != self._settled:
+            self._settled = found.device_of
+            if more:
+                self._run(found.device_of, measured=True)
+                return
+        self._settle()
+
+    def _settle(self) -> None:
+        """Measure what is still to be, then run what was fastest from now on."""
+        self._closing = True
+        together = self._placer.together(self._graph, self._context, self._settled)
+        candidates = [self._settled] if together is None else [self._settled, together]
+        for placement in candidates:
+            if _key(placement) not in self._walls:
+                self._run(placement, measured=True)
+                return
+        if together is not None:
+            here, there = self._walls[_key(self._settled)], self._walls[_key(together)]
+            if there < here * (1 - TOGETHER_WORTH):
+                self._placer.keep_together(self._context)
+                self._settled = together
+        self._run(self._settled, measured=False)
+
+    def _run(self, placement: Mapping[str, str], *, measured: bool) -> None:
+        self._steps = 0
+        self.placement = placement
+        self.plan = self._build(placement, self._costs.kernels if measured else None)
+        self.done = not measured
+
+
+def _key(placement: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(placement.values())
+
+
+__all__ = ["MEASURED_STEPS", "Measure", "Measuring", "StepCosts"]

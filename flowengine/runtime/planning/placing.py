@@ -1,0 +1,121 @@
+"""Where the nodes of a session's steps run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from flowengine.core.config import Settings
+from flowengine.core.dtypes import ALL as ALL_TYPES
+from flowengine.core.names import DeviceName
+from flowengine.devices.device import DeviceSet
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.context import PassContext
+from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.offers import DeviceLinks, Offer
+from flowengine.passes.place.place import Placement
+from flowengine.passes.place.placer import Placer as GraphPlacer
+from flowengine.passes.place.report import report
+
+#: From a graph that passes have gone over to {node name: complete device name}, of every node.
+Placer: TypeAlias = Callable[[NodeGraph, PassContext], Mapping[str, str]]
+
+
+class SessionPlacer:
+    """Places the steps of a session by the rules of `passes.place`.
+
+    placer   what it keeps between placements: homes of state, measured costs
+    """
+
+    def __init__(
+        self,
+        devices: DeviceSet,
+        kernels: KernelRegistry,
+        settings: Settings,
+        whole: Callable[[], NodeGraph],
+        *,
+        links: DeviceLinks | None = None,
+        costs: CostModel | None = None,
+    ) -> None:
+        """`whole` gives the session's graph, which may grow between steps."""
+        soft = settings.allow_soft_placement
+        self._whole = whole
+        self._devices = devices
+        #: Requests whose steps are faster on one device.
+        self._together: set[tuple[object, ...]] = set()
+        self.placer = GraphPlacer(
+            offers_of(devices),
+            kernels,
+            rules=settings.place,
+            soft=len(devices) == 1 if soft is None else soft,
+            log=settings.log_device_placement,
+            links=links,
+            costs=costs,
+        )
+
+    def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
+        return self.place(graph, context).device_of
+
+    def place(
+        self,
+        graph: NodeGraph,
+        context: PassContext,
+        *,
+        present: Mapping[str, str] | None = None,
+        trial: int | None = None,
+    ) -> Placement:
+        """A device for each node, with reasons. `trial`: try a device with all that may be there."""
+        if trial is None and _request(context) in self._together:
+            return self._on_default(graph, context)
+        return self.placer.place(graph, self._whole(), supplied=context.feeds, present=present, trial=trial)
+
+    def together(
+        self, graph: NodeGraph, context: PassContext, placement: Mapping[str, str]
+    ) -> Mapping[str, str] | None:
+        """The step on one device as far as may be, if the placement spreads it over one host's memory."""
+        used = [self._devices[name] for name in dict.fromkeys(placement.values())]
+        if len(used) < 2 or not all(device.shares_host_memory for device in used):
+            return None
+        found = self._on_default(graph, context).device_of
+        return None if found == placement else found
+
+    def keep_together(self, context: PassContext) -> None:
+        """Place the step of a request on one device from now on: it was measured to be faster so."""
+        self._together.add(_request(context))
+
+    def _on_default(self, graph: NodeGraph, context: PassContext) -> Placement:
+        return self.placer.place(
+            graph,
+            self._whole(),
+            supplied=context.feeds,
+            trial=list(self._devices).index(self._devices.default),
+            because="measured: the step ends sooner on one device of the host",
+        )
+
+    def explain(self, graph: NodeGraph, context: PassContext) -> str:
+        """The device of each node and why it is there."""
+        return report(graph, self.place(graph, context))
+
+
+def _request(context: PassContext) -> tuple[object, ...]:
+    return context.feeds, context.fetches, context.targets
+
+
+def offers_of(devices: DeviceSet) -> list[Offer]:
+    """What placement may know of a session's devices."""
+    return [
+        Offer(
+            DeviceName.parse(device.name),
+            speed=float(getattr(device, "speed", 1.0)),
+            memory_limit_bytes=device.ledger.limit_bytes,
+            lacks=frozenset(dtype for dtype in ALL_TYPES if not device.holds(dtype, True)),
+            listed_only=frozenset(
+                dtype for dtype in ALL_TYPES if device.holds(dtype, True) and not device.holds(dtype)
+            ),
+        )
+        for device in devices
+    ]
+
+
+__all__ = ["Placer", "SessionPlacer", "offers_of"]

@@ -1,0 +1,101 @@
+"""Plan: what a step needs and nothing else. Made once for (graph version, feeds, fetches, targets).
+
+`planner.make_plan` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from flowengine.ir.frames import FramePath
+from flowengine.ir.graph import NodeGraph, OutputPort
+from flowengine.runtime.bodies import OneRegion
+from flowengine.runtime.planning.handles import Handles
+from flowengine.runtime.planning.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
+from flowengine.runtime.planning.learned import PlanTimes
+from flowengine.runtime.planning.stretch_items import StretchItems
+from flowengine.transport.tensors.routes import Route
+
+#: What takes time of its own: kernels and regions.
+_TIMED: Final = frozenset({Kind.UNARY, Kind.BINARY, Kind.GENERAL, Kind.REGION})
+
+
+class ReceiveEdge(NamedTuple):
+    """A Recv that is begun with the step.
+
+    writes      where its value goes
+    followers   (local, block) of each edge to a block that waits for it
+    """
+
+    item: Item
+    writes: tuple[int, ...]
+    followers: tuple[tuple[int, Item], ...]
+
+
+class ReceiveEdges(NamedTuple):
+    """The Recvs of a plan in blocks.
+
+    routes     {the edge that one waits at: its number}
+    receives   the Recvs, by their numbers
+    size       how many items a step has: these, and blocks
+    """
+
+    routes: Mapping[Route, int]
+    receives: tuple[ReceiveEdge, ...]
+    size: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """Immutable but for what it learns of times; shared by all steps that run it, at the same time too.
+
+    root         the static root frame, with templates
+    items        every item, in construction order
+    sources      the items that are ready at once
+    feeds        for each fed port in order: its plain edges and its edges to Merges
+    constants    the same for the Consts that feed Merges, with their values
+    fetches      for each fetch in order: where its value lies among the root's entries, and the port
+    feed_fetches {position among the fetches: position among the feeds} of what is fed and fetched
+    """
+
+    root: StaticFrame
+    items: list[Item]
+    sources: list[Item]
+    feeds: list[tuple[tuple[Edge, ...], tuple[MergeEdge, ...]]]
+    constants: list[tuple[tuple[Edge, ...], tuple[MergeEdge, ...], Any]]
+    fetches: list[tuple[int, int, OutputPort]]
+    graph: NodeGraph
+    frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
+    #: What `graph` was before its nodes were fused, where they were.
+    unfused: NodeGraph | None = None
+    handles: Handles = field(init=False)
+    #: What was learned of how long its items take.
+    times: PlanTimes = field(init=False)
+    #: The plan as a function of its feeds, if it is one region.
+    one_region: OneRegion | None = field(init=False)
+    #: Of a plan in blocks: its Recvs.
+    awaited: ReceiveEdges | None = field(init=False, default=None)
+    _stretch_items: StretchItems | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.handles = Handles(self.sources)
+        self.times = PlanTimes({item.name: item.times for item in self.items if item.kind in _TIMED})
+        self.one_region = OneRegion.of(self)
+
+    @property
+    def stretch_items(self) -> StretchItems:
+        """What a stretch may run; found when it is first asked for."""
+        if self._stretch_items is None:
+            self._stretch_items = StretchItems(self.items, self.root)
+        return self._stretch_items
+
+
+def kernel_summary(plan: Plan) -> Mapping[str, int]:
+    """{kind of item: how many}, for `explain`."""
+    counts: dict[str, int] = {}
+    for item in plan.items:
+        name = KIND_NAMES[item.kind]
+        counts[name] = counts.get(name, 0) + 1
+    return counts

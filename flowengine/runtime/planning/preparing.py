@@ -1,0 +1,177 @@
+"""The plans of requests to a session's graph, made in pieces: see `jobs` for who does them.
+
+What several ask for at the same time is made once, by all of them. What is left by whoever is cancelled, or
+has run out of time, waits for the next who asks for the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from flowengine.core.config import Settings
+from flowengine.core.pieces import Pieces, Piecework, at_once
+from flowengine.devices.device import DeviceSet
+from flowengine.graphs.graph import Graph as BuildGraph
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
+from flowengine.passes.context import PassContext
+from flowengine.passes.pipeline import cut, preparing
+from flowengine.runtime.partitions import PartitionedPlan, partitioned
+from flowengine.runtime.planning.fetches import Assemble
+from flowengine.runtime.planning.functions import FunctionTable
+from flowengine.runtime.planning.hardware import kernels_on
+from flowengine.runtime.planning.measuring import Measure, Measuring
+from flowengine.runtime.planning.placing import Placer, SessionPlacer
+from flowengine.runtime.planning.requests import Requests
+from flowengine.runtime.planning.tiers import TieredPlan, tiered
+from flowengine.runtime.planning.values import FeedSpec, FetchSpec
+
+#: What a step runs, on one device or cut by device.
+AnyPlan: TypeAlias = TieredPlan | PartitionedPlan
+
+#: Plans that were begun and left: so many are kept for whoever asks for the same again.
+_LEFT_MAX: Final = 16
+
+
+class PreparedPlan:
+    """A plan with the two doors around it."""
+
+    __slots__ = ("assemble", "feeds", "fetches", "plan")
+
+    def __init__(
+        self,
+        plan: AnyPlan | Measuring[AnyPlan],
+        feeds: list[FeedSpec],
+        fetches: list[FetchSpec],
+        assemble: Assemble,
+    ) -> None:
+        self.plan = plan
+        self.feeds = feeds
+        self.fetches = fetches
+        self.assemble = assemble
+
+
+class RequestPlanner:
+    """Makes the plans of requests to one version of a session's graph.
+
+    requests   reads them
+    jobs       {what a plan is filed under: the work on it}, of those that are being made
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        settings: Settings,
+        kernels: KernelRegistry,
+        devices: DeviceSet,
+        placer: Placer,
+        compiler: Callable[[TieredPlan], None] | None,
+    ) -> None:
+        """`compiler` compiles a function's plan that has become hot, now or soon."""
+        self.requests = Requests(graph)
+        self.jobs: dict[Any, Piecework[PreparedPlan]] = {}
+        self._graph = graph
+        self._settings = settings
+        self._kernels = kernels
+        self._devices = devices
+        self._placer = placer
+        self._compiler = compiler
+        #: The plans of the graph's functions, once one is called.
+        self._functions: FunctionTable | None = None
+
+    def job(
+        self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> Piecework[PreparedPlan]:
+        """The work on a plan: what others have begun, if they have. `key` is None for what has none."""
+        job = self.jobs.get(key) if key is not None else None
+        if job is None or job.has_failed:
+            job = Piecework(self.preparing(fetches, feeds, targets))
+            if key is not None:
+                self.jobs.pop(key, None)
+                if len(self.jobs) >= _LEFT_MAX:
+                    # Those who still work on it bring it to its end all the same.
+                    del self.jobs[next(iter(self.jobs))]
+                self.jobs[key] = job
+        return job
+
+    def close(self) -> None:
+        """Give up what is being made."""
+        for job in self.jobs.values():
+            job.give_up()
+        self.jobs.clear()
+
+    def preparing(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> Pieces[PreparedPlan]:
+        """A plan, in pieces. Raises what is wrong with the request, or with what it reaches of the graph.
+
+        Of a graph that grows meanwhile, what it had when the first piece was done is planned.
+        """
+        request = self.requests.read(fetches, feeds, targets)
+        context = self.requests.context(request, self._settings, self._kernels)
+        graph = yield from preparing(self._graph, context)
+        plan = yield from self._planning(graph, context)
+        return PreparedPlan(plan, request.feeds, request.fetches, request.wanted.assemble)
+
+    def _planning(self, graph: NodeGraph, context: PassContext) -> Pieces[AnyPlan | Measuring[AnyPlan]]:
+        """The plan of a graph that passes have gone over, placed if there are devices to choose from."""
+        if len(self._devices) == 1 and not self._settings.places:
+            return (yield from self._planning_on(graph, context, {}))
+        placer = self._placer
+        if not isinstance(placer, SessionPlacer):
+            return (yield from self._planning_on(graph, context, placer(graph, context)))
+        placement = placer.place(graph, context)
+        yield
+        plan = yield from self._planning_on(graph, context, placement.device_of)
+        if len(self._devices) == 1 or not (self._settings.measure_costs and placement.is_free):
+            return plan
+        build = partial(self._plan_on, graph, context)
+        return Measuring(graph, context, placer, placement.device_of, plan, build)
+
+    def _plan_on(
+        self, graph: NodeGraph, context: PassContext, placement: Mapping[str, str], measure: Measure | None
+    ) -> AnyPlan:
+        return at_once(self._planning_on(graph, context, placement, measure))
+
+    def _planning_on(
+        self,
+        graph: NodeGraph,
+        context: PassContext,
+        placement: Mapping[str, str],
+        measure: Measure | None = None,
+    ) -> Pieces[AnyPlan]:
+        """A plan of a placed graph: cut by device where it is on several."""
+        functions = self.functions()
+        default = self._devices.default.name
+        if any(device != default for device in placement.values()):
+            parts = cut(
+                graph,
+                context,
+                placement,
+                self._devices.incarnations,
+                schedules_receives=self._settings.schedule_receives,
+                compressed_scopes=self._settings.compress_transfers,
+            )
+            yield
+            return (yield from partitioned(parts, context, self._devices, self._kernels, functions, measure))
+        kernels = kernels_on(self._kernels, self._devices.default)
+        if measure is not None:
+            kernels = measure(kernels, default)
+        return (yield from tiered(graph, context, kernels, functions))
+
+    def functions(self) -> FunctionTable | None:
+        """The plans of the graph's functions; None for a graph that has none."""
+        graph = self._graph
+        if graph.library is None:
+            return None
+        if self._functions is None:
+            registry = graph.registry if isinstance(graph, BuildGraph) else op_registry()
+            library = FunctionLibrary(graph.library, registry, graph.producer)
+            context = self.requests.context(None, self._settings, self._kernels)
+            self._functions = FunctionTable(library, self._kernels, context, self._compiler)
+        return self._functions
+
+
+__all__ = ["AnyPlan", "PreparedPlan", "RequestPlanner"]

@@ -1,0 +1,253 @@
+"""What the partitions of one step wait for from each other, and when nobody can send any more.
+
+A Recv that waits is an entry here and no trio task. When every partition of a step has nothing left to do but
+to wait for the others, what they wait for will never be sent: by a loop, for example, of whose variables one
+was dead from the start and so is in no later iteration. On one device its consumers would simply never run;
+here the Recvs are given up, innermost and oldest first, until something moves again or the step is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from flowengine.core.arrays import Value
+from flowengine.core.rendezvous import Received, Rendezvous
+from flowengine.devices.device import Device
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.planning.items import Item
+from flowengine.transport.tensors.routes import Route
+
+if TYPE_CHECKING:
+    from flowengine.runtime.executor import Executor
+
+#: What a Recv is known by: its place in construction order, and the serial of its iteration.
+Key: TypeAlias = tuple[int, int]
+#: Where a Recv stands, the innermost and oldest first: (minus its depth, numbers of the iterations).
+Place: TypeAlias = tuple[int, tuple[int, ...]]
+
+
+class StepGroup(Protocol):
+    """A step's partitions in this process, as who began the step sees them: see `Group`."""
+
+    @property
+    def is_asleep(self) -> bool: ...
+
+    def first(self) -> Place | None: ...
+
+    def give_up(self, first: Place) -> None: ...
+
+
+class Receives:
+    """The Recvs that one partition waits with.
+
+    waiting    {key: (the Recv, its iteration)}
+    """
+
+    __slots__ = ("_device", "_executor", "_group", "waiting")
+
+    def __init__(self, group: Group | None, device: Device | None) -> None:
+        """`group` knows the other partitions, where all of them are in this process; `device` is where a
+        value that has come is copied to, None for host memory."""
+        self.waiting: dict[Key, tuple[Item, IterationState]] = {}
+        self._group = group
+        self._device = device
+        self._executor: Executor | None = None
+
+    def serve(self, executor: Executor) -> None:
+        """Say whose Recvs these are."""
+        self._executor = executor
+        if self._group is not None:
+            self._group.join(self)
+
+    def awaited(self, item: Item, iteration: IterationState) -> Received:
+        """What is to be called with the value that a Recv waits for."""
+        key = (item.order, iteration.serial)
+        self.waiting[key] = (item, iteration)
+        return partial(self.come, key)
+
+    def come(self, key: Key, value: Any, is_dead: bool, error: Exception | None) -> None:
+        """What a Recv waits for is here."""
+        executor = self._executor
+        if executor is None:
+            return  # the step is over
+        found = self.waiting.pop(key, None)
+        if found is None:
+            return  # given up
+        self.has_work()
+        if self._device is not None and error is None and not is_dead:
+            try:
+                value = self._device.copy_in(value)
+            except Exception as failed:
+                error = failed
+        if error is not None:
+            executor.end_with(error)
+        else:
+            executor.received(*found, value, is_dead)
+
+    def has_work(self) -> None:
+        """Something has come: whoever slept with nothing to do goes on."""
+        if self._group is not None:
+            self._group.has_work(self)
+
+    def is_settled(self) -> bool:
+        """Called before the partition sleeps with nothing but Recvs to wait for.
+
+        True if it need not: all partitions were about to, and some of its own Recvs were given up.
+        """
+        return self._group is not None and self._group.sleeps(self)
+
+    def places(self) -> list[tuple[Place, Key]]:
+        """Where each Recv stands."""
+        return [
+            ((-len(tag), tuple(number for _, number in tag)), key)
+            for key, (_, iteration) in self.waiting.items()
+            for tag in (iteration.tag(),)
+        ]
+
+    def give_up_those(self, keys: Iterable[Key]) -> None:
+        """What these Recvs wait for will not come."""
+        executor = self._executor
+        assert executor is not None
+        for key in keys:
+            _, iteration = self.waiting.pop(key)
+            executor.state.give_up(iteration)
+        executor.wake()
+
+    def finish(self, *, failed: bool = False) -> None:
+        """The partition is done, or has failed; what still comes for it is dropped."""
+        self._executor = None
+        self.waiting.clear()
+        if self._group is not None:
+            self._group.leave(self, failed=failed)
+
+
+class Group:
+    """The partitions of a step that runs in this process as a whole."""
+
+    __slots__ = ("_asleep", "_has_begun", "_members", "_over")
+
+    def __init__(self) -> None:
+        self._members: set[Receives] = set()
+        self._has_begun = False
+        self._asleep: set[Receives] = set()
+        self._over = False
+
+    def join(self, exchange: Receives) -> None:
+        self._members.add(exchange)
+        self._has_begun = True
+
+    def leave(self, exchange: Receives, *, failed: bool) -> None:
+        """One partition is over; if the others all sleep they are looked at again.
+
+        If it has failed the others end too: what they wait for does not matter any more.
+        """
+        self._members.discard(exchange)
+        self._asleep.discard(exchange)
+        if failed:
+            self._asleep.clear()
+            self._over = True
+        if not self._over and self._members and self._asleep >= self._members:
+            self._give_up()
+
+    def has_work(self, exchange: Receives) -> None:
+        self._asleep.discard(exchange)
+
+    def sleeps(self, exchange: Receives) -> bool:
+        """One partition has nothing to do but wait. True if it was given something to do instead."""
+        self._asleep.add(exchange)
+        if self._over or not self._asleep >= self._members:
+            return False
+        self._give_up()
+        return exchange not in self._asleep
+
+    def _give_up(self) -> None:
+        """Nobody can send any more: give up the Recvs of the deepest frames, there the oldest."""
+        first = self.first()
+        if first is not None:
+            self.give_up(first)
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether all partitions have begun, and none has anything to do but to wait."""
+        return self._has_begun and self._asleep >= self._members
+
+    def first(self) -> Place | None:
+        """Where the Recvs stand that are to be given up first; None if there is none."""
+        return min((place for place, _, _ in self._places()), default=None)
+
+    def give_up(self, first: Place) -> None:
+        """What is waited for at this place will not come."""
+        chosen: dict[Receives, list[Key]] = {}
+        for place, member, key in self._places():
+            if place == first:
+                chosen.setdefault(member, []).append(key)
+        for member, keys in chosen.items():
+            self._asleep.discard(member)
+            member.give_up_those(keys)
+
+    def _places(self) -> list[tuple[Place, Receives, Key]]:
+        return [(place, member, key) for member in self._members for place, key in member.places()]
+
+
+class JointGroup(Group):
+    """The partitions of this process in a step that others take part in: nobody here knows when all sleep.
+
+    Whoever began the step asks, and says when something is to be given up.
+    """
+
+    __slots__ = ()
+
+    def leave(self, exchange: Receives, *, failed: bool) -> None:
+        self._members.discard(exchange)
+        self._asleep.discard(exchange)
+
+    def sleeps(self, exchange: Receives) -> bool:
+        self._asleep.add(exchange)
+        return False
+
+
+class EdgeRendezvous(Rendezvous, Protocol):
+    """A rendezvous that takes in one go what a step has to say that is in no loop."""
+
+    def send_along(self, route: Route, value: Value) -> None:
+        """Send a live value along an edge; as `send`."""
+
+    def receive_all(
+        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
+    ) -> None:
+        """Have `done` called with what comes along each of these edges, and its number.
+
+        At once for what is here; at most once for each; with the error for what will not come.
+        """
+
+
+class LocalReceives(Receives):
+    """The Recvs of a step's one partition in this process, where others run elsewhere: its own `JointGroup`.
+
+    is_asleep   whether it has nothing to do but to wait
+    """
+
+    __slots__ = ("is_asleep",)
+
+    def __init__(self) -> None:
+        super().__init__(None, None)
+        self.is_asleep = False
+
+    def has_work(self) -> None:
+        self.is_asleep = False
+
+    def is_settled(self) -> bool:
+        self.is_asleep = True
+        return False
+
+    def first(self) -> Place | None:
+        return min((place for place, _ in self.places()), default=None)
+
+    def give_up(self, first: Place) -> None:
+        self.is_asleep = False
+        self.give_up_those([key for place, key in self.places() if place == first])
+
+
+__all__ = ["EdgeRendezvous", "Group", "JointGroup", "LocalReceives", "Place", "Receives", "StepGroup"]

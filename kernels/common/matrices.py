@@ -1,0 +1,102 @@
+"""What kernels over batches of matrices share: the innermost two axes are rows and columns.
+
+Arguments are checked here in TensorFlow's words, and costs estimated by the number of elements times rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from flowengine.core.arrays import Array, is_numpy
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.checks import refuse
+
+#: Multiplications and additions a microsecond of one core in LAPACK's factorisations, roughly.
+_FACTORED_A_MICROSECOND: Final = 4_000.0
+#: Microseconds that LAPACK's call takes for the smallest matrix.
+_CALL: Final = 1.0
+
+
+def cubic(factor: float) -> Callable[..., float]:
+    """An estimate for a computation of `factor` times the cube of the rows of the first input's matrices."""
+
+    def microseconds(first: Array, *rest: Any) -> float:
+        if first.ndim < 2 or not first.size:
+            return 0.0
+        rows, columns = first.shape[-2:]
+        count = first.size / (rows * columns)
+        return float(count * (_CALL + factor * rows * columns * min(rows, columns) / _FACTORED_A_MICROSECOND))
+
+    return microseconds
+
+
+def matrices(x: Array, index: int = 0) -> Array:
+    """The input, of two dimensions or more; InvalidArgumentError otherwise."""
+    if x.ndim < 2:
+        raise InvalidArgumentError(f"Input tensor {index} must have rank >= 2, got {x.ndim}")
+    return x
+
+
+def square_matrices(x: Array) -> Array:
+    """The input, whose matrices are square; InvalidArgumentError otherwise."""
+    if matrices(x).shape[-1] != x.shape[-2]:
+        raise InvalidArgumentError(f"Input matrix must be square, but has shape {brackets(x.shape)}")
+    return x
+
+
+def check_sides(matrix: Array, right: Array, rows: int) -> None:
+    """The right-hand side has so many rows; InvalidArgumentError otherwise."""
+    if matrices(right, 1).shape[-2] != rows:
+        raise InvalidArgumentError(
+            f"Input matrix and rhs are incompatible: {brackets(matrix.shape)} and {brackets(right.shape)}"
+        )
+
+
+def check_batches(matrix: Array, right: Array) -> None:
+    """Both sides have the same outer dimensions; InvalidArgumentError otherwise."""
+    if matrix.shape[:-2] != right.shape[:-2]:
+        raise InvalidArgumentError(
+            "All input tensors must have the same outer dimensions, but have shapes "
+            f"{brackets(matrix.shape)} and {brackets(right.shape)}"
+        )
+
+
+def adjoint(xp: Any, x: Array) -> Any:
+    """Rows and columns exchanged, complex numbers conjugated."""
+    x = x.swapaxes(-1, -2)
+    return xp.conjugate(x) if x.dtype.kind == "c" else x
+
+
+def unless_singular(xp: Any, function: Callable[..., Any], matrix: Array, *rest: Array, message: str) -> Any:
+    """function(matrix, *rest); InvalidArgumentError with the message where a matrix cannot be inverted.
+
+    NumPy says so itself, unless the matrix has a NaN, which is no pivot either. Libraries for GPUs return
+    what is not finite.
+    """
+    try:
+        result = function(matrix, *rest)
+    except ValueError as error:  # what LinAlgError is
+        raise InvalidArgumentError(message) from error
+    wrong = xp.isnan(matrix).any() if is_numpy(xp) else xp.logical_not(xp.isfinite(result)).any()
+    refuse(wrong, lambda: InvalidArgumentError(message))
+    return result
+
+
+def around_what_is_not_finite(xp: Any, function: Callable[..., Any], x: Array) -> tuple[Any, ...]:
+    """The arrays that the function makes of the matrices, NaN for those that are not finite.
+
+    LAPACK gives such matrices up, and with them all others of the batch; they are taken out if it does.
+    """
+    try:
+        return tuple(function(x))
+    except ValueError:
+        lost = xp.logical_not(xp.isfinite(x).all(axis=(-1, -2)))
+        if not lost.any():
+            raise
+        eye = xp.eye(x.shape[-2], x.shape[-1], dtype=x.dtype)
+        results = tuple(function(xp.where(lost[..., None, None], eye, x)))
+        for result in results:
+            result[lost] = x.dtype.type("nan")
+        return results

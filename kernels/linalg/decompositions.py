@@ -1,0 +1,195 @@
+"""Factorisations of matrices and their batches.
+
+LAPACK computes them through the array library's `linalg`, which goes through a batch without Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array, is_numpy
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common import lapack
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.matrices import (
+    adjoint,
+    around_what_is_not_finite,
+    cubic,
+    matrices,
+    square_matrices,
+)
+from flowengine.kernels.common.ufuncs import float_kernel
+from flowengine.kernels.registry import kernel
+
+_NOT_POSITIVE: Final = "Cholesky decomposition was not successful. The input might not be valid."
+_NO_EIGENVALUES: Final = "eigen decomposition was not successful. The input might not be valid."
+_SINGULAR: Final = "Input is not invertible."
+_TYPES: Final = {"T": ("float32", "float64", "complex64", "complex128")}
+
+
+@kernel("Cholesky", "BatchCholesky", types=_TYPES, fresh=True, heavy=cubic(0.4))
+def cholesky(xp: Any, x: Array) -> Any:
+    """The lower triangles L with L L^H = x, of which the lower triangles alone are read.
+
+    InvalidArgumentError where a matrix is not positive definite; one with a NaN has NaNs for L.
+    """
+    square_matrices(x)
+    try:
+        (result,) = around_what_is_not_finite(xp, lambda m: (xp.linalg.cholesky(m),), x)
+    except ValueError as error:
+        raise InvalidArgumentError(_NOT_POSITIVE) from error
+    # Libraries for GPUs return NaNs instead.
+    refuse(
+        xp.logical_and(xp.isnan(result).any(), xp.isfinite(x).all()),
+        lambda: InvalidArgumentError(_NOT_POSITIVE),
+    )
+    return xp.tril(result)
+
+
+@kernel("CholeskyGrad", "BatchCholeskyGrad", fresh=True, heavy=cubic(3.0))
+def cholesky_grad(xp: Any, factor: Array, grad: Array) -> Any:
+    """The gradient of the symmetric matrix from that of its factor: L^-T P(L^T grad) L^-1, made symmetric.
+
+    P keeps the lower triangle and half of the diagonal (Murray, 2016, "Differentiation of the Cholesky
+    decomposition").
+    """
+    if square_matrices(factor).shape != grad.shape:
+        raise InvalidArgumentError(f"l and grad have different shapes: {factor.shape} and {grad.shape}")
+    lower = xp.tril(factor)
+    inner = xp.tril(xp.matmul(lower.swapaxes(-1, -2), xp.tril(grad)))
+    diagonal = xp.einsum("...ii->...i", inner)
+    diagonal *= inner.dtype.type(0.5)
+    upper = lower.swapaxes(-1, -2)
+    half = xp.linalg.solve(upper, xp.linalg.solve(upper, inner).swapaxes(-1, -2))
+    return (half + half.swapaxes(-1, -2)) * inner.dtype.type(0.5)
+
+
+@kernel("SelfAdjointEigV2", "BatchSelfAdjointEigV2", types=_TYPES, fresh=True, heavy=cubic(9.0))
+def self_adjoint_eig_v2(xp: Any, x: Array, *, compute_v: bool) -> Any:
+    """The eigenvalues (..., M), from the smallest up, and the vectors as columns (..., M, M).
+
+    Nobody should rely on the vectors where `compute_v` does not hold. InvalidArgumentError where LAPACK
+    finds no eigenvalues, as in a matrix with a NaN.
+    """
+    square_matrices(x)
+    try:
+        if compute_v:
+            values, vectors = xp.linalg.eigh(x)
+        else:
+            values, vectors = xp.linalg.eigvalsh(x), xp.zeros((), x.dtype)
+    except ValueError as error:
+        raise InvalidArgumentError(f"Self-adjoint {_NO_EIGENVALUES}") from error
+    # LAPACK goes on with a NaN, and may leave it out.
+    refuse(
+        xp.logical_or(xp.isnan(values).any(), xp.isnan(xp.tril(x)).any()),
+        lambda: InvalidArgumentError(f"Self-adjoint {_NO_EIGENVALUES}"),
+    )
+    return values.astype(x.dtype), vectors
+
+
+@float_kernel("SelfAdjointEig", "BatchSelfAdjointEig", fresh=True, heavy=cubic(9.0))
+def self_adjoint_eig(xp: Any, x: Array) -> Any:
+    """(..., M, M) -> (..., M + 1, M): the eigenvalues in the first row, the vectors below."""
+    values, vectors = self_adjoint_eig_v2(xp, x, compute_v=True)
+    return xp.concatenate([values[..., None, :], vectors], axis=-2)
+
+
+@kernel("Eig", device="CPU", fresh=True, heavy=cubic(25.0))
+def eig(xp: Any, x: Array, *, compute_v: bool, Tout: DType) -> Any:
+    """The eigenvalues (..., M) and vectors (..., M, M) of any square matrices, which are complex.
+
+    For a CPU: no library for GPUs has it.
+    """
+    square_matrices(x)
+    wanted = Tout.as_numpy_dtype
+    try:
+        if compute_v:
+            values, vectors = xp.linalg.eig(x)
+        else:
+            values, vectors = xp.linalg.eigvals(x), xp.zeros((), wanted)
+    except ValueError as error:
+        raise InvalidArgumentError(f"The {_NO_EIGENVALUES}") from error
+    return values.astype(wanted), vectors.astype(wanted)
+
+
+@kernel("Svd", "BatchSvd", types=_TYPES, fresh=True, heavy=cubic(15.0))
+def svd(xp: Any, x: Array, *, compute_uv: bool, full_matrices: bool) -> Any:
+    """Singular values s, from the greatest down, and u, v with x = u diag(s) v^H.
+
+    x         (..., M, N), P = min(M, N)
+    returns   s (..., P), u (..., M, P), v (..., N, P); with `full_matrices` both are square
+    """
+    matrices(x)
+    if not compute_uv:
+
+        def values(m: Array) -> Any:
+            return (xp.linalg.svd(m, compute_uv=False),)
+
+        (s,) = around_what_is_not_finite(xp, values, x)
+        return s.astype(x.dtype), xp.zeros((), x.dtype), xp.zeros((), x.dtype)
+
+    def factors(m: Array) -> Any:
+        return xp.linalg.svd(m, full_matrices=full_matrices)
+
+    u, s, vh = around_what_is_not_finite(xp, factors, x)
+    return s.astype(x.dtype), u, adjoint(xp, vh)
+
+
+@float_kernel("Qr", fresh=True, heavy=cubic(4.0))
+def qr(xp: Any, x: Array, *, full_matrices: bool) -> Any:
+    """x (..., M, N) = q r: q unitary (..., M, P), r an upper triangle (..., P, N).
+
+    P is min(M, N), or M with `full_matrices`.
+    """
+    q, r = xp.linalg.qr(matrices(x), mode="complete" if full_matrices else "reduced")
+    return q, r
+
+
+#: Columns that are eliminated one by one before the rest of the matrix is updated by a product.
+_PANEL: Final = 32
+
+
+def _lu_cost(x: Array) -> float:
+    return cubic(0.8)(x) if x.dtype.kind == "f" else cubic(2.0)(x)
+
+
+@kernel("Lu", types=_TYPES, fresh=True, heavy=_lu_cost)
+def lu(xp: Any, x: Array, *, output_idx_type: DType) -> Any:
+    """L (ones on its diagonal) and U in one matrix, and the rows of the input in the order of L U.
+
+    The pivot is the greatest absolute value of its column. InvalidArgumentError for a pivot of zero or NaN.
+    """
+    rows = square_matrices(x).shape[-1]
+    flat = x.reshape(-1, rows, rows) if x.size else xp.empty((0, rows, rows), x.dtype)
+    # LAPACK compares sums of real and imaginary part, not absolute values: complex pivots would be others.
+    if is_numpy(xp) and x.dtype.kind == "f" and lapack.is_worth_a_loop(len(flat), rows):
+        factors, order = lapack.lu(flat)
+    else:
+        factors, order = _lu(xp, flat.copy())
+    pivots = xp.absolute(xp.einsum("...ii->...i", factors))
+    refuse(xp.logical_not(xp.greater(pivots, 0).all()), lambda: InvalidArgumentError(_SINGULAR))
+    return factors.reshape(x.shape), order.astype(output_idx_type.as_numpy_dtype).reshape(x.shape[:-1])
+
+
+def _lu(xp: Any, a: Array) -> tuple[Array, Array]:
+    """The factors of (B, M, M), which they take the place of, and the rows' order (B, M)."""
+    count, rows = a.shape[:2]
+    place = xp.arange(count)
+    order: Array = xp.zeros((count, rows), np.int64) + xp.arange(rows)
+    for start in range(0, rows, _PANEL):
+        end = min(start + _PANEL, rows)
+        for j in range(start, end):
+            pivot = j + xp.absolute(a[:, j:, j]).argmax(axis=1)
+            for each in (a, order):
+                chosen, here = each[place, pivot], each[:, j].copy()
+                each[:, j], each[place, pivot] = chosen, here
+            a[:, j + 1 :, j] /= a[:, j, j, None]
+            a[:, j + 1 :, j + 1 : end] -= a[:, j + 1 :, j, None] * a[:, j, None, j + 1 : end]
+        if end < rows:
+            for j in range(start + 1, end):
+                a[:, j, end:] -= xp.matmul(a[:, j, None, start:j], a[:, start:j, end:])[:, 0]
+            a[:, end:, end:] -= xp.matmul(a[:, end:, start:end], a[:, start:end, end:])
+    return a, order

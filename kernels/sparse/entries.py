@@ -1,0 +1,202 @@
+"""The entries of a sparse tensor: what its three parts must be, the order of entries, runs of equal rows.
+
+A sparse tensor of E entries and R dimensions is `indices` (E, R) int64, `values` (E,) and `shape` (R,) int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.array_args import brackets
+
+#: A product of dimensions must be below this.
+INT64_END = 2**63
+#: From here on entries are sorted with their places packed into the keys, which needs no stable sort.
+_PACKED_ENTRIES = 512
+
+
+def checked_parts(
+    indices: Value, values: Value, shape: Value, prefix: str = ""
+) -> tuple[Array, Array, list[int]]:
+    """The three parts as arrays and a list of dimensions; InvalidArgumentError where they do not fit.
+
+    prefix  what stands before `indices`, `values` and `shape` in the op's names of its inputs
+    """
+    places, elements = to_array(indices), to_array(values)
+    check_rank(places, 2, f"{prefix}indices", "a matrix")
+    check_rank(elements, 1, f"{prefix}values", "a vector")
+    dims = checked_shape(shape, f"{prefix}shape")
+    check_columns(places, len(dims), f"{prefix}indices", f"{prefix}shape")
+    check_lengths(places, elements, prefix)
+    return places, elements, dims
+
+
+def check_lengths(indices: Array, values: Array, prefix: str = "") -> None:
+    """InvalidArgumentError where there are more indices than values, or fewer."""
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            f"{prefix}indices has {len(indices)} rows, but {prefix}values has {len(values)} elements"
+        )
+
+
+def check_rank(array: Array, rank: int, what: str, noun: str) -> None:
+    """InvalidArgumentError for an array of another rank."""
+    if array.ndim != rank:
+        raise InvalidArgumentError(f"{what} should be {noun}, but has shape {brackets(array.shape)}")
+
+
+def checked_shape(shape: Value, what: str) -> list[int]:
+    """A dense shape as a list; InvalidArgumentError for another rank or a negative dimension."""
+    array = to_array(shape)
+    check_rank(array, 1, what, "a vector")
+    dims: list[int] = array.tolist()
+    if dims and min(dims) < 0:
+        raise InvalidArgumentError(f"{what} must not have negative dimensions, but is {brackets(dims)}")
+    return dims
+
+
+def check_columns(indices: Array, rank: int, what: str, other: str) -> None:
+    """InvalidArgumentError where the indices are of another rank than the dense shape."""
+    if indices.shape[1] != rank:
+        raise InvalidArgumentError(f"{what} has {indices.shape[1]} columns, but {other} has {rank} elements")
+
+
+def check_inside(indices: Array, dims: Sequence[int], what: str = "indices") -> None:
+    """InvalidArgumentError naming the first entry outside the dense shape."""
+    if not indices.size:
+        return
+    outside = (indices < 0) | (indices >= np.array(dims, indices.dtype))
+    if outside.any():
+        row = int(outside.any(1).argmax())
+        raise InvalidArgumentError(
+            f"{what}[{row}] = {brackets(indices[row].tolist())} is out of bounds: "
+            f"need 0 <= index < {brackets(dims)}"
+        )
+
+
+def row_keys(*matrices: Array) -> list[Array]:
+    """For each matrix of indices one int64 a row, in the rows' order and equal where rows are equal.
+
+    Matrices have the same number of columns; their keys may be compared with each other.
+    """
+    filled = [matrix for matrix in matrices if matrix.size]
+    columns = matrices[0].shape[1]
+    if not filled or not columns:
+        return [np.zeros(len(matrix), np.int64) for matrix in matrices]
+    if columns == 1:
+        return [matrix[:, 0] for matrix in matrices]
+    low = np.minimum.reduce([matrix.min(0) for matrix in filled]).tolist()
+    high = np.maximum.reduce([matrix.max(0) for matrix in filled]).tolist()
+    extents = [end - start + 1 for start, end in zip(low, high, strict=True)]
+    total = 1
+    for extent in extents:
+        total *= extent
+    if total >= INT64_END:
+        return _ranks(matrices)
+    keys = []
+    for matrix in matrices:
+        key = matrix[:, 0] - low[0]
+        for column in range(1, columns):
+            key = key * extents[column]
+            key += matrix[:, column]
+            key -= low[column]
+        keys.append(key)
+    return keys
+
+
+def _ranks(matrices: Sequence[Array]) -> list[Array]:
+    """Where each row would stand among all distinct rows: what fits into 64 bits whatever the dimensions."""
+    every = np.concatenate(matrices)
+    order = np.lexsort(every.T[::-1])
+    ordered = every[order]
+    ranks = np.empty(len(every), np.int64)
+    ranks[order] = np.cumsum(np.concatenate([[False], (ordered[1:] != ordered[:-1]).any(1)]))
+    return np.split(ranks, np.cumsum([len(matrix) for matrix in matrices])[:-1])
+
+
+def order_of(keys: Array) -> Array | None:
+    """What puts keys into order, equal ones as they come; None where they are in order."""
+    size = len(keys)
+    if size < 2 or bool((keys[1:] >= keys[:-1]).all()):
+        return None
+    if size >= _PACKED_ENTRIES:
+        low = int(keys.min())
+        if (int(keys.max()) - low + 1) * size < INT64_END:
+            packed = (keys - low) * size + np.arange(size)
+            packed.sort()
+            return packed % size
+    return keys.argsort(kind="stable")
+
+
+def distinct(*vectors: Array) -> Array:
+    """The distinct numbers of vectors, in order. A stable sort takes what is in order in one pass."""
+    every = np.concatenate(vectors)
+    every.sort(kind="stable")
+    kept = np.ones(len(every), bool)
+    np.not_equal(every[1:], every[:-1], out=kept[1:])
+    return every[kept]
+
+
+def run_starts(keys: Array) -> Array:
+    """Where each run of equal neighbours begins; empty for no keys."""
+    if not len(keys):
+        return np.zeros(0, np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(keys[1:] != keys[:-1]) + 1])
+
+
+def product_of(dims: Sequence[int], what: str) -> int:
+    """The number of elements; InvalidArgumentError where it is no int64."""
+    total = 1
+    for size in dims:
+        total *= size
+    if total >= INT64_END:
+        raise InvalidArgumentError(f"{what} {brackets(dims)} has more elements than an int64 can count")
+    return total
+
+
+def unraveled(flat: Array, dims: Sequence[int]) -> Array:
+    """(E,) places in a dense tensor of this shape as (E, R) indices."""
+    result = np.empty((len(flat), len(dims)), np.int64)
+    rest = flat
+    for column in range(len(dims) - 1, 0, -1):
+        rest, result[:, column] = np.divmod(rest, max(dims[column], 1))
+    if dims:
+        result[:, 0] = rest
+    return result
+
+
+def vector_of(dims: Sequence[int]) -> Array:
+    """A dense shape as it is handed on: int64 (R,)."""
+    return np.array(dims, np.int64)
+
+
+def as_list(value: Value, what: str) -> list[Any]:
+    """The elements of a vector; InvalidArgumentError for another rank."""
+    array = to_array(value)
+    check_rank(array, 1, what, "a vector")
+    elements: list[Any] = array.tolist()
+    return elements
+
+
+__all__ = [
+    "INT64_END",
+    "as_list",
+    "check_columns",
+    "check_inside",
+    "check_lengths",
+    "check_rank",
+    "checked_parts",
+    "checked_shape",
+    "distinct",
+    "order_of",
+    "product_of",
+    "row_keys",
+    "run_starts",
+    "unraveled",
+    "vector_of",
+]

@@ -1,0 +1,325 @@
+"""Sparse tensors joined, split, sliced, reordered and filled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.errors import InternalError, InvalidArgumentError
+from flowengine.kernels.common.array_args import brackets, scalar
+from flowengine.kernels.common.indices import check_indices
+from flowengine.kernels.registry import kernel
+from flowengine.kernels.sparse.entries import (
+    INT64_END,
+    as_list,
+    check_columns,
+    check_inside,
+    check_lengths,
+    check_rank,
+    checked_parts,
+    checked_shape,
+    order_of,
+    product_of,
+    row_keys,
+    vector_of,
+)
+
+
+@kernel("SparseReorder")
+def sparse_reorder(indices: Value, values: Value, shape: Value) -> Any:
+    """The entries in the order of their indices, equal ones as they come."""
+    places, elements = to_array(indices), to_array(values)
+    check_rank(places, 2, "input_indices", "a matrix")
+    check_rank(elements, 1, "input_values", "a vector")
+    check_columns(places, len(as_list(shape, "input_shape")), "input_indices", "input_shape")
+    check_lengths(places, elements)
+    order = order_of(row_keys(places)[0])
+    if order is None:
+        return places, elements
+    return places.take(order, 0), elements.take(order)
+
+
+@kernel("SparseConcat", fresh=True)
+def sparse_concat(
+    indices: tuple[Value, ...], values: tuple[Value, ...], shapes: tuple[Value, ...], *, concat_dim: int
+) -> Any:
+    """Sparse tensors after one another along a dimension, the entries in order."""
+    parts = [
+        checked_parts(*three, f"input {i}: ")
+        for i, three in enumerate(zip(indices, values, shapes, strict=True))
+    ]
+    dims = list(parts[0][2])
+    axis = concat_dim + len(dims) if concat_dim < 0 else concat_dim
+    if not 0 <= axis < len(dims):
+        raise InvalidArgumentError(
+            f"Concat dimension must be in range [{-len(dims)}, {len(dims)}), got {concat_dim}"
+        )
+    moved, total = [], 0
+    for number, (places, _, own) in enumerate(parts):
+        if len(own) != len(dims):
+            raise InvalidArgumentError(
+                f"Ranks of all input tensors must match: expected {len(dims)} but got {len(own)} at "
+                f"position {number}"
+            )
+        for at, (size, first) in enumerate(zip(own, dims, strict=True)):
+            if at != axis and size != first:
+                raise InvalidArgumentError(
+                    f"Input shapes must match in all dimensions but {axis}: expected {first} but got {size} "
+                    f"in dimension {at} at position {number}"
+                )
+        copy = places.copy()
+        copy[:, axis] += total
+        moved.append(copy)
+        total += own[axis]
+    dims[axis] = total
+    if math.prod(dims) >= INT64_END:
+        raise InternalError(f"Encountered overflow from large input shape: {brackets(dims)}")
+    joined, elements = np.concatenate(moved), np.concatenate([part[1] for part in parts])
+    order = order_of(row_keys(joined)[0])
+    if order is not None:
+        joined, elements = joined.take(order, 0), elements.take(order)
+    return joined, elements, vector_of(dims)
+
+
+@kernel("SparseSplit")
+def sparse_split(split_dim: Value, indices: Value, values: Value, shape: Value, *, num_split: int) -> Any:
+    """Parts of nearly equal size along a dimension, the first ones larger by one; entries keep their "
+    "order."""
+    axis = scalar(split_dim, "split_dim")
+    places, elements, dims = checked_parts(indices, values, shape)
+    rank = len(dims)
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"Input split_dim should be between [-{rank}, {rank}), got {axis}")
+    axis %= rank
+    size = dims[axis]
+    if num_split < 1 or num_split > size:
+        raise InvalidArgumentError(
+            f"Input num_split should be between 1 and the splitting dimension size ({size}), got {num_split}"
+        )
+    check_inside(places, dims)
+    product_of(dims, "shape")
+    small, larger = divmod(size, num_split)
+    column = places[:, axis]
+    border = larger * (small + 1)
+    part = np.where(column < border, column // (small + 1), larger + (column - border) // small)
+    order = order_of(part)
+    if order is not None:
+        places, elements, part = places.take(order, 0), elements.take(order), part.take(order)
+    ends = np.searchsorted(part, np.arange(num_split + 1))
+    found, taken, shapes = [], [], []
+    start = 0
+    for number in range(num_split):
+        here = slice(int(ends[number]), int(ends[number + 1]))
+        own = places[here].copy()
+        own[:, axis] -= start
+        width = small + (number < larger)
+        start += width
+        found.append(own)
+        taken.append(elements[here])
+        shapes.append(vector_of([*dims[:axis], width, *dims[axis + 1 :]]))
+    return (*found, *taken, *shapes)
+
+
+@kernel("SparseSlice", fresh=True)
+def sparse_slice(indices: Value, values: Value, shape: Value, start: Value, size: Value) -> Any:
+    """The entries within a box, counted from its corner; what lies outside of the dense shape is cut off."""
+    places, elements, dims = checked_parts(indices, values, shape)
+    product_of(dims, "shape")
+    corner, sizes = as_list(start, "start"), as_list(size, "size")
+    if not len(corner) == len(sizes) == len(dims):
+        raise InvalidArgumentError(
+            f"start {brackets(corner)} and size {brackets(sizes)} should have one element for each of the "
+            f"{len(dims)} dimensions"
+        )
+    if min(corner, default=0) < 0 or min(sizes, default=0) < 0:
+        raise InvalidArgumentError(
+            f"start and size must not be negative, but are {brackets(corner)} and {brackets(sizes)}"
+        )
+    ends = [min(first + length, dim) for first, length, dim in zip(corner, sizes, dims, strict=True)]
+    cut = [max(end - first, 0) for first, end in zip(corner, ends, strict=True)]
+    if not dims:
+        return places.copy(), elements.copy(), vector_of(cut)
+    low = np.array(corner, np.int64)
+    inside = ((places >= low) & (places < np.array(ends, np.int64))).all(1)
+    kept = np.flatnonzero(inside)
+    return places.take(kept, 0) - low, elements.take(kept), vector_of(cut)
+
+
+@kernel("SparseSliceGrad", fresh=True)
+def sparse_slice_grad(grad: Value, input_indices: Value, input_start: Value, output_indices: Value) -> Any:
+    """(E,): the gradient of each entry that is in the slice, zero for the others."""
+    rows = to_array(grad)
+    before, after = to_array(input_indices), to_array(output_indices)
+    check_rank(before, 2, "input_indices", "a matrix")
+    check_rank(after, 2, "output_indices", "a matrix")
+    check_rank(rows, 1, "backprop_val_grad", "a vector")
+    corner = to_array(input_start)
+    check_rank(corner, 1, "input_start", "a vector")
+    if before.shape[1] != after.shape[1] or before.shape[1] != len(corner):
+        raise InvalidArgumentError(
+            f"The input and output should have the same ndims: got {before.shape[1]}, {after.shape[1]} "
+            f"and a start of {len(corner)}"
+        )
+    if len(after) > len(before):
+        raise InvalidArgumentError(
+            f"# rows of output_indices should be not greater than of input_indices: {len(after)} and "
+            f"{len(before)}"
+        )
+    if len(rows) != len(after):
+        raise InvalidArgumentError(
+            f"backprop_val_grad has {len(rows)} elements, but output_indices has {len(after)} rows"
+        )
+    wanted, there = row_keys(after + corner, before)
+    out = np.zeros(len(before), rows.dtype)
+    taken = _taken_in_order(wanted, there)
+    if len(taken) < len(wanted):
+        raise InternalError(
+            f"Elements of output_indices were not found among input_indices: {len(taken)} of {len(wanted)}"
+        )
+    out[taken] = rows
+    return out
+
+
+def _taken_in_order(wanted: Array, there: Array) -> Array:
+    """The places in `there` at which `wanted` stands, one after another, as a walk through both finds "
+    "them."""
+    matching = np.flatnonzero(np.isin(there, wanted))
+    if len(matching) == len(wanted) and bool((there[matching] == wanted).all()):
+        return matching
+    found, at = [], 0
+    keys = wanted.tolist()
+    for place, key in enumerate(there.tolist()):
+        if at < len(keys) and key == keys[at]:
+            found.append(place)
+            at += 1
+    return np.array(found, np.int64)
+
+
+@kernel("SparseReshape", fresh=True)
+def sparse_reshape(indices: Value, shape: Value, new_shape: Value) -> Any:
+    """The indices of the same elements in a tensor of another shape, of which one dimension may be -1."""
+    places = to_array(indices)
+    check_rank(places, 2, "input_indices", "a matrix")
+    dims = checked_shape(shape, "input_shape")
+    wanted = as_list(new_shape, "new_shape")
+    check_columns(places, len(dims), "input_indices", "input_shape")
+    size = product_of(dims, "input_shape")
+    target = _resolved(wanted, size, dims)
+    if target == dims:
+        return places.copy(), vector_of(target)
+    if not size and len(places):
+        raise InvalidArgumentError(
+            f"input_shape {brackets(dims)} has no elements, but there are {len(places)} entries"
+        )
+    flat = np.zeros(len(places), np.int64)
+    for column, extent in enumerate(dims):
+        flat *= extent
+        flat += places[:, column]
+    result = np.empty((len(places), len(target)), np.int64)
+    for column in range(len(target) - 1, 0, -1):
+        flat, result[:, column] = np.divmod(flat, max(target[column], 1))
+    if target:
+        result[:, 0] = flat
+    return result, vector_of(target)
+
+
+def _resolved(wanted: list[int], size: int, dims: list[int]) -> list[int]:
+    """The new shape with its -1 filled in."""
+    if wanted.count(-1) > 1:
+        first = wanted.index(-1)
+        raise InvalidArgumentError(
+            f"only one output dimension may be -1, not both {first} and {wanted.index(-1, first + 1)}"
+        )
+    known = [d for d in wanted if d != -1]
+    if known and min(known) < 0:
+        raise InvalidArgumentError(f"size of a dimension must be non-negative, not {min(known)}")
+    total = product_of(known, "new_shape")
+    if -1 not in wanted:
+        if total != size:
+            raise InvalidArgumentError(
+                f"Input to reshape is a tensor with {size} dense values, but the requested shape "
+                f"{brackets(wanted)} has "
+                f"{total}. input_shape={brackets(dims)}"
+            )
+        return wanted
+    if not total:
+        raise InvalidArgumentError(
+            "reshape cannot infer the missing input size for an empty tensor unless all specified input "
+            "sizes are non-zero"
+        )
+    missing, rest = divmod(size, total)
+    if rest:
+        raise InvalidArgumentError(
+            f"Input to reshape is a SparseTensor with {size} dense values, but the requested shape requires "
+            "a multiple "
+            f"of {total}. input_shape={brackets(dims)} output_shape={brackets(wanted)}"
+        )
+    return [missing if d == -1 else d for d in wanted]
+
+
+@kernel("SparseFillEmptyRows")
+def sparse_fill_empty_rows(indices: Value, values: Value, dense_shape: Value, default_value: Value) -> Any:
+    """Entries by row, with the default in the first column of each row that has none.
+
+    returns     indices, values, (rows,) bool which rows were empty, (E,) where each entry went
+    """
+    places, elements, dims = checked_parts(indices, values, dense_shape, "dense_")
+    default = to_array(default_value)
+    if default.ndim:
+        raise InvalidArgumentError(
+            f"default_value should be a scalar, but has shape {brackets(default.shape)}"
+        )
+    if not dims:
+        raise InvalidArgumentError("Dense shape cannot be empty")
+    rows = dims[0]
+    if not rows and len(places):
+        raise InvalidArgumentError(
+            f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(places)}"
+        )
+    column = places[:, 0]
+    wrong = (column < 0) | (column >= rows)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InvalidArgumentError(f"indices({at}, 0) is invalid: {int(column[at])} is not in [0, {rows})")
+    counts = np.bincount(column, minlength=rows)
+    empty = counts == 0
+    order = order_of(column)
+    if order is None and not empty.any():
+        return places, elements, empty, np.arange(len(places))
+    # An entry moves up by one for each empty row before its own.
+    shift = np.cumsum(empty)
+    total = len(places) + int(shift[-1]) if rows else 0
+    if order is None:
+        where = np.arange(len(places)) + shift[column]
+    else:
+        where = np.empty(len(places), np.int64)
+        where[order] = np.arange(len(places))
+        where += shift[column]
+    found = np.zeros((total, len(dims)), np.int64)
+    found[where] = places
+    filled = np.flatnonzero(empty)
+    gaps = np.cumsum(counts)[filled] + np.arange(len(filled))
+    found[gaps, 0] = filled
+    taken = np.empty(total, elements.dtype)
+    taken[where] = elements
+    taken[gaps] = default[()]
+    return found, taken, empty, where
+
+
+@kernel("SparseFillEmptyRowsGrad", fresh=True)
+def sparse_fill_empty_rows_grad(reverse_index_map: Value, grad_values: Value) -> Any:
+    """The gradient of each entry, and the sum of those that went to the default."""
+    places, rows = to_array(reverse_index_map), to_array(grad_values)
+    check_rank(places, 1, "reverse_index_map", "a vector")
+    check_rank(rows, 1, "grad_values", "a vector")
+    check_indices(
+        places, len(rows), "Elements in reverse index must be in the range of grad_values: reverse_index_map"
+    )
+    unseen = np.ones(len(rows), bool)
+    unseen[places] = False
+    wide = rows.astype(np.float32) if rows.dtype.itemsize == 2 and rows.dtype.kind in "fV" else rows
+    rest = wide[unseen].sum(dtype=wide.dtype)
+    return rows.take(places), rest.astype(rows.dtype)

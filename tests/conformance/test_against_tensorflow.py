@@ -1,0 +1,162 @@
+"""The comparison with TensorFlow, of which these tests need none: its cases, its verdicts, its player."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.conformance import against_tensorflow
+from tests.conformance.against_tensorflow import Outcome, Report, compare, difference, outcome, play, table
+from tests.conformance.node_cases import ENOUGH, NodeCase, cases, derived, differs
+from tests.oprecords.found import RECORDS
+from tests.oprecords.record import OpRecord, sample
+
+#: Plays the part of TensorFlow: the third case ends it, all others are answered by their number.
+_PLAYER = """
+import json, os, sys
+import numpy as np
+folder, first = sys.argv[1], int(sys.argv[2])
+cases = json.load(open(os.path.join(folder, "cases.json")))
+with open(os.path.join(folder, "answers.jsonl"), "a") as out:
+    for number in range(first, len(cases)):
+        if number == 2:
+            os._exit(3)
+        np.save(os.path.join(folder, f"out{number}.npy"), np.float32(number))
+        value = {"npy": f"out{number}.npy", "dtype": "float32"}
+        out.write(json.dumps({"case": number, "values": [value]}) + "\\n")
+        out.flush()
+"""
+
+
+def _record(op: str) -> OpRecord:
+    return next(record for record in RECORDS if record.op == op)
+
+
+def _case(op: str = "Neg", **changes: Any) -> NodeCase:
+    given: dict[str, Any] = {
+        "op": op,
+        "why": "sample",
+        "graph": b"",
+        "refusal": "",
+        "setup": (),
+        "fetches": ("node:0",),
+        "targets": ("node",),
+        "variables": (),
+        "tolerance": 1.0,
+        "drawn": False,
+    }
+    return NodeCase(**{**given, **changes})
+
+
+def test_an_op_has_cases_of_every_type_and_enough_bad_ones() -> None:
+    record = _record("MatMul")
+    made = cases(record)
+    good = [case for case in made if case.why.startswith("sample")]
+    assert len(good) >= len(list(record.combinations()))
+    assert len(made) - len(good) >= ENOUGH
+    assert {case.op for case in made} == {"MatMul"}
+    assert cases(record) == made
+
+
+def test_what_is_derived_changes_one_input() -> None:
+    definition = _record("MatMul").definition
+    given = sample([[1.0, 2.0]], [[3.0], [4.0]])
+    found = dict(derived(definition, given))
+    assert found["a a dimension less"].inputs[0].tolist() == [1.0, 2.0]
+    assert found["b empty"].inputs[1].shape == (0, 1)
+    assert np.isnan(found["b not a number"].inputs[1]).all()
+    for each in found.values():
+        same = [np.array_equal(each.inputs[i], given.inputs[i]) for i in range(2)]
+        assert sum(same) == 1
+
+
+def test_variables_and_handles_are_left_as_they_are() -> None:
+    record = _record("AssignAdd")
+    assert all(why.startswith("value") for why, _ in derived(record.definition, record.samples[0]))
+    case = cases(record)[0]
+    assert case.setup
+    assert case.variables
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "words"),
+    [
+        (np.float32(1), np.float32(1 + 1e-6), ""),
+        (np.float32(1), np.float32(1.1), "1.0, not 1.1"),
+        (np.float32(np.nan), np.float32(np.nan), ""),
+        (np.int32(1), np.int64(1), "int32, not int64"),
+        (np.zeros(2), np.zeros(3), "shape [2], not [3]"),
+        (np.array([b"a"], object), np.array([b"a"], object), ""),
+        (np.array([b"a"], object), np.array([b"b"], object), "not"),
+        (ml_dtypes.bfloat16(1), ml_dtypes.bfloat16(1.01), ""),
+    ],
+)
+def test_values_are_compared_by_their_type(got: Any, want: Any, words: str) -> None:
+    found = differs(got, want, 1.0, False)
+    assert found == words if not words else words in found
+
+
+def test_of_random_values_the_shape_counts() -> None:
+    assert not differs(np.zeros(2), np.ones(2), 1.0, True)
+    assert differs(np.zeros(2), np.ones(3), 1.0, True)
+
+
+def test_one_that_agrees_is_enough() -> None:
+    ours, other = Outcome((np.float32(1),)), Outcome((np.float32(2),))
+    assert difference(_case(), ours, [other, ours]) == ""
+    assert difference(_case(), ours, [other]) == "output 0: 1.0, not 2.0"
+    assert difference(_case(), ours, [Outcome(error="nothing")]) is None
+    refused = Outcome(error="InvalidArgumentError", message="said\n so not\n")
+    assert difference(_case(), refused, [refused]) == ""
+    assert difference(_case(), ours, [refused]) == "a value, not InvalidArgumentError (so not)"
+
+
+def test_answers_are_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([1.5], np.float32))
+    values = [{"npy": "a.npy", "dtype": "bfloat16"}, {"bytes": ["YQ=="], "shape": [1]}]
+    found = outcome({"values": values}, tmp_path)
+    assert found.values[0].dtype == ml_dtypes.bfloat16
+    assert found.values[1].tolist() == [b"a"]
+    assert outcome({"error": "import", "message": "rank"}, tmp_path).error == "InvalidArgumentError"
+    missing = {"error": "NotFoundError", "message": "No OpKernel was registered to support"}
+    assert outcome(missing, tmp_path).error == "nothing"
+
+
+def test_a_player_that_ends_goes_on_behind_the_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    player = tmp_path / "player.py"
+    player.write_text(_PLAYER, encoding="utf-8")
+    monkeypatch.setattr(against_tensorflow, "PLAYER", player)
+    (tmp_path / "cases.json").write_text(json.dumps([{}] * 5), encoding="utf-8")
+    answers = play(sys.executable, tmp_path, 5)
+    assert [answer.get("error", "") for answer in answers] == ["", "", "gone", "", ""]
+
+
+async def test_ops_are_compared_here_and_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The player says 0 to the first case and 1 to the second; both nodes give 0."""
+    player = tmp_path / "player.py"
+    player.write_text(_PLAYER, encoding="utf-8")
+    monkeypatch.setattr(against_tensorflow, "PLAYER", player)
+    record = OpRecord("Neg", [sample(0.0), sample(0.0)], dtypes={"T": ("float32",)})
+    chosen = cases(record)[:2]
+    (report,) = await compare(chosen, [sys.executable], tmp_path)
+    assert report.compared == 2
+    assert report.differences == ["sample T=float32: output 0: -0.0, not 1.0"]
+
+
+def test_the_table_says_which_ops_differ_and_the_share() -> None:
+    said = table([Report("A", 2), Report("B", 2, ["sample: why"]), Report("C")])
+    assert "B: 1 of 2 cases differ\n    sample: why" in said
+    assert "nothing to compare with: C" in said
+    assert said.endswith("1 of 2 ops agree (50.0%), 3 of 4 cases")
+
+
+def test_an_unknown_op_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        against_tensorflow.main(["--python", "python", "--ops", "NoSuchOp"])
+    assert "NoSuchOp" in capsys.readouterr().err

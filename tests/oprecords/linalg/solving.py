@@ -1,0 +1,149 @@
+"""Systems of linear equations."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tests.oprecords.record import OpRecord, bad, sample
+
+_RANDOM: Final = np.random.default_rng(3)
+_SQUARE: Final = _RANDOM.normal(size=(3, 4, 4)) + 3 * np.eye(4)
+_LARGE: Final = _RANDOM.normal(size=(20, 20)) / 5 + 3 * np.eye(20)
+_RIGHT: Final = _RANDOM.normal(size=(3, 4, 2))
+_TALL: Final = _RANDOM.normal(size=(2, 5, 3))
+_EMPTY: Final = [
+    sample(np.zeros((0, 2, 2)), np.zeros((0, 2, 1))),
+    sample(np.zeros((2, 0, 0)), np.zeros((2, 0, 1))),
+    sample(_SQUARE, np.zeros((3, 4, 0))),
+]
+_FLAWED: Final = [
+    bad("InvalidArgumentError", "matrix and r", np.eye(2), np.ones((3, 1))),
+    bad("InvalidArgumentError", "square", np.ones((2, 3)), np.ones((2, 1))),
+    bad("InvalidArgumentError", "rank", np.eye(2), np.ones(2)),
+]
+_BANDS: Final = _RANDOM.normal(size=(2, 3, 5)) + 3
+
+
+def _adjoint(x: Any) -> Any:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def _solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+    return np.linalg.solve(_adjoint(matrix) if adjoint else matrix, rhs)
+
+
+def _triangular(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+    return _solve(np.tril(matrix) if lower else np.triu(matrix), rhs, adjoint=adjoint)
+
+
+def _banded(bands: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+    kept, rows = bands.shape[-2:]
+    matrix = np.zeros((*bands.shape[:-2], rows, rows), bands.dtype)
+    for i in range(rows):
+        for band in range(kept):
+            j = i - band if lower else i + kept - 1 - band
+            if 0 <= j < rows:
+                matrix[..., i, j] = bands[..., band, i]
+    return _solve(matrix, rhs, adjoint=adjoint)
+
+
+def _least_squares(matrix: Any, rhs: Any, weight: Any, *, fast: bool) -> Any:
+    if 0 in (*rhs.shape, matrix.shape[-1]):
+        return np.zeros((*rhs.shape[:-2], matrix.shape[-1], rhs.shape[-1]))
+    if not fast or weight == 0:
+        return np.linalg.pinv(matrix) @ rhs
+    turned = _adjoint(matrix)
+    return np.linalg.solve(turned @ matrix + weight * np.eye(matrix.shape[-1]), turned @ rhs)
+
+
+RECORDS: Final = [
+    *[
+        OpRecord(
+            p + "MatrixSolve",
+            [sample(_SQUARE, _RIGHT), sample(_SQUARE, _RIGHT, adjoint=True), *_EMPTY],
+            _solve,
+            [
+                bad("InvalidArgumentError", "not invertible", [[1.0, 2.0], [2.0, 4.0]], [[1.0], [1.0]]),
+                bad("InvalidArgumentError", "not invertible", [[np.nan]], [[1.0]]),
+                bad("InvalidArgumentError", "", np.ones((2, 1, 1)), np.ones((3, 1, 1))),
+                *_FLAWED,
+            ],
+            loose=20,
+            differentiable=True,
+        )
+        for p in ("", "Batch")
+    ],
+    *[
+        OpRecord(
+            p + "MatrixTriangularSolve",
+            [
+                *(
+                    sample(matrix, right, lower=lower, adjoint=adjoint)
+                    for matrix, right in ((_SQUARE, _RIGHT), (_LARGE, _LARGE[:, :3]), (_SQUARE[0], _RIGHT))
+                    for lower in (True, False)
+                    for adjoint in (True, False)
+                ),
+                *_EMPTY,
+            ],
+            _triangular,
+            [
+                bad("InvalidArgumentError", "not invertible", [[1.0, 2.0], [2.0, 0.0]], [[1.0], [1.0]]),
+                bad("InvalidArgumentError", "", np.ones((2, 1, 1)), np.ones((3, 1, 1))),
+                *_FLAWED,
+            ],
+            loose=20,
+            differentiable=True,
+        )
+        for p in ("", "Batch")
+    ],
+    OpRecord(
+        "BandedTriangularSolve",
+        [
+            *(
+                sample(bands, _RANDOM.normal(size=(2, 5, 2)), lower=lower, adjoint=adjoint)
+                for bands in (_BANDS, _BANDS[0], _BANDS[:, :1], np.tile(_BANDS, (1, 3, 1)))
+                for lower in (True, False)
+                for adjoint in (True, False)
+            ),
+        ],
+        _banded,
+        [
+            bad("InvalidArgumentError", "not invertible", [[1.0, 0.0]], [[1.0], [1.0]]),
+            bad("InvalidArgumentError", "In[1] must not be an empty", [[1.0, 0.0]], np.zeros((2, 0))),
+            bad("InvalidArgumentError", "2 vs. 3", [[1.0, 1.0]], np.ones((3, 1))),
+            bad("InvalidArgumentError", "In[0] ndims", [1.0], [[1.0]]),
+            bad("InvalidArgumentError", "", np.ones((2, 1, 1)), np.ones((3, 1, 1))),
+        ],
+        loose=30,
+    ),
+    *[
+        OpRecord(
+            p + "MatrixSolveLs",
+            [
+                *(
+                    sample(matrix, right, weight, fast=fast)
+                    for matrix, right in (
+                        (_TALL, np.ones((2, 5, 2))),
+                        (_TALL.swapaxes(-1, -2), np.ones((2, 3, 1))),
+                        (np.zeros((0, 2, 2)), np.zeros((0, 2, 1))),
+                        (np.zeros((3, 0)), np.zeros((3, 1))),
+                    )
+                    for weight in (0.0, 0.5)
+                    for fast in (True, False)
+                ),
+                sample([[1.0, 2.0], [2.0, 4.0]], [[1.0], [1.0]], 0.0, fast=False),
+            ],
+            _least_squares,
+            [
+                bad("InvalidArgumentError", "a larger", [[1.0, 2.0], [2.0, 4.0]], [[1.0], [1.0]], 0.0),
+                bad("InvalidArgumentError", "an l2_reg", np.ones((2, 3)), [[1.0], [1.0]], 0.0),
+                bad("InvalidArgumentError", ">= 0, but is -1", np.eye(2), [[1.0], [1.0]], -1.0),
+                bad("InvalidArgumentError", "must be scalar", np.eye(2), [[1.0], [1.0]], [1.0]),
+            ],
+            loose=300,
+        )
+        for p in ("", "Batch")
+    ],
+]

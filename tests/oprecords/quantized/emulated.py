@@ -1,0 +1,221 @@
+"""Quantisation and its opposite in one: numbers rounded to those that so many bits could tell.
+
+What comes out is what TensorFlow gave for these inputs; codes are equal, numbers but for their last bits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.oprecords.record import OpRecord, bad, told
+
+RECORDS: Final = [
+    OpRecord(
+        "QuantizeAndDequantize",
+        [
+            told(
+                [[-300, -1.5, -0.25, 0, 0.5, 1.5]],
+                [[-128 / 127, -128 / 127, -32 / 127, 0, 64 / 127, 1]],
+                {"T": "float", "range_given": True, "input_min": -1.0, "input_max": 1.0},
+            ),
+            told(
+                [[0.0, 1.0, 2.0, 7.0]], [[0, 1, 2, 7]], {"T": "double", "num_bits": 3, "signed_input": False}
+            ),
+        ],
+        bad=[bad("InvalidArgumentError", "num_bits", [1.0], T="float", num_bits=0)],
+    ),
+    OpRecord(
+        "QuantizeAndDequantizeV2",
+        [
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -1.0, 1.0],
+                [[-1.007874, -1.007874, -0.2519685, 0.0, 0.503937, 1.0, 1.0]],
+                {
+                    "signed_input": True,
+                    "num_bits": 8,
+                    "range_given": True,
+                    "round_mode": "HALF_TO_EVEN",
+                    "narrow_range": False,
+                    "T": "float",
+                },
+            ),
+            told(
+                [[-1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 0.0],
+                [[-1.5031496, -0.25354332, 0.0, 0.50708663, 1.5031496, 2.3]],
+                {"signed_input": True, "num_bits": 8, "range_given": False, "T": "float"},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 2.0],
+                [[0.0, 0.0, 0.0, 0.0, 0.5714286, 1.4285715, 2.0]],
+                {
+                    "signed_input": False,
+                    "num_bits": 3,
+                    "range_given": True,
+                    "round_mode": "HALF_UP",
+                    "narrow_range": True,
+                    "T": "float",
+                },
+            ),
+            told(
+                [[-1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 0.0],
+                [[-1.6428571, -0.3285714, 0.0, 0.6571428, 1.6428571, 2.3]],
+                {"signed_input": False, "num_bits": 3, "range_given": False, "T": "float"},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -3.0, 0.5],
+                [[-3.0, -1.0, 0.0, 0.0, 1.0, 2.0, 2.0]],
+                {
+                    "signed_input": True,
+                    "num_bits": 3,
+                    "range_given": True,
+                    "round_mode": "HALF_UP",
+                    "narrow_range": True,
+                    "T": "double",
+                },
+            ),
+            told(
+                [[-1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 0.0],
+                [[-1.5333333333333332, -0.0, 0.0, 0.7666666666666666, 1.5333333333333332, 2.3]],
+                {"signed_input": True, "num_bits": 3, "range_given": False, "T": "double"},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -3.0, 0.5],
+                [[-3.0, -1.5, -0.2578125, 0.0, 0.4921875, 1.5, 2.296875]],
+                {
+                    "signed_input": True,
+                    "num_bits": 8,
+                    "range_given": True,
+                    "round_mode": "HALF_TO_EVEN",
+                    "narrow_range": False,
+                    "T": "double",
+                },
+            ),
+            told(
+                [[-1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 0.0],
+                [
+                    [
+                        -1.5031496062992127,
+                        -0.25354330708661416,
+                        0.0,
+                        0.5070866141732283,
+                        1.5031496062992127,
+                        2.3,
+                    ]
+                ],
+                {"signed_input": True, "num_bits": 8, "range_given": False, "T": "double"},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "range", [1.0], 1.0, 0.0, T="float", range_given=True),
+            bad("InvalidArgumentError", "num_bits", [1.0], 0.0, 1.0, T="float", num_bits=64),
+        ],
+    ),
+    OpRecord(
+        "QuantizeAndDequantizeV3",
+        [
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -1.0, 1.0, 8],
+                [[-1.007874, -1.007874, -0.2519685, 0.0, 0.503937, 1.0, 1.0]],
+                {"signed_input": True, "range_given": True, "T": "float"},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 2.0, 3],
+                [[0.0, 0.0, 0.0, 0.0, 0.5714286, 1.4285715, 2.0]],
+                {"signed_input": False, "range_given": True, "T": "float"},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -3.0, 0.5, 3],
+                [[-3.0, -1.5, -0.0, 0.0, 0.75, 1.5, 2.25]],
+                {"signed_input": True, "range_given": True, "T": "double"},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -3.0, 0.5, 8],
+                [[-3.0, -1.5, -0.2578125, 0.0, 0.4921875, 1.5, 2.296875]],
+                {"signed_input": True, "range_given": True, "T": "double"},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "num_bits", [1.0], 0.0, 1.0, 0, T="float"),
+        ],
+    ),
+    OpRecord(
+        "QuantizeAndDequantizeV4",
+        [
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -1.0, 1.0],
+                [[-1.007874, -1.007874, -0.2519685, 0.0, 0.503937, 1.0, 1.0]],
+                {
+                    "signed_input": True,
+                    "num_bits": 8,
+                    "range_given": True,
+                    "round_mode": "HALF_TO_EVEN",
+                    "T": "float",
+                },
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 2.0],
+                [[0.0, 0.0, 0.0, 0.0, 0.5714286, 1.4285715, 2.0]],
+                {
+                    "signed_input": False,
+                    "num_bits": 3,
+                    "range_given": True,
+                    "round_mode": "HALF_UP",
+                    "T": "float",
+                },
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -3.0, 0.5],
+                [[-3.0, -1.5, 0.0, 0.0, 0.75, 1.5, 2.25]],
+                {
+                    "signed_input": True,
+                    "num_bits": 3,
+                    "range_given": True,
+                    "round_mode": "HALF_UP",
+                    "T": "double",
+                },
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -3.0, 0.5],
+                [[-3.0, -1.5, -0.2578125, 0.0, 0.4921875, 1.5, 2.296875]],
+                {
+                    "signed_input": True,
+                    "num_bits": 8,
+                    "range_given": True,
+                    "round_mode": "HALF_TO_EVEN",
+                    "T": "double",
+                },
+            ),
+            told(
+                [[[-3.0, -0.5, 2.0], [0.3, 7.0, -1.0]], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]],
+                [[[-3.0, -0.496063, 2.0], [0.3046875, 7.0, -1.007874]]],
+                {"axis": 1, "T": "float"},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "input_min", [1.0], [0.0], 1.0, T="float", range_given=True),
+        ],
+    ),
+    OpRecord(
+        "QuantizeAndDequantizeV4Grad",
+        [
+            told(
+                [
+                    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+                    [[-3.0, -0.5, 2.0], [0.3, 7.0, -1.0]],
+                    [-1.0, -2.0, -3.0],
+                    [1.0, 1.0, 2.0],
+                ],
+                [[[0.0, 2.0, 3.0], [4.0, 0.0, 6.0]], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]],
+                {"axis": 1, "T": "float"},
+            ),
+            told(
+                [[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[-3.0, -0.5, 2.0], [0.3, 7.0, -1.0]], -1.0, 2.0],
+                [[[0.0, 2.0, 3.0], [4.0, 0.0, 6.0]], 0.0, 0.0],
+                {"T": "float"},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "", [1.0], [1.0, 2.0], 0.0, 1.0, T="float"),
+        ],
+    ),
+]

@@ -1,0 +1,122 @@
+"""Names of classes are words of the glossary, or plain: no reader meets a noun that nothing explains."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+ROOMS: Final = (
+    *("core", "ir", "graphs", "passes", "runtime", "resources", "devices", "cluster", "session.py"),
+    "transport",
+)
+#: Each trait is defined in a sentence where it stands, and each message between tasks is named as its method.
+EXPLAINED_BY_THEMSELVES: Final = frozenset({"flowengine/ir/traits.py", "flowengine/cluster/messages.py"})
+
+#: Words that mean here what they mean everywhere, and TensorFlow's own.
+PLAIN: Final = frozenset(
+    [
+        # Ways to keep things together.
+        *("array", "batch", "cache", "crowd", "data", "file", "hash", "list", "many", "map", "page"),
+        *("pool", "record", "room", "row", "set"),
+        # Who does something with the noun beside it.
+        *("caller", "manager", "owner", "receiver", "scheduler", "sender", "sink", "waiter"),
+        "writer",
+        # What is said of a noun.
+        *("config", "context", "count", "counter", "def", "default", "key", "kind", "limit", "line", "mark"),
+        *("metadata", "name", "number", "option", "reason", "setting", "side", "size", "spec"),
+        *("statistic", "time", "type", "value"),
+        # What happens to a noun, as a noun.
+        *("allocation", "answer", "arrival", "cancellation", "close", "condition", "dequeue"),
+        *("enqueue", "environment", "failure", "gain", "goodbye", "invoke", "membership", "opening"),
+        *("overflow", "problem", "program", "reading", "reply", "round", "run", "schedule", "search"),
+        *("share", "statement", "sum", "take", "visit", "writing"),
+        # Which one of several.
+        *(
+            "cluster",
+            "dense",
+            "even",
+            "fifo",
+            "held",
+            "idle",
+            "in",
+            "incoming",
+            "input",
+            "known",
+            "missing",
+            "standard",
+        ),
+        *("large", "local", "memory", "mutable", "not", "one", "open", "out", "outgoing", "output"),
+        *("outside", "priority", "random", "recent", "running", "shuffle", "small", "sparse"),
+        *("static", "unwritten", "usual", "within", "zero"),
+        # Of computers: protocols, checksums, bytes, locks.
+        *("branch", "byte", "certificate", "cpu", "crc", "inproc", "lock", "model", "tcp", "tls"),
+        "unreadable",
+        # TensorFlow's own: an attribute, an argument, a definition, element types, encoded variants.
+        *("arg", "attr", "constant", "d", "func", "norm", "padding", "place", "placeholder", "scope"),
+        "variant",
+    ]
+)
+
+
+def words(name: str) -> list[str]:
+    """The words of a class name, each in the singular: "BatchShares" is of "batch" and "share"."""
+    return [singular(word.lower()) for word in re.findall(r"[A-Z][a-z]+|[A-Z]+(?![a-z])", name)]
+
+
+def singular(word: str) -> str:
+    if word in {"alias", "process", "tls", "as"}:
+        return word
+    for plural, ending in (("ries", "ry"), ("aliases", "alias"), ("ss", "ss"), ("s", "")):
+        if word.endswith(plural):
+            return word[: -len(plural)] + ending
+    return word
+
+
+def terms() -> set[str]:
+    """The words that the glossary explains: its headings, and what stands in italics within an entry."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^\*\*(.+?)\.\*\*", text, re.MULTILINE)
+    aside = re.findall(r"(?<!\*)\*([a-z ]+)\*(?!\*)", text)
+    return {singular(word.lower()) for each in (*headings, *aside) for word in re.findall(r"[A-Za-z]+", each)}
+
+
+def class_names() -> set[str]:
+    found: set[str] = set()
+    for room in ROOMS:
+        start = ROOT / room if room == "transport" else ROOT / "flowengine" / room
+        for path in [start] if start.suffix else sorted(start.rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if name in EXPLAINED_BY_THEMSELVES or "/proto/" in name:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    found.add(node.name)
+    return found
+
+
+def is_plain(name: str, known: set[str]) -> bool:
+    """Whether all its words are known; what ends in -ed may stand before one that is known."""
+    if name.endswith("Error"):
+        return True
+    *before, last = words(name)
+    return last in known and all(word in known or word.endswith("ed") for word in before)
+
+
+def test_every_class_has_an_entry_or_a_name_of_plain_words() -> None:
+    known = terms() | PLAIN
+    assert {name for name in class_names() if not is_plain(name, known)} == set()
+
+
+def test_no_word_is_called_plain_that_has_an_entry_or_that_no_class_needs() -> None:
+    used = {word for name in class_names() for word in words(name)}
+    assert not PLAIN & terms()
+    assert used >= PLAIN
+
+
+def test_the_glossary_is_in_order() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    headings = [heading.lower() for heading in re.findall(r"^\*\*(.+?)\.\*\*", text, re.MULTILINE)]
+    assert headings == sorted(set(headings))
