@@ -197,7 +197,9 @@ async def test_a_closed_session_ends_a_step_that_waits(
             while not (ps.worker.steps_running and worker.worker.steps_running):
                 await trio.lowlevel.checkpoint()
             assert len(begun) == 1
-            assert worker.worker.probe(next(iter(worker.worker.parts.joint))) is not None
+            # What runs may still stand in line for its turn.
+            while worker.worker.probe(next(iter(worker.worker.parts.joint))) is None:
+                await trio.lowlevel.checkpoint()
             await session.close()
             while ps.worker.steps_running or worker.worker.steps_running:
                 await trio.lowlevel.checkpoint()

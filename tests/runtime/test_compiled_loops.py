@@ -236,7 +236,7 @@ def counting(g: fe.Graph, long_body: int = 0) -> None:
     while_loop(g, lambda i, n, *_: ops.Less(i, n), body, [g.constant(0)], invariants=[n, *variables])
 
 
-@pytest.mark.parametrize("turns", [3, 4, 9])
+@pytest.mark.parametrize("turns", [0, 1, 6])
 async def test_a_cancelled_loop_has_had_its_effects_in_order(turns: int) -> None:
     g = fe.Graph()
     counting(g)
@@ -246,6 +246,9 @@ async def test_a_cancelled_loop_has_had_its_effects_in_order(turns: int) -> None
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.run, "while/Exit:0", {"n:0": np.int32(2**30)})
+                counted = session.resources.lookup("localhost", "first", Variable)
+                while not counted.read():
+                    await trio.lowlevel.checkpoint()
                 for _ in range(turns):
                     await trio.lowlevel.checkpoint()
                 scope.cancel()
