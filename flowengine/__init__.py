@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from flowengine.core.config import Config, RunMetadata, RunOptions
     from flowengine.core.dtypes import DType
     from flowengine.core.shapes import TensorShape
+    from flowengine.gradients.differentiate import gradients as gradients
+    from flowengine.gradients.values import IndexedSlices as IndexedSlices
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.tensor import Operation, Tensor
     from flowengine.ir.opdef import OpDef, OpRegistry
@@ -44,6 +46,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "Config": ("flowengine.core.config", "Config"),
     "DType": ("flowengine.core.dtypes", "DType"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
+    "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),
     "KernelRegistry": ("flowengine.kernels.registry", "KernelRegistry"),
     "OpDef": ("flowengine.ir.opdef", "OpDef"),
     "OpRegistry": ("flowengine.ir.opdef", "OpRegistry"),
@@ -60,6 +63,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "blocking": ("flowengine.blocking", None),
     "dtypes": ("flowengine.core.dtypes", None),
     "errors": ("flowengine.core.errors", None),
+    "gradients": ("flowengine.gradients", None),
     "train": ("flowengine.train", None),
 }
 
@@ -68,6 +72,7 @@ __all__ = [
     "Config",
     "DType",
     "Graph",
+    "IndexedSlices",
     "KernelRegistry",
     "OpDef",
     "OpRegistry",
@@ -85,6 +90,7 @@ __all__ = [
     "blocking",
     "dtypes",
     "errors",
+    "gradients",
     "train",
 ]
 

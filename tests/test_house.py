@@ -15,7 +15,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 #: Sessions and queue runners for other programs have the names of what they stand for.
 FACADES: Final = frozenset({"flowengine/anyio.py", "flowengine/asyncio.py", "flowengine/blocking.py"})
 #: Files written by `make generate`, and tables.
-GENERATED: Final = frozenset({"kernels/index.py", "flowengine/ops/index.py"})
+GENERATED: Final = frozenset({"kernels/index.py", "flowengine/ops/index.py", "flowengine/gradients/index.py"})
 
 FILE_LINES: Final = 450
 FOLDER_FILES: Final = 26

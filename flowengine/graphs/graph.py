@@ -156,6 +156,21 @@ class Graph(ir.NodeGraph):
         """What is known of an output's shape; unknown for an output of an opaque node."""
         return self._inference().shape(port)
 
+    def constant_value(self, tensor: Tensor) -> Any | None:
+        """The value of a small tensor that the graph alone tells, the same in every run; else None."""
+        return self._inference().values.value(tensor.port)
+
+    def variable_behind(self, handle: Tensor) -> tuple[TensorShape, DType]:
+        """The shape and type of the variable that a resource handle refers to.
+
+        Raises InvalidArgumentError where the graph does not lead to the op that made the handle.
+        """
+        source = self._inference().handle_source(handle.port)
+        dtype = None if source is None else source.attrs.get("dtype")
+        if not isinstance(dtype, DType):
+            raise InvalidArgumentError(f"'{handle.name}' is the handle of no variable of this graph")
+        return self._inference().handle_shape(handle.port), dtype
+
     def _inference(self) -> ShapeInference:
         if self._shapes is None:
             self._shapes = ShapeInference(self)

@@ -236,6 +236,13 @@ class NetworkLayer(Trait):
     is_large: bool = False
 
 
+class NotDifferentiable(Trait):
+    """Its outputs have no derivative by its inputs: they are whole numbers, strings, chance, or from outside.
+
+    A gradient that comes to it ends there, and its inputs get none.
+    """
+
+
 # What it does beside
 
 

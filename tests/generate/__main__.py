@@ -20,6 +20,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 #: {file: the arguments of Python that print its text}
 GENERATED: Final[dict[str, Sequence[str]]] = {
     "flowengine/ops/index.py": ("-m", "tests.generate.op_index"),
+    "flowengine/gradients/index.py": ("-m", "tests.generate.gradient_index"),
     "kernels/index.py": ("-m", "tests.generate.kernel_index"),
     "pyproject.toml": ("-m", "tests.generate.packages"),
     "docs/ops.md": ("-m", "flowengine", "ops", "--markdown"),

@@ -97,7 +97,7 @@ def _is_instance(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bo
     """Whether a shape is one of those that are declared."""
     if len(declared) != len(shape):
         return False
-    for size, given in zip(declared, shape, strict=True):
+    for size, given in zip(declared, shape, strict=True):  # noqa: SIM110 (a generator costs more)
         if size is not None and size != given:
             return False
     return True

@@ -1,0 +1,170 @@
+"""`flowengine.gradients`: the derivatives of some tensors of a graph by others, as tensors of that graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.gradients.aggregate import METHODS
+from flowengine.gradients.backprop import Sweep, waiting_for_each_other
+from flowengine.gradients.errors import GradientTypeError, GradientValueError
+from flowengine.gradients.reach import Reach, can_have_gradient
+from flowengine.gradients.regions import GradientCall, Region
+from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
+
+
+def gradients(
+    ys: Tensor | IndexedSlices | Sequence[Tensor | IndexedSlices],
+    xs: Tensor | Sequence[Tensor],
+    grad_ys: Any = None,
+    *,
+    stop_gradients: Tensor | Iterable[Tensor] = (),
+    unconnected: str = "none",
+    aggregation: str = "add",
+    gate: str = "none",
+    colocate: bool = False,
+    name: str | None = None,
+) -> list[Gradient | None]:
+    """Extend the graph by the derivative of the sum of all ys by each x.
+
+    ys               one tensor or several of one graph
+    xs               one or several; a variable is given by its handle or reference
+    grad_ys          what each derivative is multiplied by: for each y a Tensor, an array or None, which is
+                     ones of its shape
+    stop_gradients   tensors that are taken for constants
+    unconnected      what an x on which no y depends gets: "none" None, "zero" zeros of its shape
+    aggregation      how several gradients of one tensor are added: "add" at once, "tree" two at a time (less
+                     memory), "accumulate" into one buffer where the shape is known
+    gate             "op" lets the gradients of an op's inputs wait for each other, "graph" those of all xs
+    colocate         whether the gradient of an op asks for the op's device
+    name             of the scope that holds the new nodes: "gradients" unless it is given
+
+    Returns one for each x: a Tensor of its shape and type, `IndexedSlices` where only some rows have a
+    gradient, or None. Conditionals and loops are read from the graph, however it came to be; the graph is
+    only added to. Raises LookupError (as MissingGradientError) for an op without a gradient, ValueError and
+    TypeError (as InvalidArgumentError) for arguments that do not fit.
+    """
+    targets = list(ys) if isinstance(ys, Sequence) else [ys]
+    sources = list(xs) if isinstance(xs, Sequence) else [xs]
+    stops = [stop_gradients] if isinstance(stop_gradients, Tensor) else list(stop_gradients)
+    graph = _graph_of(targets, sources, stops)
+    _check_words(unconnected, aggregation, gate)
+    if not targets or not sources:
+        return [None] * len(sources)
+    with graph.scopes.name_scope(name or "gradients") as scope:
+        call = GradientCall(graph, scope.rstrip("/"), aggregation, gate, colocate)
+        region = Region(call)
+        found = _swept(region, [_one(graph, y) for y in targets], sources, stops, grad_ys)
+        return _finished(region, sources, found, unconnected, gate)
+
+
+def _swept(
+    region: Region, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor], grad_ys: Any
+) -> list[Gradient | None]:
+    graph = region.graph
+    seeds = _seeds(graph, ys, grad_ys)
+    reach = Reach(graph, [y.port for y in ys], [x.port for x in xs], {each.port for each in stops}, {})
+    order = {name: position for position, name in enumerate(graph.nodes)}
+    sweep = Sweep(region, reach, reach.nodes, order)
+    for y, seed in zip(ys, seeds, strict=True):
+        if seed is not None and y.port in reach.reached:
+            sweep.gradients.add(y.port, seed)
+    sweep.run()
+    return [sweep.gradients.total(x.port) for x in xs]
+
+
+def _finished(
+    region: Region, xs: Sequence[Tensor], found: list[Gradient | None], unconnected: str, gate: str
+) -> list[Gradient | None]:
+    """What the caller gets: absent gradients as it wants them, all waiting for each other if it says so."""
+    results = found
+    if unconnected == "zero":
+        results = [
+            Backward(region, x.op).zeros_like(x) if each is None else each
+            for x, each in zip(xs, results, strict=True)
+        ]
+    if gate == "graph" and any(each is not None for each in results):
+        results = list(waiting_for_each_other(Backward(region, xs[0].op), results))
+    return results
+
+
+def _graph_of(*groups: Sequence[Any]) -> Graph:
+    """The graph of all these tensors."""
+    graph: Graph | None = None
+    for group in groups:
+        for each in group:
+            tensor = each.values if isinstance(each, IndexedSlices) else each
+            if not isinstance(tensor, Tensor):
+                raise GradientTypeError(
+                    f"{each!r} is not a Tensor of a graph; graph.tensor('name:0') finds one by its name"
+                )
+            if graph is None:
+                graph = tensor.graph
+            elif graph is not tensor.graph:
+                raise GradientValueError(f"'{tensor.name}' belongs to another graph than the first y")
+    if graph is None:
+        raise GradientValueError("there is no y to differentiate")
+    return graph
+
+
+def _check_words(unconnected: str, aggregation: str, gate: str) -> None:
+    for what, word, known in (
+        ("unconnected", unconnected, ("none", "zero")),
+        ("aggregation", aggregation, METHODS),
+        ("gate", gate, ("none", "op", "graph")),
+    ):
+        if word not in known:
+            raise GradientValueError(f"{what} is one of {', '.join(known)}, not {word!r}")
+
+
+def _one(graph: Graph, y: Tensor | IndexedSlices) -> Tensor:
+    return y if isinstance(y, Tensor) else dense(graph, graph.ops, y)
+
+
+def _seeds(graph: Graph, ys: Sequence[Tensor], grad_ys: Any) -> list[Gradient | None]:
+    """The gradient of each y: as given, or ones; None for one that can have none."""
+    if grad_ys is None:
+        given: list[Any] = [None] * len(ys)
+    else:
+        given = list(grad_ys) if isinstance(grad_ys, list | tuple) else [grad_ys]
+    if len(given) != len(ys):
+        raise GradientValueError(f"there are {len(ys)} ys and {len(given)} grad_ys")
+    return [_seed(graph, index, y, each) for index, (y, each) in enumerate(zip(ys, given, strict=True))]
+
+
+def _seed(graph: Graph, index: int, y: Tensor, given: Any) -> Gradient | None:
+    dtype = y.dtype.base
+    if given is None:
+        if dtype.is_complex:
+            raise GradientTypeError(
+                f"'{y.name}' is {dtype}: the gradient of a complex tensor is only defined for a given grad_ys"
+            )
+        if not can_have_gradient(dtype) or not dtype.size:
+            return None
+        known = y.shape.as_tuple()
+        shape = (
+            graph.ops.Shape(y) if known is None else graph.constant(np.array(known, np.int32), name="Shape")
+        )
+        one = graph.constant(np.ones((), dtype.as_numpy_dtype), dtype, name=f"grad_ys_{index}")
+        ones: Tensor = graph.ops.Fill(shape, one)
+        return ones
+    if isinstance(given, IndexedSlices):
+        found: Gradient = given
+    elif isinstance(given, Tensor):
+        found = given
+    else:
+        try:
+            found = graph.constant(given, dtype, name=f"grad_ys_{index}")
+        except InvalidArgumentError as error:
+            raise GradientTypeError(f"grad_ys[{index}], for '{y.name}': {error.message}") from None
+    if found.dtype.base is not dtype:
+        raise GradientTypeError(f"grad_ys[{index}] is {found.dtype.base}; '{y.name}' is {dtype}")
+    shape_of_given = found.shape if isinstance(found, Tensor) else None
+    if shape_of_given is not None and not shape_of_given.is_compatible_with(y.shape):
+        raise GradientValueError(f"grad_ys[{index}] is of shape {shape_of_given}; '{y.name}' is {y.shape}")
+    return found if can_have_gradient(dtype) else None

@@ -1,0 +1,17 @@
+"""What is raised where a derivative cannot be had."""
+
+from __future__ import annotations
+
+from flowengine.core.errors import InvalidArgumentError
+
+
+class MissingGradientError(InvalidArgumentError, LookupError):
+    """An op between y and x has no gradient function: the message names op, path, and the node's line."""
+
+
+class GradientTypeError(InvalidArgumentError, TypeError):
+    """A gradient of another type than its tensor can have."""
+
+
+class GradientValueError(InvalidArgumentError, ValueError):
+    """A gradient of another shape or number than is asked for, or arguments that contradict each other."""
