@@ -15,12 +15,12 @@ from flowengine.gradients.values import Gradient, IndexedSlices
 from flowengine.graphs.tensor import Tensor
 
 if TYPE_CHECKING:
-    from flowengine.gradients.regions import Region
+    from flowengine.gradients.regions import GradientRegion
 
 METHODS: Final = ("add", "tree", "accumulate")
 
 
-def aggregate(region: Region, gradients: Sequence[Gradient]) -> Gradient:
+def aggregate(region: GradientRegion, gradients: Sequence[Gradient]) -> Gradient:
     """The sum of one gradient or more, all of one tensor, where they are."""
     if len(gradients) == 1:
         return gradients[0]
@@ -32,7 +32,7 @@ def aggregate(region: Region, gradients: Sequence[Gradient]) -> Gradient:
     return added(region, tensors, region.call.aggregation)
 
 
-def added(region: Region, tensors: Sequence[Tensor], method: str) -> Tensor:
+def added(region: GradientRegion, tensors: Sequence[Tensor], method: str) -> Tensor:
     """The sum of tensors of one shape and type."""
     ops = region.graph.ops
     total: Tensor
@@ -53,13 +53,13 @@ def added(region: Region, tensors: Sequence[Tensor], method: str) -> Tensor:
     return total
 
 
-def _added_variants(region: Region, tensors: Sequence[Tensor]) -> Tensor:
+def _added_variants(region: GradientRegion, tensors: Sequence[Tensor]) -> Tensor:
     """The sum of lists of tensors, element by element."""
     total: Tensor = region.graph.ops.AddN(tensors)
     return total
 
 
-def _listed(region: Region, gradients: Sequence[Gradient]) -> IndexedSlices:
+def _listed(region: GradientRegion, gradients: Sequence[Gradient]) -> IndexedSlices:
     ops = region.graph.ops
     slices = [as_slices(region, each) for each in gradients]
     indices = [each.indices for each in slices]
@@ -75,7 +75,7 @@ def _listed(region: Region, gradients: Sequence[Gradient]) -> IndexedSlices:
     )
 
 
-def as_slices(region: Region, gradient: Gradient) -> IndexedSlices:
+def as_slices(region: GradientRegion, gradient: Gradient) -> IndexedSlices:
     """A dense gradient as the slices that are all of its rows."""
     if isinstance(gradient, IndexedSlices):
         return gradient

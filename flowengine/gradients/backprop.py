@@ -15,7 +15,7 @@ from flowengine.core.names import tensor_name
 from flowengine.gradients.aggregate import aggregate
 from flowengine.gradients.errors import GradientValueError, MissingGradientError
 from flowengine.gradients.reach import Reach, can_have_gradient, path
-from flowengine.gradients.regions import Region
+from flowengine.gradients.regions import GradientRegion
 from flowengine.gradients.registry import GradientRule, find
 from flowengine.gradients.values import Backward, Gradient, Results
 from flowengine.graphs.tensor import Operation, Tensor
@@ -26,7 +26,7 @@ from flowengine.ir.traits import NotDifferentiable
 class Gradients:
     """The gradients of one region's tensors, as far as the sweep has come; added up when asked for."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: GradientRegion) -> None:
         self._region = region
         self._found: dict[OutputPort, list[Gradient]] = {}
 
@@ -46,7 +46,9 @@ class Gradients:
 class Sweep:
     """One pass backwards through the nodes of a region."""
 
-    def __init__(self, region: Region, reach: Reach, names: Collection[str], order: dict[str, int]) -> None:
+    def __init__(
+        self, region: GradientRegion, reach: Reach, names: Collection[str], order: dict[str, int]
+    ) -> None:
         self.region = region
         self.graph = region.graph
         self.reach = reach

@@ -12,7 +12,7 @@ from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.reach import Reach, can_have_gradient
-from flowengine.gradients.regions import GradientCall, Region
+from flowengine.gradients.regions import GradientCall, GradientRegion
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
@@ -58,13 +58,13 @@ def gradients(
         return [None] * len(sources)
     with graph.scopes.name_scope(name or "gradients") as scope:
         call = GradientCall(graph, scope.rstrip("/"), aggregation, gate, colocate)
-        region = Region(call)
+        region = GradientRegion(call)
         found = _swept(region, [_one(graph, y) for y in targets], sources, stops, grad_ys)
         return _finished(region, sources, found, unconnected, gate)
 
 
 def _swept(
-    region: Region, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor], grad_ys: Any
+    region: GradientRegion, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor], grad_ys: Any
 ) -> list[Gradient | None]:
     graph = region.graph
     seeds = _seeds(graph, ys, grad_ys)
@@ -79,7 +79,7 @@ def _swept(
 
 
 def _finished(
-    region: Region, xs: Sequence[Tensor], found: list[Gradient | None], unconnected: str, gate: str
+    region: GradientRegion, xs: Sequence[Tensor], found: list[Gradient | None], unconnected: str, gate: str
 ) -> list[Gradient | None]:
     """What the caller gets: absent gradients as it wants them, all waiting for each other if it says so."""
     results = found

@@ -29,7 +29,7 @@ class GradientCall:
     colocate: bool = False
 
 
-class Region:
+class GradientRegion:
     """The code that a sweep goes through at once: all that is in one frame.
 
     Gradients of what lies in this frame are built in this frame: it is the root, or a loop that is around

@@ -17,7 +17,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.tensor import Operation, Tensor
 
 if TYPE_CHECKING:
-    from flowengine.gradients.regions import Region
+    from flowengine.gradients.regions import GradientRegion
 
 _log: Final = logging.getLogger("flowengine.gradients")
 #: Elements of a dense gradient above which making it of slices is worth a line in the log.
@@ -58,7 +58,7 @@ class Backward:
 
     __slots__ = ("_memory", "graph", "op", "ops", "region")
 
-    def __init__(self, region: Region, op: Operation) -> None:
+    def __init__(self, region: GradientRegion, op: Operation) -> None:
         self.region = region
         self.op = op
         self.graph = region.graph
