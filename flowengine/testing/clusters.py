@@ -88,9 +88,10 @@ async def play_all(
     *,
     tasks: int = 3,
     seed: int = 0,
+    timeout_seconds: float = 20.0,
     progress: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Play cases over so many processes of this machine."""
+    """Play cases over so many processes of this machine, each for so long at most."""
     results = []
     options = ["--log-level", "error"]
     async with AsyncExitStack() as stack:
@@ -102,7 +103,7 @@ async def play_all(
         console = await stack.enter_async_context(open_console(cluster.spec))
         player = TaskPlayer(cluster, console, scratch, seed=seed)
         for address in addresses:
-            results.append(await player.play(address))
+            results.append(await player.play(address, timeout_seconds=timeout_seconds))
             if progress is not None:
                 progress(results[-1])
     return results

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,19 +98,28 @@ def test_a_closed_pipe_is_the_end_of_it(save: Callable[[fe.Graph], str]) -> None
 def interrupt(
     arguments: list[str], after: Callable[[subprocess.Popen[bytes]], None]
 ) -> tuple[int, float, str]:
-    """Start, interrupt once `after` returns; (exit code, seconds from there to the end, standard error)."""
+    """Start, interrupt once `after` returns; (exit code, processor seconds until the end, standard error)."""
+    ended_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(
         [*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
     )
     after(process)
-    begun = time.perf_counter()
+    used = processor_seconds(process)
     process.send_signal(signal.SIGINT)
     try:
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
-    return process.returncode, time.perf_counter() - begun, said.decode()
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    whole = ended.ru_utime - ended_before.ru_utime + ended.ru_stime - ended_before.ru_stime
+    return process.returncode, whole - used, said.decode()
+
+
+def processor_seconds(process: subprocess.Popen[bytes]) -> float:
+    """What a running process has used of the processors."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def first_line(process: subprocess.Popen[bytes]) -> None:
@@ -171,7 +180,8 @@ def test_ctrl_c_in_one_long_kernel(save: Callable[[fe.Graph], str], tmp_path: Pa
 
     code, seconds, _ = interrupt(arguments, both_lines)
     assert code == failure.INTERRUPTED
-    assert seconds < 1.0
+    # A product takes a second or more on each core, and twenty are left.
+    assert seconds < 5.0
 
 
 def test_a_bar_is_for_terminals_and_colour_is_for_those_who_want_it(counter: str) -> None:

@@ -143,13 +143,12 @@ async def test_a_long_loop_gives_the_host_its_turn_and_can_be_cancelled(
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.run, "loop:0", feeds(2**29))
-                for _ in range(6):
+                while len(calls) <= 2000:
                     await trio.lowlevel.checkpoint()
                     turns += 1
                 scope.cancel()
         assert scope.cancelled_caught
-        assert turns == 6
-        assert len(calls) > 20
+        assert turns > 2
         assert await session.run("loop:0", feeds(3)) == 0
 
 
