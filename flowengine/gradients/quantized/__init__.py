@@ -1,0 +1,1 @@
+"""Gradients of operations that quantise."""

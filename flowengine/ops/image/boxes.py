@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import fixed, like_input, merge_dims, ranked
 
@@ -41,6 +42,7 @@ define(
 @define(
     "RandomCrop(image: T, size: int64) -> output: T",
     "stateful; T: {uint8, int8, int16, int32, int64, float, double}; seed, seed2: int = 0",
+    NotDifferentiable(),
 )
 def random_crop(c: ShapeContext) -> Shapes:
     depth = ranked(c, 0, 3)[2]
@@ -55,6 +57,7 @@ define(
     "min_object_covered: float = 0.1; aspect_ratio_range: list(float) = [0.75, 1.33]",
     "area_range: list(float) = [0.05, 1.0]; max_attempts: int = 100",
     "use_image_if_no_bounding_boxes: bool = false",
+    NotDifferentiable(),
     shape=fixed([3], [3], [1, 1, 4]),
 )
 define(
@@ -63,5 +66,6 @@ define(
     "stateful; T: {uint8, int8, int16, int32, int64}; seed, seed2: int = 0",
     "aspect_ratio_range: list(float) = [0.75, 1.33]; area_range: list(float) = [0.05, 1.0]",
     "max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
+    NotDifferentiable(),
     shape=fixed([3], [3], [1, 1, 4]),
 )

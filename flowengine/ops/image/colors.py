@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import at_least, merge_dims, ranked_at_least, replace_dim
 
 
-@define("HSVToRGB(images: T) -> output: T", "T: floattype = float")
+@define("HSVToRGB(images: T) -> output: T", "T: floattype = float", NotDifferentiable())
 @define("RGBToHSV(images: T) -> output: T", "T: floattype = float")
 def colours(c: ShapeContext) -> Shapes:
     shape = ranked_at_least(c, 0, 1)

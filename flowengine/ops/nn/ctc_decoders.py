@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, merge_dims, ranked, vector
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import VECTOR, merge_dims, ranked, vector
     "CTCGreedyDecoder(inputs: T, sequence_length: int32) "
     "-> decoded_indices, decoded_values, decoded_shape: int64, log_probability: T",
     "merge_repeated: bool = false; T: {float, double} = float; blank_index: int = -1",
+    NotDifferentiable(),
 )
 def greedy_decoder(c: ShapeContext) -> Shapes:
     """One sparse (batch, time) tensor of labels, and a column of log probabilities"""
@@ -23,6 +25,7 @@ def greedy_decoder(c: ShapeContext) -> Shapes:
     "CTCBeamSearchDecoder(inputs: T, sequence_length: int32) "
     "-> decoded_indices, decoded_values, decoded_shape: top_paths * int64, log_probability: T",
     "beam_width, top_paths: int >= 1; merge_repeated: bool = true; T: {float, double} = float",
+    NotDifferentiable(),
 )
 def beam_decoder(c: ShapeContext) -> Shapes:
     paths: int = c.attrs["top_paths"]

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import unchanged
 
 define(
     "DataFormatDimMap, DataFormatVecPermute(x: T) -> y: T",
     "T: indextype = int32; src_format: string = 'NHWC'; dst_format: string = 'NCHW'",
+    NotDifferentiable(),
     shape=unchanged,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     dimension_value,
@@ -16,8 +17,16 @@ from flowengine.ops.shape_functions import (
 )
 
 
-@define("InTopK(predictions: float, targets: T) -> precision: bool", "k: int; T: indextype = int32")
-@define("InTopKV2(predictions: float, targets, k: T) -> precision: bool", "T: indextype = int32")
+@define(
+    "InTopK(predictions: float, targets: T) -> precision: bool",
+    "k: int; T: indextype = int32",
+    NotDifferentiable(),
+)
+@define(
+    "InTopKV2(predictions: float, targets, k: T) -> precision: bool",
+    "T: indextype = int32",
+    NotDifferentiable(),
+)
 def in_top_k(c: ShapeContext) -> Shapes:
     """predictions (batch, classes), targets (batch) -> (batch)"""
     batch = merge_dims(ranked(c, 0, 2)[0], ranked(c, 1, 1)[0], "The rows and the number of targets")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.array.joining import concatenated
 from flowengine.ops.linalg.products import mat_mul
 from flowengine.ops.registry import define
@@ -14,6 +15,7 @@ from flowengine.ops.shape_functions import check_scalars
     "QuantizedAdd, "
     "QuantizedMul(x: T1, y: T2, min_x, max_x, min_y, max_y: float) -> z: Toutput, min_z, max_z: float",
     "T1, T2: quantizedtype; Toutput: quantizedtype = qint32",
+    NotDifferentiable(),
 )
 def quantized_binary(c: ShapeContext) -> Shapes:
     check_scalars(c, 2, 3, 4, 5)
@@ -25,6 +27,7 @@ def quantized_binary(c: ShapeContext) -> Shapes:
     "-> out: Toutput, min_out, max_out: float",
     "T1, T2: quantizedtype; Toutput: quantizedtype = qint32; transpose_a, transpose_b: bool = false",
     "Tactivation: quantizedtype = quint8",
+    NotDifferentiable(),
 )
 def quantized_mat_mul(c: ShapeContext) -> Shapes:
     check_scalars(c, 2, 3, 4, 5)
@@ -35,6 +38,7 @@ def quantized_mat_mul(c: ShapeContext) -> Shapes:
     "QuantizedConcat(concat_dim: int32, values: N * T, input_mins, input_maxes: N * float) "
     "-> output: T, output_min, output_max: float",
     "N: int >= 2; T: type",
+    NotDifferentiable(),
 )
 def quantized_concat(c: ShapeContext) -> Shapes:
     return [concatenated(c, 0, range(1, 1 + c.attrs["N"])), SCALAR, SCALAR]
@@ -45,16 +49,19 @@ define(
     "-> out: Toutput, min_out, max_out: float",
     "T1, T2: quantizedtype; Tbias: {float, qint32}; Toutput: quantizedtype = qint32",
     "transpose_a, transpose_b: bool = false; input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
+    NotDifferentiable(),
 )
 define(
     "QuantizedMatMulWithBiasAndRelu(a: T1, b: T2, bias, min_a, max_a, min_b, max_b: float) "
     "-> out: Toutput, min_out, max_out: float",
     "T1, T2: quantizedtype; Toutput: quantizedtype = qint32; transpose_a, transpose_b: bool = false",
     "input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
+    NotDifferentiable(),
 )
 define(
     "QuantizedMatMulWithBiasAndReluAndRequantize(a: T1, b: T2, bias: Tbias, min_a, max_a, min_b, max_b, "
     "min_freezed_output, max_freezed_output: float) -> out: Toutput, min_out, max_out: float",
     "T1, T2: quantizedtype; Tbias: {float, qint32}; Toutput: quantizedtype = quint8",
     "transpose_a, transpose_b: bool = false; input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
+    NotDifferentiable(),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     check_scalars,
@@ -20,6 +21,7 @@ define(
     "Dequantize(input: T, min_range, max_range: float) -> output: dtype",
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
     "narrow_range: bool = false; axis: int = -1; dtype: {bfloat16, float} = float",
+    NotDifferentiable(),
     shape=unchanged,
 )
 
@@ -29,6 +31,7 @@ define(
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
     "round_mode: {'HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'} = 'HALF_AWAY_FROM_ZERO'",
     "narrow_range: bool = false; axis: int = -1; ensure_minimum_range: float = 0.01",
+    NotDifferentiable(),
 )
 def quantize(c: ShapeContext) -> Shapes:
     """Codes and their range: two numbers, or two for each index of the axis."""
@@ -47,11 +50,13 @@ def quantize(c: ShapeContext) -> Shapes:
     "QuantizeDownAndShrinkRange(input: Tinput, input_min, input_max: float) "
     "-> output: out_type, output_min, output_max: float",
     "Tinput, out_type: quantizedtype",
+    NotDifferentiable(),
 )
 @define(
     "Requantize(input: Tinput, input_min, input_max, requested_output_min, requested_output_max: float) "
     "-> output: out_type, output_min, output_max: float",
     "Tinput, out_type: quantizedtype",
+    NotDifferentiable(),
 )
 def with_range(c: ShapeContext) -> Shapes:
     """A tensor of the same shape and its two bounds."""
@@ -73,16 +78,19 @@ def bounds(c: ShapeContext) -> Shapes:
 define(
     "RequantizationRange(input: Tinput, input_min, input_max: float) -> output_min, output_max: float",
     "Tinput: quantizedtype",
+    NotDifferentiable(),
     shape=bounds,
 )
 define(
     "RequantizationRangePerChannel(input: T, input_min, input_max: float) -> output_min, output_max: float",
     "T: quantizedtype = qint32; clip_value_max: float",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "RequantizePerChannel(input: T, input_min, input_max, requested_output_min, "
     "requested_output_max: float) -> output: out_type, output_min, output_max: float",
     "T: quantizedtype = qint32; out_type: quantizedtype = quint8",
+    NotDifferentiable(),
     shape=with_own_range,
 )

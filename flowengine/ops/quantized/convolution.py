@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.nn.convolution import windows
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import check_scalars, dims_of, ranked
@@ -19,6 +20,7 @@ WINDOWS: Final = "strides: list(int); padding: {'SAME', 'VALID'}; dilations: lis
     "max_filter: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
+    NotDifferentiable(),
 )
 def quantized_conv(c: ShapeContext) -> Shapes:
     """A convolution and the two bounds of its result."""
@@ -35,6 +37,7 @@ define(
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DAndReluAndRequantize(input: Tinput, filter: Tfilter, min_input, max_input, "
@@ -43,6 +46,7 @@ define(
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = quint8",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DAndRequantize(input: Tinput, filter: Tfilter, min_input, max_input, min_filter, "
@@ -51,6 +55,7 @@ define(
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint8",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DPerChannel, "
@@ -58,6 +63,7 @@ define(
     "max_filter: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DWithBias, "
@@ -66,6 +72,7 @@ define(
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DWithBiasAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
@@ -74,6 +81,7 @@ define(
     "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; out_type: quantizedtype = quint8",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DWithBiasAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, min_input, "
@@ -82,6 +90,7 @@ define(
     "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; out_type: quantizedtype = qint8",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize, "
@@ -92,6 +101,7 @@ define(
     "out_type: quantizedtype = quint8",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedConv2DWithBiasSumAndRelu(input: Tinput, filter: Tfilter, bias, min_input, max_input, "
@@ -99,6 +109,7 @@ define(
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
     "padding_list: list(int) = []",
+    NotDifferentiable(),
 )
 define(
     "QuantizedDepthwiseConv2DWithBias, "
@@ -106,6 +117,7 @@ define(
     "min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; out_type: quantizedtype = qint32",
     WINDOWS,
+    NotDifferentiable(),
 )
 define(
     "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize(input: Tinput, filter: Tfilter, bias: Tbias, "
@@ -113,4 +125,5 @@ define(
     "-> output: out_type, min_output, max_output: float",
     "Tinput, Tfilter: quantizedtype; Tbias: {float, qint32}; out_type: quantizedtype = quint8",
     WINDOWS,
+    NotDifferentiable(),
 )

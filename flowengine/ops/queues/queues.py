@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Uses
+from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, scalar_value, scalars, two_strings, vector
 
@@ -16,48 +16,66 @@ QUEUE: Final = (
     "container, shared_name: string = ''"
 )
 
-define("FIFOQueue() -> handle: Ref(string)", "stateful", QUEUE, shape=two_strings)
-define("PaddingFIFOQueue() -> handle: Ref(string)", "stateful", QUEUE, shape=two_strings)
+define("FIFOQueue() -> handle: Ref(string)", "stateful", QUEUE, NotDifferentiable(), shape=two_strings)
+define("PaddingFIFOQueue() -> handle: Ref(string)", "stateful", QUEUE, NotDifferentiable(), shape=two_strings)
 define(
     "PriorityQueue() -> handle: Ref(string)",
     "stateful; component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1",
     "container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "RandomShuffleQueue() -> handle: Ref(string)",
     "stateful; component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1",
     "min_after_dequeue, seed, seed2: int = 0; container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=two_strings,
 )
-define("FIFOQueueV2() -> handle: resource", "stateful", QUEUE, shape=scalars)
-define("PaddingFIFOQueueV2() -> handle: resource", "stateful", QUEUE, shape=scalars)
+define("FIFOQueueV2() -> handle: resource", "stateful", QUEUE, NotDifferentiable(), shape=scalars)
+define("PaddingFIFOQueueV2() -> handle: resource", "stateful", QUEUE, NotDifferentiable(), shape=scalars)
 define(
     "PriorityQueueV2() -> handle: resource",
     "stateful; component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1",
     "container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "RandomShuffleQueueV2() -> handle: resource",
     "stateful; component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1",
     "min_after_dequeue, seed, seed2: int = 0; container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
-define("QueueIsClosed(handle: Ref(string)) -> is_closed: bool", shape=scalars)
-define("QueueIsClosedV2(handle: resource) -> is_closed: bool", "stateful", Uses("handle"), shape=scalars)
-define("QueueSize(handle: Ref(string)) -> size: int32", shape=scalars)
-define("QueueSizeV2(handle: resource) -> size: int32", "stateful", Uses("handle"), shape=scalars)
+define("QueueIsClosed(handle: Ref(string)) -> is_closed: bool", NotDifferentiable(), shape=scalars)
+define(
+    "QueueIsClosedV2(handle: resource) -> is_closed: bool",
+    "stateful",
+    Uses("handle"),
+    NotDifferentiable(),
+    shape=scalars,
+)
+define("QueueSize(handle: Ref(string)) -> size: int32", NotDifferentiable(), shape=scalars)
+define(
+    "QueueSizeV2(handle: resource) -> size: int32",
+    "stateful",
+    Uses("handle"),
+    NotDifferentiable(),
+    shape=scalars,
+)
 
 
 @define(
     "QueueDequeue(handle: Ref(string)) -> components: component_types",
     "component_types: list(type) >= 1; timeout_ms: int = -1",
+    NotDifferentiable(),
 )
 @define(
     "QueueDequeueV2(handle: resource) -> components: component_types",
     "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
     Uses("handle"),
+    NotDifferentiable(),
 )
 def dequeue(c: ShapeContext) -> Shapes:
     """One element: the shapes that the queue demands, where the handle leads to it."""
@@ -80,11 +98,13 @@ def _components(c: ShapeContext, batch: TensorShape) -> Shapes:
 @define(
     "QueueDequeueMany(handle: Ref(string), n: int32) -> components: component_types",
     "component_types: list(type) >= 1; timeout_ms: int = -1",
+    NotDifferentiable(),
 )
 @define(
     "QueueDequeueManyV2(handle: resource, n: int32) -> components: component_types",
     "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
     Uses("handle"),
+    NotDifferentiable(),
 )
 def dequeue_many(c: ShapeContext) -> Shapes:
     """A batch of n elements."""
@@ -95,25 +115,34 @@ def dequeue_many(c: ShapeContext) -> Shapes:
 @define(
     "QueueDequeueUpTo(handle: Ref(string), n: int32) -> components: component_types",
     "component_types: list(type) >= 1; timeout_ms: int = -1",
+    NotDifferentiable(),
 )
 @define(
     "QueueDequeueUpToV2(handle: resource, n: int32) -> components: component_types",
     "stateful; component_types: list(type) >= 1; timeout_ms: int = -1",
     Uses("handle"),
+    NotDifferentiable(),
 )
 def dequeue_up_to(c: ShapeContext) -> Shapes:
     """A batch of at most n elements."""
     return _components(c, VECTOR)
 
 
-define("QueueClose(handle: Ref(string))", "cancel_pending_enqueues: bool = false")
-define("QueueCloseV2(handle: resource)", "stateful; cancel_pending_enqueues: bool = false", Uses("handle"))
+define("QueueClose(handle: Ref(string))", "cancel_pending_enqueues: bool = false", NotDifferentiable())
+define(
+    "QueueCloseV2(handle: resource)",
+    "stateful; cancel_pending_enqueues: bool = false",
+    Uses("handle"),
+    NotDifferentiable(),
+)
 define(
     "QueueEnqueue, QueueEnqueueMany(handle: Ref(string), components: Tcomponents)",
     "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
+    NotDifferentiable(),
 )
 define(
     "QueueEnqueueManyV2, QueueEnqueueV2(handle: resource, components: Tcomponents)",
     "stateful; Tcomponents: list(type) >= 1; timeout_ms: int = -1",
     Uses("handle"),
+    NotDifferentiable(),
 )

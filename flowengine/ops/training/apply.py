@@ -7,6 +7,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import check_scalars, merge, merge_dims, ranked, ranked_at_least, suffix
 
@@ -16,23 +17,33 @@ ROWS: Final = "T: numbertype; Tindices: indextype; use_locking: bool = false"
 DENSE: Final = "T: numbertype; use_locking: bool = false"
 
 
-@define("ApplyGradientDescent(var: Ref(T), alpha, delta: T) -> out: Ref(T)", DENSE)
+@define("ApplyGradientDescent(var: Ref(T), alpha, delta: T) -> out: Ref(T)", DENSE, NotDifferentiable())
 def gradient_descent(c: ShapeContext) -> Shapes:
     """var, a scalar rate, a step of var's shape -> var"""
     check_scalars(c, 1)
     return [merge(c, (0, 2))]
 
 
-@define("ApplyProximalGradientDescent(var: Ref(T), alpha, l1, l2, delta: T) -> out: Ref(T)", DENSE)
+@define(
+    "ApplyProximalGradientDescent(var: Ref(T), alpha, l1, l2, delta: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
+)
 def proximal_gradient_descent(c: ShapeContext) -> Shapes:
     check_scalars(c, 1, 2, 3)
     return [merge(c, (0, 4))]
 
 
-@define("ApplyAdagrad(var, accum: Ref(T), lr, grad: T) -> out: Ref(T)", DENSE, "update_slots: bool = true")
+@define(
+    "ApplyAdagrad(var, accum: Ref(T), lr, grad: T) -> out: Ref(T)",
+    DENSE,
+    "update_slots: bool = true",
+    NotDifferentiable(),
+)
 @define(
     "ApplyMomentum(var, accum: Ref(T), lr, grad, momentum: T) -> out: Ref(T)",
     "T: numbertype; use_locking, use_nesterov: bool = false",
+    NotDifferentiable(),
 )
 def one_slot(c: ShapeContext) -> Shapes:
     """var, slot, rate, gradient, ... -> var"""
@@ -44,26 +55,48 @@ def one_slot(c: ShapeContext) -> Shapes:
     "ApplyAdagradV2(var, accum: Ref(T), lr, epsilon, grad: T) -> out: Ref(T)",
     DENSE,
     "update_slots: bool = true",
+    NotDifferentiable(),
 )
-@define("ApplyProximalAdagrad(var, accum: Ref(T), lr, l1, l2, grad: T) -> out: Ref(T)", DENSE)
-@define("ApplyAddSign(var, m: Ref(T), lr, alpha, sign_decay, beta, grad: T) -> out: Ref(T)", DENSE)
-@define("ApplyPowerSign(var, m: Ref(T), lr, logbase, sign_decay, beta, grad: T) -> out: Ref(T)", DENSE)
+@define(
+    "ApplyProximalAdagrad(var, accum: Ref(T), lr, l1, l2, grad: T) -> out: Ref(T)", DENSE, NotDifferentiable()
+)
+@define(
+    "ApplyAddSign(var, m: Ref(T), lr, alpha, sign_decay, beta, grad: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
+)
+@define(
+    "ApplyPowerSign(var, m: Ref(T), lr, logbase, sign_decay, beta, grad: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
+)
 def one_slot_gradient_last(c: ShapeContext) -> Shapes:
     """var, slot, scalars, gradient -> var"""
     check_scalars(c, *range(2, c.num_inputs - 1))
     return [merge(c, (0, 1, c.num_inputs - 1))]
 
 
-@define("ApplyAdadelta(var, accum, accum_update: Ref(T), lr, rho, epsilon, grad: T) -> out: Ref(T)", DENSE)
+@define(
+    "ApplyAdadelta(var, accum, accum_update: Ref(T), lr, rho, epsilon, grad: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
+)
 @define(
     "ApplyAdam(var, m, v: Ref(T), beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad: T) "
     "-> out: Ref(T)",
     "T: numbertype; use_locking, use_nesterov: bool = false",
+    NotDifferentiable(),
 )
 @define(
-    "ApplyAdaMax(var, m, v: Ref(T), beta1_power, lr, beta1, beta2, epsilon, grad: T) -> out: Ref(T)", DENSE
+    "ApplyAdaMax(var, m, v: Ref(T), beta1_power, lr, beta1, beta2, epsilon, grad: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
 )
-@define("ApplyRMSProp(var, ms, mom: Ref(T), lr, rho, momentum, epsilon, grad: T) -> out: Ref(T)", DENSE)
+@define(
+    "ApplyRMSProp(var, ms, mom: Ref(T), lr, rho, momentum, epsilon, grad: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
+)
 def two_slots_gradient_last(c: ShapeContext) -> Shapes:
     """var, two slots, scalars, gradient -> var"""
     check_scalars(c, *range(3, c.num_inputs - 1))
@@ -73,6 +106,7 @@ def two_slots_gradient_last(c: ShapeContext) -> Shapes:
 @define(
     "ApplyCenteredRMSProp(var, mg, ms, mom: Ref(T), lr, rho, momentum, epsilon, grad: T) -> out: Ref(T)",
     DENSE,
+    NotDifferentiable(),
 )
 def three_slots_gradient_last(c: ShapeContext) -> Shapes:
     check_scalars(c, *range(4, c.num_inputs - 1))
@@ -83,11 +117,17 @@ def three_slots_gradient_last(c: ShapeContext) -> Shapes:
     "ApplyAdagradDA(var, gradient_accumulator, gradient_squared_accumulator: Ref(T), grad, lr, l1, "
     "l2: T, global_step: int64) -> out: Ref(T)",
     DENSE,
+    NotDifferentiable(),
 )
-@define("ApplyFtrl(var, accum, linear: Ref(T), grad, lr, l1, l2, lr_power: T) -> out: Ref(T)", DENSE)
+@define(
+    "ApplyFtrl(var, accum, linear: Ref(T), grad, lr, l1, l2, lr_power: T) -> out: Ref(T)",
+    DENSE,
+    NotDifferentiable(),
+)
 @define(
     "ApplyFtrlV2(var, accum, linear: Ref(T), grad, lr, l1, l2, l2_shrinkage, lr_power: T) -> out: Ref(T)",
     DENSE,
+    NotDifferentiable(),
 )
 def two_slots_gradient_fourth(c: ShapeContext) -> Shapes:
     """var, two slots, gradient, scalars -> var"""
@@ -99,62 +139,108 @@ define(
     "ResourceApplyAdaMax(var, m, v: resource, beta1_power, lr, beta1, beta2, epsilon, grad: T)",
     "stateful",
     DENSE,
+    NotDifferentiable(),
 )
 define(
-    "ResourceApplyAdadelta(var, accum, accum_update: resource, lr, rho, epsilon, grad: T)", "stateful", DENSE
+    "ResourceApplyAdadelta(var, accum, accum_update: resource, lr, rho, epsilon, grad: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
 )
 define(
-    "ResourceApplyAdagrad(var, accum: resource, lr, grad: T)", "stateful", DENSE, "update_slots: bool = true"
+    "ResourceApplyAdagrad(var, accum: resource, lr, grad: T)",
+    "stateful",
+    DENSE,
+    "update_slots: bool = true",
+    NotDifferentiable(),
 )
 define(
     "ResourceApplyAdagradDA(var, gradient_accumulator, gradient_squared_accumulator: resource, grad, "
     "lr, l1, l2: T, global_step: int64)",
     "stateful",
     DENSE,
+    NotDifferentiable(),
 )
 define(
     "ResourceApplyAdagradV2(var, accum: resource, lr, epsilon, grad: T)",
     "stateful",
     DENSE,
     "update_slots: bool = true",
+    NotDifferentiable(),
 )
 define(
     "ResourceApplyAdam(var, m, v: resource, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad: T)",
     "stateful; T: numbertype; use_locking, use_nesterov: bool = false",
+    NotDifferentiable(),
 )
 define(
     "ResourceApplyAdamWithAmsgrad(var, m, v, vhat: resource, beta1_power, beta2_power, lr, beta1, "
     "beta2, epsilon, grad: T)",
     "stateful",
     DENSE,
+    NotDifferentiable(),
 )
-define("ResourceApplyAddSign(var, m: resource, lr, alpha, sign_decay, beta, grad: T)", "stateful", DENSE)
+define(
+    "ResourceApplyAddSign(var, m: resource, lr, alpha, sign_decay, beta, grad: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
+)
 define(
     "ResourceApplyCenteredRMSProp(var, mg, ms, mom: resource, lr, rho, momentum, epsilon, grad: T)",
     "stateful",
     DENSE,
+    NotDifferentiable(),
 )
-define("ResourceApplyFtrl(var, accum, linear: resource, grad, lr, l1, l2, lr_power: T)", "stateful", DENSE)
+define(
+    "ResourceApplyFtrl(var, accum, linear: resource, grad, lr, l1, l2, lr_power: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
+)
 define(
     "ResourceApplyFtrlV2(var, accum, linear: resource, grad, lr, l1, l2, l2_shrinkage, lr_power: T)",
     "stateful",
     DENSE,
+    NotDifferentiable(),
 )
-define("ResourceApplyGradientDescent(var: resource, alpha, delta: T)", "stateful", DENSE)
+define("ResourceApplyGradientDescent(var: resource, alpha, delta: T)", "stateful", DENSE, NotDifferentiable())
 define(
     "ResourceApplyKerasMomentum, ResourceApplyMomentum(var, accum: resource, lr, grad, momentum: T)",
     "stateful; T: numbertype; use_locking, use_nesterov: bool = false",
+    NotDifferentiable(),
 )
-define("ResourceApplyPowerSign(var, m: resource, lr, logbase, sign_decay, beta, grad: T)", "stateful", DENSE)
-define("ResourceApplyProximalAdagrad(var, accum: resource, lr, l1, l2, grad: T)", "stateful", DENSE)
-define("ResourceApplyProximalGradientDescent(var: resource, alpha, l1, l2, delta: T)", "stateful", DENSE)
-define("ResourceApplyRMSProp(var, ms, mom: resource, lr, rho, momentum, epsilon, grad: T)", "stateful", DENSE)
+define(
+    "ResourceApplyPowerSign(var, m: resource, lr, logbase, sign_decay, beta, grad: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
+)
+define(
+    "ResourceApplyProximalAdagrad(var, accum: resource, lr, l1, l2, grad: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
+)
+define(
+    "ResourceApplyProximalGradientDescent(var: resource, alpha, l1, l2, delta: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
+)
+define(
+    "ResourceApplyRMSProp(var, ms, mom: resource, lr, rho, momentum, epsilon, grad: T)",
+    "stateful",
+    DENSE,
+    NotDifferentiable(),
+)
 
 
 @define(
     "SparseApplyAdagrad(var, accum: Ref(T), lr, grad: T, indices: Tindices) -> out: Ref(T)",
     ROWS,
     "update_slots: bool = true",
+    NotDifferentiable(),
 )
 def sparse_adagrad(c: ShapeContext) -> Shapes:
     """var, slot, rate, gradient (rows, ...), indices (rows) -> var"""
@@ -177,6 +263,7 @@ def _sparse(c: ShapeContext, *, slots: int, gradient: int) -> TensorShape:
 @define(
     "SparseApplyMomentum(var, accum: Ref(T), lr, grad: T, indices: Tindices, momentum: T) -> out: Ref(T)",
     "T: numbertype; Tindices: indextype; use_locking, use_nesterov: bool = false",
+    NotDifferentiable(),
 )
 def sparse_momentum(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=1, gradient=3)]
@@ -186,6 +273,7 @@ def sparse_momentum(c: ShapeContext) -> Shapes:
     "SparseApplyAdagradV2(var, accum: Ref(T), lr, epsilon, grad: T, indices: Tindices) -> out: Ref(T)",
     ROWS,
     "update_slots: bool = true",
+    NotDifferentiable(),
 )
 def sparse_adagrad_v2(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=1, gradient=4)]
@@ -194,6 +282,7 @@ def sparse_adagrad_v2(c: ShapeContext) -> Shapes:
 @define(
     "SparseApplyProximalAdagrad(var, accum: Ref(T), lr, l1, l2, grad: T, indices: Tindices) -> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 def sparse_proximal_adagrad(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=1, gradient=5)]
@@ -203,6 +292,7 @@ def sparse_proximal_adagrad(c: ShapeContext) -> Shapes:
     "SparseApplyProximalGradientDescent(var: Ref(T), alpha, l1, l2, grad: T, indices: Tindices) "
     "-> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 def sparse_proximal_descent(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=0, gradient=4)]
@@ -212,16 +302,19 @@ def sparse_proximal_descent(c: ShapeContext) -> Shapes:
     "SparseApplyAdagradDA(var, gradient_accumulator, gradient_squared_accumulator: Ref(T), grad: T, "
     "indices: Tindices, lr, l1, l2: T, global_step: int64) -> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 @define(
     "SparseApplyFtrl(var, accum, linear: Ref(T), grad: T, indices: Tindices, lr, l1, l2, lr_power: T) "
     "-> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 @define(
     "SparseApplyFtrlV2(var, accum, linear: Ref(T), grad: T, indices: Tindices, lr, l1, l2, "
     "l2_shrinkage, lr_power: T) -> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 def sparse_two_slots(c: ShapeContext) -> Shapes:
     """var, two slots, gradient, indices, scalars -> var"""
@@ -232,6 +325,7 @@ def sparse_two_slots(c: ShapeContext) -> Shapes:
     "SparseApplyAdadelta(var, accum, accum_update: Ref(T), lr, rho, epsilon, grad: T, indices: Tindices) "
     "-> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 def sparse_adadelta(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=2, gradient=6)]
@@ -241,6 +335,7 @@ def sparse_adadelta(c: ShapeContext) -> Shapes:
     "SparseApplyRMSProp(var, ms, mom: Ref(T), lr, rho, momentum, epsilon, grad: T, indices: Tindices) "
     "-> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 def sparse_rms_prop(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=2, gradient=7)]
@@ -250,6 +345,7 @@ def sparse_rms_prop(c: ShapeContext) -> Shapes:
     "SparseApplyCenteredRMSProp(var, mg, ms, mom: Ref(T), lr, rho, momentum, epsilon, grad: T, "
     "indices: Tindices) -> out: Ref(T)",
     ROWS,
+    NotDifferentiable(),
 )
 def sparse_centred_rms_prop(c: ShapeContext) -> Shapes:
     return [_sparse(c, slots=3, gradient=8)]
@@ -260,61 +356,72 @@ define(
     "indices: Tindices)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyAdagrad(var, accum: resource, lr, grad: T, indices: Tindices)",
     "stateful",
     ROWS,
     "update_slots: bool = true",
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyAdagradDA(var, gradient_accumulator, gradient_squared_accumulator: resource, "
     "grad: T, indices: Tindices, lr, l1, l2: T, global_step: int64)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyAdagradV2(var, accum: resource, lr, epsilon, grad: T, indices: Tindices)",
     "stateful",
     ROWS,
     "update_slots: bool = true",
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyCenteredRMSProp(var, mg, ms, mom: resource, lr, rho, momentum, epsilon, "
     "grad: T, indices: Tindices)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyFtrl(var, accum, linear: resource, grad: T, indices: Tindices, lr, l1, l2, "
     "lr_power: T)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyFtrlV2(var, accum, linear: resource, grad: T, indices: Tindices, lr, l1, l2, "
     "l2_shrinkage, lr_power: T)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyKerasMomentum, "
     "ResourceSparseApplyMomentum(var, accum: resource, lr, grad: T, indices: Tindices, momentum: T)",
     "stateful; T: numbertype; Tindices: indextype; use_locking, use_nesterov: bool = false",
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyProximalAdagrad(var, accum: resource, lr, l1, l2, grad: T, indices: Tindices)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyProximalGradientDescent(var: resource, alpha, l1, l2, grad: T, indices: Tindices)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )
 define(
     "ResourceSparseApplyRMSProp(var, ms, mom: resource, lr, rho, momentum, epsilon, grad: T, "
     "indices: Tindices)",
     "stateful",
     ROWS,
+    NotDifferentiable(),
 )

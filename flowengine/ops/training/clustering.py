@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dimension_value, ranked, scalars, smaller
 
-define("KMC2ChainInitialization(distances: float, seed: int64) -> index: int64", shape=scalars)
+define(
+    "KMC2ChainInitialization(distances: float, seed: int64) -> index: int64",
+    NotDifferentiable(),
+    shape=scalars,
+)
 
 
 @define(
     "KmeansPlusPlusInitialization(points: float, num_to_sample, seed, num_retries_per_sample: int64) "
-    "-> samples: float"
+    "-> samples: float",
+    NotDifferentiable(),
 )
 def initial_centres(c: ShapeContext) -> Shapes:
     return [TensorShape([dimension_value(c, 1), ranked(c, 0, 2)[1]])]

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked
 
@@ -17,7 +18,7 @@ MODEL: Final = (
 )
 
 
-@define("SdcaFprint(input: string) -> output: int64")
+@define("SdcaFprint(input: string) -> output: int64", NotDifferentiable())
 def fingerprints(c: ShapeContext) -> Shapes:
     return [TensorShape([ranked(c, 0, 1)[0], 2])]
 
@@ -32,6 +33,7 @@ def fingerprints(c: ShapeContext) -> Shapes:
     "out_delta_dense_weights: num_dense_features * float",
     MODEL,
     "adaptative: bool = false",
+    NotDifferentiable(),
 )
 @define(
     "SdcaOptimizerV2(sparse_example_indices, sparse_feature_indices: num_sparse_features * int64, "
@@ -43,6 +45,7 @@ def fingerprints(c: ShapeContext) -> Shapes:
     "out_delta_dense_weights: num_dense_features * float",
     MODEL,
     "adaptive: bool = false",
+    NotDifferentiable(),
 )
 def optimizer(c: ShapeContext) -> Shapes:
     """The state of the examples, and deltas shaped like the weights."""
@@ -51,4 +54,8 @@ def optimizer(c: ShapeContext) -> Shapes:
     return [TensorShape([None, 4]), *weights]
 
 
-define("SdcaShrinkL1(weights: num_features * Ref(float))", "num_features: int >= 0; l1, l2: float")
+define(
+    "SdcaShrinkL1(weights: num_features * Ref(float))",
+    "num_features: int >= 0; l1, l2: float",
+    NotDifferentiable(),
+)
