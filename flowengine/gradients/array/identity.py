@@ -1,12 +1,44 @@
-"""Gradients of what hands its input on."""
+"""Gradients of what hands a tensor on."""
 
 from __future__ import annotations
 
+from flowengine.gradients.errors import MissingGradientError
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.values import Backward, Gradient, Results
-from flowengine.graphs.tensor import Operation
+from flowengine.graphs.tensor import Operation, Tensor
 
 
-@gradient("Identity", "RefIdentity", slices=True)
+@gradient(
+    "Identity",
+    "RefIdentity",
+    "Snapshot",
+    "DeepCopy",
+    "DebugGradientIdentity",
+    "DebugGradientRefIdentity",
+    "GuaranteeConst",
+    slices=True,
+)
 def identity(b: Backward, op: Operation, grad: Gradient) -> Results:
+    """g"""
     return [grad]
+
+
+@gradient("IdentityN", slices=True)
+def identities(b: Backward, op: Operation, *grads: Gradient | None) -> Results:
+    """The gradient of each"""
+    return grads
+
+
+@gradient("EnsureShape")
+def ensure_shape(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g"""
+    return [grad]
+
+
+@gradient("PreventGradient", slices=True, lazy=True)
+def prevent_gradient(b: Backward, op: Operation, grad: Gradient | None) -> Results:
+    """Raises MissingGradientError: whoever put the op there wants no gradient to be taken through it."""
+    if grad is None:
+        return [None]
+    message = op.get_attr("message").decode(errors="replace")
+    raise MissingGradientError(f"no gradient may be taken through '{op.name}' (PreventGradient): {message}")

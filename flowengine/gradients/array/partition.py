@@ -1,0 +1,67 @@
+"""Gradients of rows dealt out to several tensors, and of rows put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowengine.gradients.registry import gradient
+from flowengine.gradients.rules import integer, known, per_row, size
+from flowengine.gradients.values import Backward, Results
+from flowengine.graphs.tensor import Operation, Tensor
+
+
+@gradient("DynamicPartition")
+def partition(b: Backward, op: Operation, *grads: Tensor) -> Results:
+    """The gradients of the parts, stitched together where their rows came from"""
+    data, parts = op.inputs
+    every = b.ops.Range(integer(b, 0), size(b, parts), integer(b, 1))
+    places = b.ops.Reshape(every, b.shape(parts))
+    origins = b.ops.DynamicPartition(places, parts, num_partitions=op.get_attr("num_partitions"))
+    together = b.ops.ParallelDynamicStitch(origins, grads)
+    return [b.ops.Reshape(together, b.shape(data)), None]
+
+
+@gradient("ParallelDynamicStitch")
+def stitch_any(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """To each row what its place has; each place is written once."""
+    places = op.inputs[: op.get_attr("N")]
+    return [*[None] * len(places), *[_at(b, grad, each) for each in places]]
+
+
+@gradient("DynamicStitch")
+def stitch(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """To each row what its place has; to one over which a later row was written, nothing"""
+    count = op.get_attr("N")
+    places, data = op.inputs[:count], op.inputs[count:]
+    found = [_at(b, grad, each) for each in places]
+    if not _are_distinct(places):
+        zero = b.constant(0, grad.dtype)
+        are_last = _are_last(b, places)
+        for index, (each, rows) in enumerate(zip(places, data, strict=True)):
+            is_last = per_row(b, are_last[index], each, rows)
+            found[index] = b.ops.SelectV2(is_last, found[index], zero)
+    return [*[None] * count, *found]
+
+
+def _at(b: Backward, grad: Tensor, places: Tensor) -> Tensor:
+    result: Tensor = b.ops.GatherV2(grad, places, integer(b, 0))
+    return result
+
+
+def _are_distinct(places: Sequence[Tensor]) -> bool:
+    """Whether the graph alone tells that no place is written twice."""
+    values = [known(each) for each in places]
+    flat = [int(place) for each in values if each is not None for place in each.reshape(-1)]
+    return all(each is not None for each in values) and len(set(flat)) == len(flat)
+
+
+def _are_last(b: Backward, places: Sequence[Tensor]) -> list[Tensor]:
+    """For each place whether it is not written again later: the rows are numbered and stitched, too."""
+    numbers: list[Tensor] = []
+    start = integer(b, 0)
+    for each in places:
+        end = b.ops.AddV2(start, size(b, each))
+        numbers.append(b.ops.Reshape(b.ops.Range(start, end, integer(b, 1)), b.shape(each)))
+        start = end
+    writers = b.ops.DynamicStitch(places, numbers)
+    return [b.ops.Equal(_at(b, writers, each), own) for each, own in zip(places, numbers, strict=True)]

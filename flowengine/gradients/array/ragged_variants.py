@@ -1,0 +1,32 @@
+"""Gradients of rows of different length as variants."""
+
+from __future__ import annotations
+
+from flowengine.gradients.registry import gradient
+from flowengine.gradients.values import Backward, Results
+from flowengine.graphs.tensor import Operation, Tensor
+
+
+@gradient("RaggedTensorToVariant")
+def to_variant(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """The values of g put behind each other, an op of its own"""
+    *splits, values = op.inputs
+    row_splits = splits[0] if splits else b.constant(0, op.get_attr("Tsplits"))
+    result = b.ops.RaggedTensorToVariantGradient(
+        grad, row_splits, b.shape(values), Tvalues=values.dtype.base
+    )
+    return [*[None] * len(splits), result]
+
+
+@gradient("RaggedTensorFromVariant", lazy=True)
+def from_variant(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
+    """g, its values as variants in the same way"""
+    grad = grads[-1]
+    if grad is None:
+        return [None]
+    is_batched = op.get_attr("input_ragged_rank") != 0
+    return [
+        b.ops.RaggedTensorToVariant(
+            list(op.outputs[:-1]), grad, batched_input=is_batched, Tsplits=op.get_attr("Tsplits")
+        )
+    ]
