@@ -6,8 +6,64 @@ from typing import Final
 
 #: {module: names of the ops}
 GRADIENTS: Final[dict[str, str]] = {
+    "array.constants": """
+        Fill PlaceholderWithDefault
+    """,
+    "array.debugging": """
+        DebugIdentity DebugIdentityV2
+    """,
+    "array.gather": """
+        Gather GatherNd GatherV2
+    """,
     "array.identity": """
-        Identity RefIdentity
+        DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst Identity
+        IdentityN PreventGradient RefIdentity Snapshot
+    """,
+    "array.inplace": """
+        InplaceAdd InplaceSub InplaceUpdate
+    """,
+    "array.joining": """
+        Concat ConcatV2 Pack ParallelConcat Split SplitV Unpack
+    """,
+    "array.one_hot": """
+        SparseToDense
+    """,
+    "array.padding": """
+        MirrorPad MirrorPadGrad Pad PadV2
+    """,
+    "array.partition": """
+        DynamicPartition DynamicStitch ParallelDynamicStitch
+    """,
+    "array.ragged": """
+        RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedTensorToSparse
+    """,
+    "array.ragged_padding": """
+        RaggedTensorToTensor
+    """,
+    "array.ragged_variants": """
+        RaggedTensorFromVariant RaggedTensorToVariant RaggedTensorToVariantGradient
+    """,
+    "array.reverse": """
+        Reverse ReverseSequence ReverseV2 Roll
+    """,
+    "array.scatter_values": """
+        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin
+        TensorScatterSub TensorScatterUpdate
+    """,
+    "array.shapes": """
+        BroadcastTo ExpandDims Reshape Squeeze Tile TileGrad
+    """,
+    "array.slicing": """
+        Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate
+    """,
+    "array.space_batch": """
+        BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth
+    """,
+    "array.transpose": """
+        ConjugateTranspose Transpose
+    """,
+    "io.printing": """
+        Print
     """,
     "image.boxes": """
         CropAndResize CropAndResizeGradImage
@@ -25,8 +81,49 @@ GRADIENTS: Final[dict[str, str]] = {
     "linalg.products": """
         MatMul
     """,
+    "math.bessel": """
+        BesselI0 BesselI1 BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1
+    """,
     "math.binary": """
-        AccumulateNV2 AddN Mul
+        AccumulateNV2 Add AddN AddV2 Atan2 ClipByValue Maximum Minimum Mul MulNoNan NextAfter Pow Select
+        SelectV2 SquaredDifference Sub Xdivy Xlog1py Xlogy
+    """,
+    "math.cast": """
+        Bitcast Cast CheckNumerics CheckNumericsV2
+    """,
+    "math.division": """
+        Div DivNoNan FloorMod Mod RealDiv TruncateMod
+    """,
+    "math.gradients": """
+        InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
+    """,
+    "math.integrals": """
+        Dawsn Erfinv Expint FresnelCos FresnelSin Ndtri Spence
+    """,
+    "math.reductions": """
+        Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
+    """,
+    "math.segments": """
+        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax UnsortedSegmentMin
+        UnsortedSegmentProd UnsortedSegmentSum
+    """,
+    "math.sequences": """
+        Bincount
+    """,
+    "math.sparse_segments": """
+        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
+        SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
+        SparseSegmentSumWithNumSegments
+    """,
+    "math.special": """
+        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
+    """,
+    "math.unary": """
+        Abs Acos Acosh Angle Asin Asinh Atan Atanh Complex ComplexAbs Conj Cos Cosh Exp Expm1 Imag Inv Log
+        Log1p Neg Real Reciprocal Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
+    """,
+    "random.gamma": """
+        RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3
     """,
     "nn.activations": """
         BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad

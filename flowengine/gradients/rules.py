@@ -9,6 +9,7 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
+from flowengine.gradients.shapes import repeated_axes
 from flowengine.gradients.values import Backward
 from flowengine.graphs.tensor import Tensor
 
@@ -107,4 +108,17 @@ def per_row(b: Backward, values: Tensor, ids: Tensor, data: Tensor) -> Tensor:
     else:
         ones = integers(b, *[1] * (data.shape.rank - ids.shape.rank))
     result: Tensor = b.ops.Reshape(values, joined(b, [b.shape(ids), ones]))
+    return result
+
+
+def sum_like(b: Backward, grad: Tensor, x: Tensor) -> Tensor:
+    """What was made here, of a shape to which the forward tensor x was broadcast, in the shape of x."""
+    axes = repeated_axes(x.shape, grad.shape)
+    if axes is not None and not axes:
+        return grad
+    if axes is None:
+        along = b.ops.BroadcastGradientArgs(b.shape(x), b.ops.Shape(grad))[0]
+    else:
+        along = integers(b, *axes)
+    result: Tensor = b.ops.Reshape(b.ops.Sum(grad, along), b.shape(x))
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import from_element, integer, integers, rank, rows
+from flowengine.gradients.rules import from_element, integer, integers, rank, rows, sum_like
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -24,11 +24,11 @@ def to_tensor(b: Backward, op: Operation, grad: Tensor) -> Results:
     row = b.ops.Sub(b.ops.Cast(is_empty, DstT=places.dtype), b.constant(1, places.dtype))
     of_empty = b.ops.UnsortedSegmentSum(grad, row, integer(b, 1))
     inner = b.ops.Reshape(of_empty, from_element(b, b.shape(values), 1))
-    return [None, of_values, b.sum_to(inner, default, inner), *[None] * len(partitions)]
+    return [None, of_values, sum_like(b, inner, default), *[None] * len(partitions)]
 
 
 def _places(b: Backward, op: Operation) -> Tensor:
-    """(output without the inner dimensions): the number of the value at each place, -1 where there is none."""
+    """The number of the value at each place of the output without inner axes; -1 where there is none."""
     _, values, _, *partitions = op.inputs
     y = op.outputs[0]
     sizes = b.shape(y)

@@ -12,10 +12,19 @@ def to_variant(b: Backward, op: Operation, grad: Tensor) -> Results:
     """The values of g put behind each other, an op of its own"""
     *splits, values = op.inputs
     row_splits = splits[0] if splits else b.constant(0, op.get_attr("Tsplits"))
-    result = b.ops.RaggedTensorToVariantGradient(
-        grad, row_splits, b.shape(values), Tvalues=values.dtype.base
-    )
+    result = b.ops.RaggedTensorToVariantGradient(grad, row_splits, b.shape(values), Tvalues=values.dtype.base)
     return [*[None] * len(splits), result]
+
+
+@gradient("RaggedTensorToVariantGradient")
+def to_variant_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g as variants, one a row, or one of all where there are no rows"""
+    row_splits = op.inputs[1]
+    has_rows = row_splits.shape.rank != 0
+    result = b.ops.RaggedTensorToVariant(
+        [row_splits] if has_rows else [], grad, batched_input=has_rows, Tsplits=op.get_attr("Tsplits")
+    )
+    return [result, None, None]
 
 
 @gradient("RaggedTensorFromVariant", lazy=True)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import known
+from flowengine.gradients.rules import known, sum_like
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -60,4 +60,4 @@ def strided_update(b: Backward, op: Operation, grad: Tensor) -> Results:
     rest = b.ops.TensorStridedSliceUpdate(grad, begin, end, strides, b.zeros_like(value), **_masks(op))
     # A value that was repeated over the part gets the sum.
     piece = b.ops.StridedSlice(grad, begin, end, strides, **_masks(op))
-    return [rest, None, None, None, b.sum_to(piece, value, piece)]
+    return [rest, None, None, None, sum_like(b, piece, value)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import known, real_only
+from flowengine.gradients.rules import real_only
 from flowengine.gradients.values import Backward, Gradient, Results
 from flowengine.graphs.tensor import Operation, Tensor
 

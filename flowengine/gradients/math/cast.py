@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowengine.gradients.registry import gradient
+from flowengine.gradients.rules import part_type
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -18,6 +19,16 @@ def cast(b: Backward, op: Operation, grad: Gradient) -> Results:
     if isinstance(grad, IndexedSlices):
         return [replace(grad, values=b.ops.Cast(grad.values, DstT=source))]
     return [b.ops.Cast(grad, DstT=source)]
+
+
+@gradient("Bitcast")
+def bitcast(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g as what x was, where the bits are of the same numbers: complex ones and their parts; else absent."""
+    source, target = op.inputs[0].dtype.base, op.outputs[0].dtype.base
+    kinds = {part_type(each) if each.is_complex else each for each in (source, target)}
+    if len(kinds) > 1 or not (source.is_floating or source.is_complex):
+        return [None]
+    return [b.ops.Bitcast(grad, type=source)]
 
 
 @gradient("CheckNumerics")

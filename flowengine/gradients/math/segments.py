@@ -49,7 +49,7 @@ def segment_extreme(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 
 def _shared(b: Backward, grad: Tensor, counts: Tensor) -> Tensor:
-    """g over how many share it: one for an id that has no rows, so that no NaN waits for second derivatives."""
+    """g over how many share it; over one for an id without rows, so that no NaN waits there."""
     result: Tensor = b.ops.RealDiv(grad, b.ops.Maximum(counts, b.constant(1, counts.dtype)))
     return result
 
@@ -61,9 +61,7 @@ def segment_product(b: Backward, op: Operation, grad: Tensor) -> Results:
     is_zero, filled = _zeros_filled(b, data)
     zeros = b.ops.SegmentSum(b.ops.Cast(is_zero, DstT=dtypes.int32), ids)
     without = b.ops.SegmentProd(filled, ids)
-    others = _others(
-        b, is_zero, filled, _at(b, op.outputs[0], ids), _at(b, zeros, ids), _at(b, without, ids)
-    )
+    others = _others(b, is_zero, filled, _at(b, op.outputs[0], ids), _at(b, zeros, ids), _at(b, without, ids))
     return [b.ops.Mul(_at(b, grad, ids), b.real_or_conj(others)), None]
 
 

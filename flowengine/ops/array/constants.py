@@ -5,12 +5,12 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Constant, Elementwise, Fed, Impure
+from flowengine.ir.traits import Constant, Elementwise, Fed, Impure, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import attr_shape, ranked, shape_from_input, unchanged
 
 
-@define("Const() -> output: dtype", "value: tensor; dtype: type", Constant("value"))
+@define("Const() -> output: dtype", "value: tensor; dtype: type", Constant("value"), NotDifferentiable())
 def constant(c: ShapeContext) -> Shapes:
     return [c.attrs["value"].shape]
 
@@ -19,9 +19,16 @@ define(
     "ImmutableConst() -> tensor: dtype",
     "dtype: type; shape: shape; memory_region_name: string",
     Impure(),
+    NotDifferentiable(),
     shape=attr_shape,
 )
-define("PlaceholderV2() -> output: dtype", "dtype: type; shape: shape", Fed(is_exact=True), shape=attr_shape)
+define(
+    "PlaceholderV2() -> output: dtype",
+    "dtype: type; shape: shape",
+    Fed(is_exact=True),
+    NotDifferentiable(),
+    shape=attr_shape,
+)
 
 
 @define("PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape", Fed())
@@ -33,7 +40,7 @@ def placeholder_with_default(c: ShapeContext) -> Shapes:
     return [shape]
 
 
-@define("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown", Fed())
+@define("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown", Fed(), NotDifferentiable())
 def placeholder(c: ShapeContext) -> Shapes:
     shape: TensorShape = c.attrs["shape"]
     # Programs of that age wrote a scalar's shape where they meant that any shape may be fed.
@@ -41,12 +48,13 @@ def placeholder(c: ShapeContext) -> Shapes:
     return [UNKNOWN_SHAPE if legacy else shape]
 
 
-define("ZerosLike(x: T) -> y: T", "T: type", Elementwise(), shape=unchanged)
+define("ZerosLike(x: T) -> y: T", "T: type", Elementwise(), NotDifferentiable(), shape=unchanged)
 define(
     "OnesLike(x: T) -> y: T",
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, int64, complex64, "
     "complex128, bool}",
     Elementwise(),
+    NotDifferentiable(),
     shape=unchanged,
 )
 
@@ -61,6 +69,7 @@ def fill(c: ShapeContext) -> Shapes:
 define(
     "Empty(shape: int32) -> output: dtype",
     "stateful; dtype: type; init: bool = false",
+    NotDifferentiable(),
     shape=shape_from_input(0),
 )
-define("FakeParam() -> output: dtype", "dtype: type; shape: shape", shape=attr_shape)
+define("FakeParam() -> output: dtype", "dtype: type; shape: shape", NotDifferentiable(), shape=attr_shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import fixed, unchanged
 
@@ -21,5 +22,6 @@ define(
     "DebugNanCount(input: T) -> output: int64",
     "takes_uninitialized; T: type; device_name, tensor_name: string = ''; debug_urls: list(string) = []",
     "gated_grpc: bool = false",
+    NotDifferentiable(),
     shape=fixed([1]),
 )

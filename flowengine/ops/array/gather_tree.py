@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge, ranked
 
 
 @define(
-    "GatherTree(step_ids, parent_ids: T, max_sequence_lengths: int32, end_token: T) -> beams: T", "T: {int32}"
+    "GatherTree(step_ids, parent_ids: T, max_sequence_lengths: int32, end_token: T) -> beams: T",
+    "T: {int32}",
+    NotDifferentiable(),
 )
 def gather_tree(c: ShapeContext) -> Shapes:
     """steps and parents (time, batch, beams) -> beams of that shape"""

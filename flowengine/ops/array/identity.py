@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Checks, HandsOn, Impure, Orders, Reads
+from flowengine.ir.traits import Checks, HandsOn, Impure, NotDifferentiable, Orders, Reads
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import each_unchanged, unchanged
 
@@ -15,7 +15,13 @@ define(
     shape=unchanged,
 )
 define("Snapshot(input: T) -> output: T", "T: type", shape=unchanged)
-define("StopGradient(input: T) -> output: T", "T: type", HandsOn("input", "output"), shape=unchanged)
+define(
+    "StopGradient(input: T) -> output: T",
+    "T: type",
+    HandsOn("input", "output"),
+    NotDifferentiable(),
+    shape=unchanged,
+)
 define(
     "PreventGradient(input: T) -> output: T",
     "T: type; message: string = ''",
@@ -42,6 +48,10 @@ def ensure_shape(c: ShapeContext) -> Shapes:
     return [c.input(0).merge_with(c.attrs["shape"])]
 
 
-define("Abort()", "error_msg: string = ''; exit_without_error: bool = false")
-define("NoOp()", Orders())
-define("Assert(condition: bool, data: T)", "stateful; T: list(type) >= 1; summarize: int = 3")
+define("Abort()", "error_msg: string = ''; exit_without_error: bool = false", NotDifferentiable())
+define("NoOp()", Orders(), NotDifferentiable())
+define(
+    "Assert(condition: bool, data: T)",
+    "stateful; T: list(type) >= 1; summarize: int = 3",
+    NotDifferentiable(),
+)

@@ -8,7 +8,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NetworkLayer
+from flowengine.ir.traits import NetworkLayer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
@@ -69,7 +69,11 @@ def concat_last(c: ShapeContext) -> Shapes:
     return [concatenated(c, c.num_inputs - 1, range(c.num_inputs - 1))]
 
 
-@define("ConcatOffset(concat_dim: int32, shape: N * int32) -> offset: N * int32", "N: int >= 2")
+@define(
+    "ConcatOffset(concat_dim: int32, shape: N * int32) -> offset: N * int32",
+    "N: int >= 2",
+    NotDifferentiable(),
+)
 def concat_offset(c: ShapeContext) -> Shapes:
     return [ranked(c, i, 1) for i in range(1, c.num_inputs)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import axis_of, check_scalars, dimension_value, ranked
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import axis_of, check_scalars, dimension_val
 @define(
     "OneHot(indices: TI, depth: int32, on_value, off_value: T) -> output: T",
     "axis: int = -1; T: type; TI: {uint8, int32, int64} = int64",
+    NotDifferentiable(),
 )
 def one_hot(c: ShapeContext) -> Shapes:
     """indices -> indices with an axis of `depth`"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     VECTOR,
@@ -18,6 +19,7 @@ from flowengine.ops.shape_functions import (
 define(
     "RaggedRange(starts, limits, deltas: T) -> rt_nested_splits: Tsplits, rt_dense_values: T",
     "T: {bfloat16, float, double, int32, int64} = int32; Tsplits: indextype = int64",
+    NotDifferentiable(),
     shape=vectors,
 )
 

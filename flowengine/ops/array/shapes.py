@@ -7,7 +7,7 @@ import math
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NetworkLayer
+from flowengine.ir.traits import NetworkLayer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     axis_of,
@@ -22,14 +22,23 @@ from flowengine.ops.shape_functions import (
 )
 
 
-@define("Shape(input: T) -> output: out_type", "T: type; out_type: indextype = int32")
-@define("ShapeN(input: N * T) -> output: N * out_type", "N: int >= 1; T: type; out_type: indextype = int32")
+@define("Shape(input: T) -> output: out_type", "T: type; out_type: indextype = int32", NotDifferentiable())
+@define(
+    "ShapeN(input: N * T) -> output: N * out_type",
+    "N: int >= 1; T: type; out_type: indextype = int32",
+    NotDifferentiable(),
+)
 def shape_of(c: ShapeContext) -> Shapes:
     return [vector(c.input(i).rank) for i in range(c.num_inputs)]
 
 
-define("Rank(input: T) -> output: int32", "T: type", shape=scalars)
-define("Size(input: T) -> output: out_type", "T: type; out_type: indextype = int32", shape=scalars)
+define("Rank(input: T) -> output: int32", "T: type", NotDifferentiable(), shape=scalars)
+define(
+    "Size(input: T) -> output: out_type",
+    "T: type; out_type: indextype = int32",
+    NotDifferentiable(),
+    shape=scalars,
+)
 
 
 @define(
@@ -96,7 +105,7 @@ def squeeze(c: ShapeContext) -> Shapes:
     return [TensorShape([d for axis, d in enumerate(shape.dims) if axis not in axes])]
 
 
-@define("BroadcastArgs(s0, s1: T) -> r0: T", "T: indextype = int32")
+@define("BroadcastArgs(s0, s1: T) -> r0: T", "T: indextype = int32", NotDifferentiable())
 def broadcast_args(c: ShapeContext) -> Shapes:
     a, b = ranked(c, 0, 1)[0], ranked(c, 1, 1)[0]
     return [vector(None if a is None or b is None else max(a, b))]
@@ -134,6 +143,7 @@ def broadcast_to(c: ShapeContext) -> Shapes:
     "QuantizedReshape(tensor: T, shape: Tshape, input_min, input_max: float) "
     "-> output: T, output_min, output_max: float",
     "T: type; Tshape: indextype = int32",
+    NotDifferentiable(),
 )
 def quantized_reshape(c: ShapeContext) -> Shapes:
     return [*reshape(c), SCALAR, SCALAR]

@@ -6,6 +6,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import axis_of, dims_of, merge_dims, of_rank, ranked
 
@@ -29,4 +30,4 @@ def transpose(c: ShapeContext) -> Shapes:
     return [TensorShape([dims[axis] for axis in axes])]
 
 
-define("InvertPermutation(x: T) -> y: T", "T: indextype = int32", shape=of_rank(1))
+define("InvertPermutation(x: T) -> y: T", "T: indextype = int32", NotDifferentiable(), shape=of_rank(1))

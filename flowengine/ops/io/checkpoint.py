@@ -6,17 +6,21 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Bookkeeping
+from flowengine.ir.traits import Bookkeeping, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
 define(
     "ShardedFilename(basename: string, shard, num_shards: int32) -> filename: string",
     Bookkeeping(),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
-    "ShardedFilespec(basename: string, num_shards: int32) -> filename: string", Bookkeeping(), shape=scalars
+    "ShardedFilespec(basename: string, num_shards: int32) -> filename: string",
+    Bookkeeping(),
+    NotDifferentiable(),
+    shape=scalars,
 )
 
 
@@ -24,6 +28,7 @@ define(
     "RestoreV2(prefix, tensor_names, shape_and_slices: string) -> tensors: dtypes",
     "stateful; dtypes: list(type) >= 1",
     Bookkeeping(),
+    NotDifferentiable(),
 )
 def restore(c: ShapeContext) -> Shapes:
     """The length that a slice specification gives: "4 5 0,2:0,5" is a (2, 5) part of a (4, 5) tensor."""
@@ -57,9 +62,11 @@ define(
     "MergeV2Checkpoints(checkpoint_prefixes, destination_prefix: string)",
     "stateful; delete_old_dirs: bool = true",
     Bookkeeping(),
+    NotDifferentiable(),
 )
 define(
     "SaveV2(prefix, tensor_names, shape_and_slices: string, tensors: dtypes)",
     "stateful; dtypes: list(type) >= 1",
     Bookkeeping(),
+    NotDifferentiable(),
 )

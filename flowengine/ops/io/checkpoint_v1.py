@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Bookkeeping
+from flowengine.ir.traits import Bookkeeping, NotDifferentiable
 from flowengine.ops.io.checkpoint import sliced_shape
 from flowengine.ops.registry import define
 
@@ -14,6 +14,7 @@ from flowengine.ops.registry import define
     "RestoreSlice(file_pattern, tensor_name, shape_and_slice: string) -> tensor: dt",
     "stateful; dt: type; preferred_shard: int = -1",
     Bookkeeping(),
+    NotDifferentiable(),
 )
 def restore_slice(c: ShapeContext) -> Shapes:
     spec = c.input_value(2)
@@ -24,10 +25,17 @@ define(
     "Restore(file_pattern, tensor_name: string) -> tensor: dt",
     "stateful; dt: type; preferred_shard: int = -1",
     Bookkeeping(),
+    NotDifferentiable(),
 )
-define("Save(filename, tensor_names: string, data: T)", "stateful; T: list(type) >= 1", Bookkeeping())
+define(
+    "Save(filename, tensor_names: string, data: T)",
+    "stateful; T: list(type) >= 1",
+    Bookkeeping(),
+    NotDifferentiable(),
+)
 define(
     "SaveSlices(filename, tensor_names, shapes_and_slices: string, data: T)",
     "stateful; T: list(type) >= 1",
     Bookkeeping(),
+    NotDifferentiable(),
 )

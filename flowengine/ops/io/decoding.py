@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, ranked_at_most, scalar_value, scalars, unchanged, vector
 
@@ -11,6 +12,7 @@ from flowengine.ops.shape_functions import VECTOR, ranked_at_most, scalar_value,
     "DecodeCSV(records: string, record_defaults: OUT_TYPE) -> output: OUT_TYPE",
     "OUT_TYPE: list({float, double, int32, int64, string}) >= 1; field_delim: string = ','",
     "use_quote_delim: bool = true; na_value: string = ''; select_cols: list(int) = []",
+    NotDifferentiable(),
 )
 def decode_csv(c: ShapeContext) -> Shapes:
     for index in range(1, c.num_inputs):
@@ -18,14 +20,24 @@ def decode_csv(c: ShapeContext) -> Shapes:
     return [c.input(0)] * c.num_outputs
 
 
-define("DecodeCompressed(bytes: string) -> output: string", "compression_type: string = ''", shape=unchanged)
-define("DecodeJSONExample(json_examples: string) -> binary_examples: string", shape=unchanged)
+define(
+    "DecodeCompressed(bytes: string) -> output: string",
+    "compression_type: string = ''",
+    NotDifferentiable(),
+    shape=unchanged,
+)
+define(
+    "DecodeJSONExample(json_examples: string) -> binary_examples: string",
+    NotDifferentiable(),
+    shape=unchanged,
+)
 
 
 @define(
     "DecodeRaw(bytes: string) -> output: out_type",
     "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool}",
     "little_endian: bool = true",
+    NotDifferentiable(),
 )
 def decode_raw(c: ShapeContext) -> Shapes:
     """(...) -> (..., elements a string)"""
@@ -35,6 +47,7 @@ def decode_raw(c: ShapeContext) -> Shapes:
 @define(
     "DecodePaddedRaw(input_bytes: string, fixed_length: int32) -> output: out_type",
     "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64}; little_endian: bool = true",
+    NotDifferentiable(),
 )
 def decode_padded(c: ShapeContext) -> Shapes:
     length = scalar_value(c, 1)
@@ -43,5 +56,5 @@ def decode_padded(c: ShapeContext) -> Shapes:
     return [c.input(0).concatenate(vector(count))]
 
 
-define("SerializeTensor(tensor: T) -> serialized: string", "T: type", shape=scalars)
-define("ParseTensor(serialized: string) -> output: out_type", "out_type: type")
+define("SerializeTensor(tensor: T) -> serialized: string", "T: type", NotDifferentiable(), shape=scalars)
+define("ParseTensor(serialized: string) -> output: out_type", "out_type: type", NotDifferentiable())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 
 define(
@@ -12,6 +13,7 @@ define(
     "Tdense: list(featuretype) >= 0; num_sparse: int >= 0",
     "sparse_types, ragged_value_types: list(featuretype) >= 0; ragged_split_types: list(indextype) >= 0",
     "dense_shapes: list(shape) >= 0",
+    NotDifferentiable(),
 )
 define(
     "ParseSequenceExample(serialized, debug_name: string, context_dense_defaults: Tcontext_dense) "
@@ -28,4 +30,5 @@ define(
     "context_sparse_types, Tcontext_dense, feature_list_dense_types: list(featuretype) >= 0 = []",
     "context_dense_shapes: list(shape) >= 0 = []; feature_list_sparse_types: list(featuretype) >= 0 = []",
     "feature_list_dense_shapes: list(shape) >= 0 = []",
+    NotDifferentiable(),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, ranked, vector
 
@@ -15,6 +16,7 @@ from flowengine.ops.shape_functions import VECTOR, ranked, vector
     "dense_values: Tdense",
     "Nsparse, Ndense: int >= 0; sparse_types, Tdense: list(featuretype) >= 0",
     "dense_shapes: list(shape) >= 0",
+    NotDifferentiable(),
 )
 def parse_example(c: ShapeContext) -> Shapes:
     """Of every sparse feature indices, values, shape; then the dense features, a row for each example."""
@@ -34,6 +36,7 @@ def sparse_outputs(count: int, rank: int) -> list[TensorShape]:
     "sparse_shapes: num_sparse * int64, dense_values: Tdense",
     "num_sparse: int >= 0; sparse_keys, dense_keys: list(string) >= 0",
     "sparse_types, Tdense: list(featuretype) >= 0; dense_shapes: list(shape) >= 0",
+    NotDifferentiable(),
 )
 def parse_single_example(c: ShapeContext) -> Shapes:
     ranked(c, 0, 0)
@@ -56,4 +59,5 @@ define(
     "context_sparse_types, Tcontext_dense, feature_list_dense_types: list(featuretype) >= 0 = []",
     "context_dense_shapes: list(shape) >= 0 = []; feature_list_sparse_types: list(featuretype) >= 0 = []",
     "feature_list_dense_shapes: list(shape) >= 0 = []",
+    NotDifferentiable(),
 )

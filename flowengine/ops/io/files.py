@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import Impure
+from flowengine.ir.traits import Impure, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, vectors
 
-define("ReadFile(filename: string) -> contents: string", Impure(), shape=scalars)
-define("MatchingFiles(pattern: string) -> filenames: string", Impure(), shape=vectors)
-define("WriteFile(filename, contents: string)", "stateful")
+define("ReadFile(filename: string) -> contents: string", Impure(), NotDifferentiable(), shape=scalars)
+define("MatchingFiles(pattern: string) -> filenames: string", Impure(), NotDifferentiable(), shape=vectors)
+define("WriteFile(filename, contents: string)", "stateful", NotDifferentiable())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import Bookkeeping, Impure
+from flowengine.ir.traits import Bookkeeping, Impure, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, unchanged
 
@@ -12,7 +12,10 @@ define(
     Impure(),
     shape=unchanged,
 )
-define("Timestamp() -> ts: double", "stateful", shape=scalars)
+define("Timestamp() -> ts: double", "stateful", NotDifferentiable(), shape=scalars)
 define(
-    "PrintV2(input: string)", "stateful; output_stream: string = 'stderr'; end: string = '\\n'", Bookkeeping()
+    "PrintV2(input: string)",
+    "stateful; output_stream: string = 'stderr'; end: string = '\\n'",
+    Bookkeeping(),
+    NotDifferentiable(),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import Uses
+from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, two_strings, vectors
 
@@ -15,80 +15,116 @@ define(
     "FixedLengthRecordReader() -> reader_handle: Ref(string)",
     "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
     "container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "IdentityReader, LMDBReader, WholeFileReader() -> reader_handle: Ref(string)",
     "stateful; container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "TFRecordReader() -> reader_handle: Ref(string)",
     "stateful; container, shared_name, compression_type: string = ''",
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "TextLineReader() -> reader_handle: Ref(string)",
     "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "FixedLengthRecordReaderV2() -> reader_handle: resource",
     "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
     "container, shared_name, encoding: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "IdentityReaderV2, WholeFileReaderV2() -> reader_handle: resource",
     "stateful; container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TFRecordReaderV2() -> reader_handle: resource",
     "stateful; container, shared_name, compression_type: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TextLineReaderV2() -> reader_handle: resource",
     "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
-define("ReaderNumRecordsProduced(reader_handle: Ref(string)) -> records_produced: int64", shape=scalars)
+define(
+    "ReaderNumRecordsProduced(reader_handle: Ref(string)) -> records_produced: int64",
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "ReaderNumRecordsProducedV2(reader_handle: resource) -> records_produced: int64",
     "stateful",
     USES_READER,
+    NotDifferentiable(),
     shape=scalars,
 )
-define("ReaderNumWorkUnitsCompleted(reader_handle: Ref(string)) -> units_completed: int64", shape=scalars)
+define(
+    "ReaderNumWorkUnitsCompleted(reader_handle: Ref(string)) -> units_completed: int64",
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "ReaderNumWorkUnitsCompletedV2(reader_handle: resource) -> units_completed: int64",
     "stateful",
     USES_READER,
+    NotDifferentiable(),
     shape=scalars,
 )
-define("ReaderRead(reader_handle, queue_handle: Ref(string)) -> key, value: string", shape=scalars)
+define(
+    "ReaderRead(reader_handle, queue_handle: Ref(string)) -> key, value: string",
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "ReaderReadV2(reader_handle, queue_handle: resource) -> key, value: string",
     "stateful",
     Uses("reader_handle", "queue_handle"),
+    NotDifferentiable(),
     shape=scalars,
 )
-define("ReaderSerializeState(reader_handle: Ref(string)) -> state: string", shape=scalars)
 define(
-    "ReaderSerializeStateV2(reader_handle: resource) -> state: string", "stateful", USES_READER, shape=scalars
+    "ReaderSerializeState(reader_handle: Ref(string)) -> state: string", NotDifferentiable(), shape=scalars
+)
+define(
+    "ReaderSerializeStateV2(reader_handle: resource) -> state: string",
+    "stateful",
+    USES_READER,
+    NotDifferentiable(),
+    shape=scalars,
 )
 define(
     "ReaderReadUpTo(reader_handle, queue_handle: Ref(string), num_records: int64) -> keys, values: string",
+    NotDifferentiable(),
     shape=vectors,
 )
 define(
     "ReaderReadUpToV2(reader_handle, queue_handle: resource, num_records: int64) -> keys, values: string",
     "stateful",
     Uses("reader_handle", "queue_handle"),
+    NotDifferentiable(),
     shape=vectors,
 )
-define("ReaderReset(reader_handle: Ref(string))")
-define("ReaderResetV2(reader_handle: resource)", "stateful", USES_READER)
-define("ReaderRestoreState(reader_handle: Ref(string), state: string)")
-define("ReaderRestoreStateV2(reader_handle: resource, state: string)", "stateful", USES_READER)
+define("ReaderReset(reader_handle: Ref(string))", NotDifferentiable())
+define("ReaderResetV2(reader_handle: resource)", "stateful", USES_READER, NotDifferentiable())
+define("ReaderRestoreState(reader_handle: Ref(string), state: string)", NotDifferentiable())
+define(
+    "ReaderRestoreStateV2(reader_handle: resource, state: string)",
+    "stateful",
+    USES_READER,
+    NotDifferentiable(),
+)

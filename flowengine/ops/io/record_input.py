@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import vector
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import vector
     "stateful; file_pattern: string; file_random_seed: int = 301; file_shuffle_shift_ratio: float = 0.0",
     "file_buffer_size: int = 10000; file_parallelism: int = 16; batch_size: int = 32",
     "compression_type: string = ''",
+    NotDifferentiable(),
 )
 def record_input(c: ShapeContext) -> Shapes:
     return [vector(c.attrs["batch_size"])]

@@ -7,7 +7,14 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Broadcasts, Droppable, Elementwise, Multiplies, NetworkLayer
+from flowengine.ir.traits import (
+    Broadcasts,
+    Droppable,
+    Elementwise,
+    Multiplies,
+    NetworkLayer,
+    NotDifferentiable,
+)
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, merge, merge_dims, merged, replace_dim
 
@@ -107,8 +114,14 @@ def select_broadcast(c: ShapeContext) -> Shapes:
     return [broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)))]
 
 
-define("BitwiseAnd(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, shape=broadcast)
-define("BitwiseOr(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, shape=broadcast)
-define("BitwiseXor(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, shape=broadcast)
-define("LeftShift(x, y: T) -> z: T", "T: integertype", shape=broadcast)
-define("RightShift(x, y: T) -> z: T", "T: integertype", shape=broadcast)
+define(
+    "BitwiseAnd(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, NotDifferentiable(), shape=broadcast
+)
+define(
+    "BitwiseOr(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, NotDifferentiable(), shape=broadcast
+)
+define(
+    "BitwiseXor(x, y: T) -> z: T", "commutative; T: integertype", PAIRS, NotDifferentiable(), shape=broadcast
+)
+define("LeftShift(x, y: T) -> z: T", "T: integertype", NotDifferentiable(), shape=broadcast)
+define("RightShift(x, y: T) -> z: T", "T: integertype", NotDifferentiable(), shape=broadcast)

@@ -5,21 +5,63 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Broadcasts
+from flowengine.ir.traits import Broadcasts, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, divide_dim, merged, ranked, ranked_at_least, replace_dim
 
-define("Greater(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
-define("GreaterEqual(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
-define("Less(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
-define("LessEqual(x, y: T) -> z: bool", "T: realnumbertype", Broadcasts("x", "y"), shape=broadcast)
-define("LogicalAnd(x, y: bool) -> z: bool", "commutative", Broadcasts("x", "y"), shape=broadcast)
-define("LogicalOr(x, y: bool) -> z: bool", "commutative", Broadcasts("x", "y"), shape=broadcast)
+define(
+    "Greater(x, y: T) -> z: bool",
+    "T: realnumbertype",
+    Broadcasts("x", "y"),
+    NotDifferentiable(),
+    shape=broadcast,
+)
+define(
+    "GreaterEqual(x, y: T) -> z: bool",
+    "T: realnumbertype",
+    Broadcasts("x", "y"),
+    NotDifferentiable(),
+    shape=broadcast,
+)
+define(
+    "Less(x, y: T) -> z: bool",
+    "T: realnumbertype",
+    Broadcasts("x", "y"),
+    NotDifferentiable(),
+    shape=broadcast,
+)
+define(
+    "LessEqual(x, y: T) -> z: bool",
+    "T: realnumbertype",
+    Broadcasts("x", "y"),
+    NotDifferentiable(),
+    shape=broadcast,
+)
+define(
+    "LogicalAnd(x, y: bool) -> z: bool",
+    "commutative",
+    Broadcasts("x", "y"),
+    NotDifferentiable(),
+    shape=broadcast,
+)
+define(
+    "LogicalOr(x, y: bool) -> z: bool",
+    "commutative",
+    Broadcasts("x", "y"),
+    NotDifferentiable(),
+    shape=broadcast,
+)
 
 
-@define("Equal(x, y: T) -> z: bool", "commutative; T: equatabletype; incompatible_shape_error: bool = true")
 @define(
-    "NotEqual(x, y: T) -> z: bool", "commutative; T: equatabletype; incompatible_shape_error: bool = true"
+    "Equal(x, y: T) -> z: bool",
+    "commutative; T: equatabletype; incompatible_shape_error: bool = true",
+    NotDifferentiable(),
+)
+@define(
+    "NotEqual(x, y: T) -> z: bool",
+    "commutative; T: equatabletype; incompatible_shape_error: bool = true",
+    NotDifferentiable(),
 )
 def equal(c: ShapeContext) -> Shapes:
     """Broadcast; where that cannot work and the attribute allows it, one scalar that says so."""
@@ -38,6 +80,7 @@ def equal(c: ShapeContext) -> Shapes:
 define(
     "ApproximateEqual(x, y: T) -> z: bool",
     "commutative; T: numbertype; tolerance: float = 1e-05",
+    NotDifferentiable(),
     shape=merged,
 )
 
@@ -45,6 +88,7 @@ define(
 @define(
     "CompareAndBitpack(input, threshold: T) -> output: uint8",
     "T: {bool, half, float, double, int8, int16, int32, int64}",
+    NotDifferentiable(),
 )
 def bitpack(c: ShapeContext) -> Shapes:
     shape = ranked_at_least(c, 0, 1)

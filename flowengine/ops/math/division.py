@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import Broadcasts
+from flowengine.ir.traits import Broadcasts, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast
 
@@ -14,8 +14,8 @@ PAIRS: Final = Broadcasts("x", "y")
 define("Div(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
 define("DivNoNan(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
 define("RealDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
-define("FloorDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
-define("TruncateDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
+define("FloorDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, NotDifferentiable(), shape=broadcast)
+define("TruncateDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, NotDifferentiable(), shape=broadcast)
 define(
     "FloorMod, TruncateMod(x, y: T) -> z: T",
     "T: {int32, int64, bfloat16, half, float, double}",

@@ -7,6 +7,7 @@ from typing import Final
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import axis_of, ranked_at_most, scalar_value, unchanged
 
@@ -22,6 +23,7 @@ REDUCTION: Final = "keep_dims: bool = false; T: numbertype; Tidx: indextype = in
 @define(
     "All, Any(input: bool, reduction_indices: Tidx) -> output: bool",
     "keep_dims: bool = false; Tidx: indextype = int32",
+    NotDifferentiable(),
 )
 @define("EuclideanNorm(input: T, reduction_indices: Tidx) -> output: T", REDUCTION)
 def reduction(c: ShapeContext) -> Shapes:
@@ -50,6 +52,7 @@ def reduction(c: ShapeContext) -> Shapes:
 @define(
     "ArgMax, ArgMin(input: T, dimension: Tidx) -> output: output_type",
     "T: numbertype; Tidx: indextype = int32; output_type: indextype = int64",
+    NotDifferentiable(),
 )
 def arg_extreme(c: ShapeContext) -> Shapes:
     shape = c.input(0)

@@ -7,6 +7,7 @@ import math
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     VECTOR,
@@ -20,7 +21,7 @@ from flowengine.ops.shape_functions import (
 )
 
 
-@define("BroadcastGradientArgs(s0, s1: T) -> r0, r1: T", "T: indextype = int32")
+@define("BroadcastGradientArgs(s0, s1: T) -> r0, r1: T", "T: indextype = int32", NotDifferentiable())
 def broadcast_gradient_args(c: ShapeContext) -> Shapes:
     """The axes to sum over, as many as differ."""
     ranked(c, 0, 1)
@@ -31,6 +32,7 @@ def broadcast_gradient_args(c: ShapeContext) -> Shapes:
 @define(
     "LinSpace(start, stop: T, num: Tidx) -> output: T",
     "T: {bfloat16, float, double}; Tidx: indextype = int32",
+    NotDifferentiable(),
 )
 def lin_space(c: ShapeContext) -> Shapes:
     check_scalars(c, 0, 1, 2)
@@ -43,6 +45,7 @@ def lin_space(c: ShapeContext) -> Shapes:
 @define(
     "Range(start, limit, delta: Tidx) -> output: Tidx",
     "Tidx: {bfloat16, float, double, int32, int64} = int32",
+    NotDifferentiable(),
 )
 def range_of(c: ShapeContext) -> Shapes:
     check_scalars(c, 0, 1, 2)
@@ -68,6 +71,7 @@ def range_of(c: ShapeContext) -> Shapes:
 define(
     "Bucketize(input: T) -> output: int32",
     "T: {int32, int64, float, double}; boundaries: list(float)",
+    NotDifferentiable(),
     shape=unchanged,
 )
 
@@ -80,6 +84,7 @@ def bincount(c: ShapeContext) -> Shapes:
 @define(
     "HistogramFixedWidth(values, value_range: T, nbins: int32) -> out: dtype",
     "T: {int32, int64, float, double}; dtype: indextype = int32",
+    NotDifferentiable(),
 )
 def histogram(c: ShapeContext) -> Shapes:
     bounds = ranked(c, 1, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import Droppable, Elementwise
+from flowengine.ir.traits import Droppable, Elementwise, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, unchanged
 
@@ -28,7 +28,7 @@ define("Asin(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Asinh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Atan(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Atanh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
-define("Ceil(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Ceil(x: T) -> y: T", "T: floattype", Elementwise(), NotDifferentiable(), shape=unchanged)
 define(
     "ComplexAbs(x: T) -> y: Tout",
     "T: complextype = complex64; Tout: {float, double} = float",
@@ -39,18 +39,18 @@ define("Cos(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Cosh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Exp(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Expm1(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
-define("Floor(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
+define("Floor(x: T) -> y: T", "T: floattype", Elementwise(), NotDifferentiable(), shape=unchanged)
 define("Inv(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
-define("IsFinite(x: T) -> y: bool", "T: floattype", Elementwise(), shape=unchanged)
-define("IsInf(x: T) -> y: bool", "T: floattype", Elementwise(), shape=unchanged)
-define("IsNan(x: T) -> y: bool", "T: floattype", Elementwise(), shape=unchanged)
+define("IsFinite(x: T) -> y: bool", "T: floattype", Elementwise(), NotDifferentiable(), shape=unchanged)
+define("IsInf(x: T) -> y: bool", "T: floattype", Elementwise(), NotDifferentiable(), shape=unchanged)
+define("IsNan(x: T) -> y: bool", "T: floattype", Elementwise(), NotDifferentiable(), shape=unchanged)
 define("Log(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Log1p(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
-define("LogicalNot(x: bool) -> y: bool", Elementwise(), shape=unchanged)
+define("LogicalNot(x: bool) -> y: bool", Elementwise(), NotDifferentiable(), shape=unchanged)
 define("Neg(x: T) -> y: T", "T: signedtype", Elementwise(), Droppable(), shape=unchanged)
 define("Reciprocal(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
-define("Rint(x: T) -> y: T", "T: floattype", Elementwise(), shape=unchanged)
-define("Round(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
+define("Rint(x: T) -> y: T", "T: floattype", Elementwise(), NotDifferentiable(), shape=unchanged)
+define("Round(x: T) -> y: T", "T: signedtype", Elementwise(), NotDifferentiable(), shape=unchanged)
 define("Rsqrt(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Sigmoid(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Sign(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
@@ -60,5 +60,5 @@ define("Sqrt(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Square(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Tan(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Tanh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
-define("Invert(x: T) -> y: T", "T: integertype", Elementwise(), shape=unchanged)
-define("PopulationCount(x: T) -> y: uint8", "T: integertype", shape=unchanged)
+define("Invert(x: T) -> y: T", "T: integertype", Elementwise(), NotDifferentiable(), shape=unchanged)
+define("PopulationCount(x: T) -> y: uint8", "T: integertype", NotDifferentiable(), shape=unchanged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked_at_least, ranked_at_most
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import prefix, ranked_at_least, ranked_at_mo
 @define(
     "RandomIndexShuffle(index: dtype, seed: Tseed, max_index: dtype) -> output: dtype",
     "rounds: int = 4; dtype, Tseed: {int32, uint32, int64, uint64}",
+    NotDifferentiable(),
 )
 def index_shuffle(c: ShapeContext) -> Shapes:
     """indices, seeds (..., 3), greatest indices -> indices; scalars or vectors"""

@@ -7,6 +7,7 @@ from typing import Final
 
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import check_scalars, merge_dims, ranked, unchanged
 
@@ -21,15 +22,19 @@ def _check_key(c: ShapeContext, first: int) -> None:
     check_scalars(c, first + 2)
 
 
-@define("StatelessRandomGetKeyCounter(seed: Tseed) -> key, counter: uint64", _SEED)
-@define("StatelessRandomGetKeyCounterAlg(seed: Tseed) -> key: uint64, counter: uint64, alg: int32", _SEED)
+@define("StatelessRandomGetKeyCounter(seed: Tseed) -> key, counter: uint64", _SEED, NotDifferentiable())
+@define(
+    "StatelessRandomGetKeyCounterAlg(seed: Tseed) -> key: uint64, counter: uint64, alg: int32",
+    _SEED,
+    NotDifferentiable(),
+)
 def key_counter(c: ShapeContext) -> Shapes:
     """A seed of two integers -> (1), (2), ()"""
     merge_dims(ranked(c, 0, 1)[0], 2, "The length of the seed and 2")
     return [TensorShape([1]), TensorShape([2]), SCALAR][: c.num_outputs]
 
 
-@define("StatelessRandomGetAlg() -> alg: int32", "stateful")
+@define("StatelessRandomGetAlg() -> alg: int32", "stateful", NotDifferentiable())
 def get_alg(c: ShapeContext) -> Sequence[TensorShape]:
     return [SCALAR]
 
@@ -38,15 +43,18 @@ def get_alg(c: ShapeContext) -> Sequence[TensorShape]:
     "StatelessRandomUniformV2, StatelessRandomNormalV2, StatelessTruncatedNormalV2"
     "(shape: Tshape, key, counter: uint64, alg: int32) -> output: dtype",
     f"dtype: floattype = float; {_SHAPE}",
+    NotDifferentiable(),
 )
 @define(
     "StatelessRandomUniformFullIntV2(shape: Tshape, key, counter: uint64, alg: int32) -> output: dtype",
     f"dtype: {{int32, int64, uint32, uint64}} = uint64; {_SHAPE}",
+    NotDifferentiable(),
 )
 @define(
     "StatelessRandomUniformIntV2(shape: Tshape, key, counter: uint64, alg: int32, minval, maxval: dtype) "
     "-> output: dtype",
     f"dtype: {{int32, int64, uint32, uint64}}; {_SHAPE}",
+    NotDifferentiable(),
 )
 def keyed(c: ShapeContext) -> Shapes:
     """shape, key, counter, algorithm -> a tensor of that shape"""
@@ -59,6 +67,7 @@ def keyed(c: ShapeContext) -> Shapes:
     "StatelessRandomUniformFullInt(shape: T, seed: Tseed) -> output: dtype",
     "dtype: {int32, int64, uint32, uint64} = uint64; T: indextype = int32",
     "Tseed: {int32, int64, uint32, uint64} = int64",
+    NotDifferentiable(),
 )
 def full_int(c: ShapeContext) -> Shapes:
     merge_dims(ranked(c, 1, 1)[0], 2, "The length of the seed and 2")

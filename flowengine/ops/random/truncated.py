@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked_at_most
 
@@ -10,6 +11,7 @@ from flowengine.ops.shape_functions import ranked_at_most
 @define(
     "ParameterizedTruncatedNormal(shape: T, means, stdevs, minvals, maxvals: dtype) -> output: dtype",
     "stateful; seed, seed2: int = 0; dtype: floattype; T: indextype",
+    NotDifferentiable(),
 )
 def parameterized(c: ShapeContext) -> Shapes:
     for index in range(1, 5):

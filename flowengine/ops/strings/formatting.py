@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, unchanged
 
@@ -11,16 +12,22 @@ define(
     "AsString(input: T) -> output: string",
     "T: {int8, int16, int32, int64, complex64, complex128, float, double, bool}; precision: int = -1",
     "scientific, shortest: bool = false; width: int = -1; fill: string = ''",
+    NotDifferentiable(),
     shape=unchanged,
 )
 define(
     "StringFormat(inputs: T) -> output: string",
     "T: list(type) >= 0; template, placeholder: string = '%s'; summarize: int = 3",
+    NotDifferentiable(),
     shape=scalars,
 )
 
 
-@define("StringJoin(inputs: N * string) -> output: string", "N: int >= 1; separator: string = ''")
+@define(
+    "StringJoin(inputs: N * string) -> output: string",
+    "N: int >= 1; separator: string = ''",
+    NotDifferentiable(),
+)
 def join(c: ShapeContext) -> Shapes:
     """Tensors of one shape; a scalar goes with each element."""
     shape = UNKNOWN_SHAPE

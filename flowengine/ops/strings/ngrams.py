@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dimension_value, suffix, vector, vectors
 
@@ -11,6 +12,7 @@ define(
     "StringNGrams(data: string, data_splits: Tsplits) -> ngrams: string, ngrams_splits: Tsplits",
     "separator: string; ngram_widths: list(int) >= 0; left_pad, right_pad: string; pad_width: int",
     "preserve_short_sequences: bool; Tsplits: indextype = int64",
+    NotDifferentiable(),
     shape=vectors,
 )
 
@@ -19,6 +21,7 @@ define(
     "UnsortedSegmentJoin(inputs: string, segment_ids: Tindices, num_segments: Tnumsegments) "
     "-> output: string",
     "separator: string = ''; Tindices: indextype; Tnumsegments: indextype = int32",
+    NotDifferentiable(),
 )
 def segment_join(c: ShapeContext) -> Shapes:
     data, ids = c.input(0), c.input(1)

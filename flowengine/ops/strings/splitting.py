@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, axis_of, ranked, vector
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import VECTOR, axis_of, ranked, vector
 @define(
     "ReduceJoin(inputs: string, reduction_indices: int32) -> output: string",
     "keep_dims: bool = false; separator: string = ''",
+    NotDifferentiable(),
 )
 def reduce_join(c: ShapeContext) -> Shapes:
     shape, axes = c.input(0), c.input_value(1)
@@ -30,9 +32,12 @@ def reduce_join(c: ShapeContext) -> Shapes:
 @define(
     "StringSplit(input, delimiter: string) -> indices: int64, values: string, shape: int64",
     "skip_empty: bool = true",
+    NotDifferentiable(),
 )
 @define(
-    "StringSplitV2(input, sep: string) -> indices: int64, values: string, shape: int64", "maxsplit: int = -1"
+    "StringSplitV2(input, sep: string) -> indices: int64, values: string, shape: int64",
+    "maxsplit: int = -1",
+    NotDifferentiable(),
 )
 def string_split(c: ShapeContext) -> Shapes:
     """Indices (n, 2), values (n), dense shape (2) of a sparse matrix"""

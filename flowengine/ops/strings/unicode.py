@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, add_dims, ranked, unchanged, vector
 
@@ -14,11 +15,12 @@ ERRORS: Final = (
     "replace_control_characters: bool = false"
 )
 
-define("UnicodeScript(input: int32) -> output: int32", shape=unchanged)
+define("UnicodeScript(input: int32) -> output: int32", NotDifferentiable(), shape=unchanged)
 define(
     "UnicodeTranscode(input: string) -> output: string",
     "input_encoding: string; output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}",
     ERRORS,
+    NotDifferentiable(),
     shape=unchanged,
 )
 
@@ -28,6 +30,7 @@ define(
     "input_encoding: string",
     ERRORS,
     "Tsplits: indextype = int64",
+    NotDifferentiable(),
 )
 @define(
     "UnicodeDecodeWithOffsets(input: string) "
@@ -35,6 +38,7 @@ define(
     "input_encoding: string",
     ERRORS,
     "Tsplits: indextype = int64",
+    NotDifferentiable(),
 )
 def unicode_decode(c: ShapeContext) -> Shapes:
     """Where each string's characters end, and the characters of all (and where they began)."""
@@ -46,6 +50,7 @@ def unicode_decode(c: ShapeContext) -> Shapes:
     "errors: {'ignore', 'replace', 'strict'} = 'replace'",
     "output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}; replacement_char: int = 65533",
     "Tsplits: indextype = int64",
+    NotDifferentiable(),
 )
 def unicode_encode(c: ShapeContext) -> Shapes:
     """One string between every two splits."""
