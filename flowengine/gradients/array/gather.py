@@ -160,9 +160,12 @@ def _vector(b: Backward, count: _Count) -> Tensor:
 
 def _order(b: Backward, spans: Sequence[tuple[_Count, _Count]]) -> Tensor:
     """The axes of these spans, one behind the other."""
-    if all(isinstance(each, int) for span in spans for each in span):
-        return integers(b, *[axis for span in spans for axis in range(*span)])
-    return joined(b, [b.ops.Range(start, end, 1) for start, end in spans])
+    axes: list[int] = []
+    for start, end in spans:
+        if not (isinstance(start, int) and isinstance(end, int)):
+            return joined(b, [b.ops.Range(*span, 1) for span in spans])
+        axes.extend(range(start, end))
+    return integers(b, *axes)
 
 
 @gradient("GatherNd")

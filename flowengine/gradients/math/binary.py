@@ -52,11 +52,11 @@ def power(b: Backward, op: Operation, grad: Tensor) -> Results:
     """g y x^(y - 1) and g z log(x), with the logarithm of what is not positive taken as zero"""
     x, y = (b.real_or_conj(each) for each in op.inputs)
     less = b.ops.Sub(y, b.constant(1, y.dtype))
-    of_x = b.ops.Mul(grad, b.ops.Mul(y, b.ops.Pow(x, less)))
+    of_x = b.ops.Mul(b.ops.Mul(grad, y), b.ops.Pow(x, less))
     zero, one = b.constant(0, x.dtype), b.constant(1, x.dtype)
     has_log = (b.ops.NotEqual if x.dtype.is_complex else b.ops.Greater)(x, zero)
     log = b.ops.SelectV2(has_log, b.ops.Log(b.ops.SelectV2(has_log, x, one)), zero)
-    of_y = b.ops.Mul(grad, b.ops.Mul(b.real_or_conj(op.outputs[0]), log))
+    of_y = b.ops.Mul(b.ops.Mul(grad, b.real_or_conj(op.outputs[0])), log)
     return _pair(b, op, of_x, of_y)
 
 
