@@ -62,9 +62,6 @@ GRADIENTS: Final[dict[str, str]] = {
     "array.transpose": """
         ConjugateTranspose Transpose
     """,
-    "io.printing": """
-        Print
-    """,
     "image.boxes": """
         CropAndResize CropAndResizeGradImage
     """,
@@ -77,6 +74,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "image.resizing": """
         ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor
         ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad
+    """,
+    "io.printing": """
+        Print
     """,
     "linalg.products": """
         MatMul
@@ -121,9 +121,6 @@ GRADIENTS: Final[dict[str, str]] = {
     "math.unary": """
         Abs Acos Acosh Angle Asin Asinh Atan Atanh Complex ComplexAbs Conj Cos Cosh Exp Expm1 Imag Inv Log
         Log1p Neg Real Reciprocal Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
-    """,
-    "random.gamma": """
-        RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3
     """,
     "nn.activations": """
         BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
@@ -176,5 +173,8 @@ GRADIENTS: Final[dict[str, str]] = {
     """,
     "queues.batching": """
         Batch Unbatch
+    """,
+    "random.gamma": """
+        RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3
     """,
 }
