@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.gradients.values import Gradient, IndexedSlices
+from flowengine.gradients.values import Gradient, IndexedSlices, dense
 from flowengine.graphs.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ def aggregate(region: GradientRegion, gradients: Sequence[Gradient]) -> Gradient
     tensors = [each for each in gradients if isinstance(each, Tensor)]
     if len(tensors) < len(gradients):
         return _listed(region, gradients)
-    if tensors[0].dtype.base is dtypes.variant:
-        return _added_variants(region, tensors)
     return added(region, tensors, region.call.aggregation)
 
 
@@ -50,12 +48,6 @@ def added(region: GradientRegion, tensors: Sequence[Tensor], method: str) -> Ten
             total = ops.AccumulateNV2(tensors, shape=shape)
             return total
     total = ops.AddN(tensors)
-    return total
-
-
-def _added_variants(region: GradientRegion, tensors: Sequence[Tensor]) -> Tensor:
-    """The sum of lists of tensors, element by element."""
-    total: Tensor = region.graph.ops.AddN(tensors)
     return total
 
 
@@ -86,3 +78,11 @@ def as_slices(region: GradientRegion, gradient: Gradient) -> IndexedSlices:
     shape = region.graph.constant(list(known)) if known else ops.Shape(gradient)
     rows = known[0] if known else ops.StridedSlice(shape, [0], [1], [1], shrink_axis_mask=1)
     return IndexedSlices(gradient, ops.Range(0, rows, 1), shape)
+
+
+def added_to(region: GradientRegion, total: Tensor, gradient: Gradient) -> Tensor:
+    """A sum so far, and one more."""
+    ops = region.graph.ops
+    dense_one = gradient if isinstance(gradient, Tensor) else dense(region.graph, ops, gradient)
+    result: Tensor = ops.AddN([total, dense_one])
+    return result

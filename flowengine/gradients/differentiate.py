@@ -12,10 +12,12 @@ from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.reach import Reach, can_have_gradient
-from flowengine.gradients.regions import GradientCall, GradientRegion
+from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
+from flowengine.gradients.structure import Structure, structure_of
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir.frames import FramePath, describe_frame
 
 
 def gradients(
@@ -57,18 +59,30 @@ def gradients(
     if not targets or not sources:
         return [None] * len(sources)
     with graph.scopes.name_scope(name or "gradients") as scope:
-        call = GradientCall(graph, scope.rstrip("/"), aggregation, gate, colocate)
-        region = GradientRegion(call)
-        found = _swept(region, [_one(graph, y) for y in targets], sources, stops, grad_ys)
-        return _finished(region, sources, found, unconnected, gate)
+        dense_ys = [_one(graph, y) for y in targets]
+        structure = structure_of(graph)
+        call = GradientCall(graph, structure, scope.rstrip("/"), aggregation, gate, colocate)
+        region = GradientRegion(call, common_frame(structure, dense_ys))
+        call.places[region.frame] = region
+        with region.building():
+            found = _swept(region, dense_ys, sources, stops, grad_ys)
+            return _finished(region, sources, found, unconnected, gate)
 
 
 def _swept(
     region: GradientRegion, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor], grad_ys: Any
 ) -> list[Gradient | None]:
     graph = region.graph
+    reach = Reach(
+        graph,
+        [y.port for y in ys],
+        [x.port for x in xs],
+        {each.port for each in stops},
+        region.structure.stack_edges,
+        _merges_around(region.structure, region.frame),
+    )
+    _check_frames(region, xs)
     seeds = _seeds(graph, ys, grad_ys)
-    reach = Reach(graph, [y.port for y in ys], [x.port for x in xs], {each.port for each in stops}, {})
     order = {name: position for position, name in enumerate(graph.nodes)}
     sweep = Sweep(region, reach, reach.nodes, order)
     for y, seed in zip(ys, seeds, strict=True):
@@ -76,6 +90,23 @@ def _swept(
             sweep.gradients.add(y.port, seed)
     sweep.run()
     return [sweep.gradients.total(x.port) for x in xs]
+
+
+def _merges_around(structure: Structure, frame: FramePath) -> set[str]:
+    """The Merges of loops that enclose the ys: leaves, where the code of the iteration begins."""
+    around = [structure.loops[frame[: depth + 1]] for depth in range(len(frame))]
+    return {variable.merge for loop in around for variable in loop.variables}
+
+
+def _check_frames(region: GradientRegion, xs: Sequence[Tensor]) -> None:
+    """An x may be where the ys are, or outside of the loops that are around them."""
+    for x in xs:
+        frame = region.structure.value_frame(x.node_name)
+        if region.frame[: len(frame)] != frame:
+            raise GradientValueError(
+                f"x '{x.name}' is in {describe_frame(frame)}, the ys are in {describe_frame(region.frame)}: "
+                "it has a value for each iteration; differentiate by what enters the loop"
+            )
 
 
 def _finished(

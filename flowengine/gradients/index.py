@@ -78,6 +78,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "io.printing": """
         Print
     """,
+    "control.control_flow": """
+        Enter Exit Merge NextIteration RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch
+    """,
     "linalg.products": """
         MatMul
     """,

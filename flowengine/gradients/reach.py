@@ -30,7 +30,8 @@ class Reach:
 
     reached   ports that depend on an x, the xs themselves too
     nodes     {name: the ports among its inputs (and what was pushed, of a pop) that are reached}, of every
-              node that a y depends on and that has a reached output
+              node that a y depends on and that has a reached output; `leaves` are taken for nodes
+              without inputs
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class Reach:
         xs: Iterable[OutputPort],
         stops: Collection[OutputPort],
         stacks: StackEdges,
+        leaves: Collection[str] = (),
     ) -> None:
         self.graph = graph
         self.stops = stops
         self._stacks = stacks
+        self._leaves = leaves
         consumers = self._ancestors(ys)
         self.reached: set[OutputPort] = set()
         self.nodes: dict[str, list[OutputPort]] = {}
@@ -51,6 +54,8 @@ class Reach:
 
     def sources(self, node: Node) -> tuple[OutputPort, ...]:
         """Where the gradients of a node's outputs go: its inputs, and what was pushed."""
+        if node.name in self._leaves:
+            return ()
         pushed = self._stacks.get(node.name)
         return node.inputs if pushed is None else node.inputs + pushed
 

@@ -81,9 +81,23 @@ def _summed_as_told(b: Backward, grad: Tensor, x: Tensor, other: Tensor) -> Tens
     memory = b.remembered()
     key, twin = ("broadcast", x, other), ("broadcast", other, x)
     if key not in memory:
-        memory[key], memory[twin] = b.region.broadcast_axes(b.shape, x, other)
+        memory[key], memory[twin] = b.ops.BroadcastGradientArgs(b.shape(x), b.shape(other))
     axes: Tensor = memory[key]
     result: Tensor = b.ops.Reshape(b.ops.Sum(grad, axes), b.shape(x))
+    return result
+
+
+def empty_rows(b: Backward, tensor: Tensor) -> Tensor:
+    """No rows of a forward tensor's, or of a variable's: (0, ...)."""
+    if tensor.dtype.base is dtypes.resource:
+        shape, dtype = b.graph.variable_behind(tensor)
+    else:
+        shape, dtype = tensor.shape, tensor.dtype.base
+    known = None if shape.dims is None else TensorShape(shape.dims[1:]).as_tuple()
+    if known is not None:
+        return b.constant(np.zeros((0, *known), dtype.as_numpy_dtype), dtype)
+    row = b.ops.StridedSlice(b.shape(tensor), [1], [0], [1], end_mask=1)
+    result: Tensor = b.ops.Fill(b.ops.ConcatV2([[0], row], 0), _zero(dtype))
     return result
 
 

@@ -287,6 +287,8 @@ class Graph(ir.NodeGraph):
             raise InvalidArgumentError(f"a node named '{name}' exists already")
         scopes = self.scopes
         control_inputs = scopes.control_inputs
+        if scopes.pivot and not inputs and not control_inputs:
+            control_inputs = (scopes.pivot,)
         if scopes.colocation and "_class" not in attrs:
             attrs["_class"] = tuple(f"loc:@{other}".encode() for other in scopes.colocation)
         node = Node(

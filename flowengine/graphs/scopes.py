@@ -51,6 +51,8 @@ class Scopes:
         self.control_inputs: tuple[str, ...] = ()
         #: Names of the nodes with which the next node shares its device.
         self.colocation: tuple[str, ...] = ()
+        #: The node that a node without inputs waits for, so that it runs where that does; or empty.
+        self.pivot = ""
 
     def unique_name(self, name: str) -> str:
         """The name in the current scope, made unique by `_1`, `_2`, ...; `name/` means exactly `name`."""
@@ -127,3 +129,23 @@ class Scopes:
             yield
         finally:
             self.colocation = before
+
+    @contextmanager
+    def placed(self, pivot: str | None) -> Iterator[None]:
+        """Let nodes without inputs run where this node does: in its frame, and only if it is live."""
+        before = self.pivot
+        self.pivot = pivot or ""
+        try:
+            yield
+        finally:
+            self.pivot = before
+
+    @contextmanager
+    def apart(self, pivot: str | None, controls: Iterable[str] = ()) -> Iterator[None]:
+        """As `placed`, apart from the control dependencies and colocations around; `controls` are its own."""
+        before = self.pivot, self.control_inputs, self.colocation
+        self.pivot, self.control_inputs, self.colocation = pivot or "", tuple(dict.fromkeys(controls)), ()
+        try:
+            yield
+        finally:
+            self.pivot, self.control_inputs, self.colocation = before

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import HandleOf, Method, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import like_input, scalars, two_strings
 
 #: The handle is of an object that ends with the step.
 IN_STEP: Final = (Uses("handle"), OfOneStep())
+
+#: The attribute of a pop in which its maker says what the shape of every element is.
+ELEMENT_SHAPE: Final = "_element_shape"
+
+
+def popped(c: ShapeContext) -> Shapes:
+    """What whoever made the node has said."""
+    said = c.attrs.get(ELEMENT_SHAPE)
+    return [said if isinstance(said, TensorShape) else UNKNOWN_SHAPE]
+
 
 define(
     "Stack() -> handle: Ref(string)",
@@ -44,4 +56,5 @@ define(
     "stateful; elem_type: type",
     *IN_STEP,
     Method("stack", "elem_type", "{0}.pop()"),
+    shape=popped,
 )

@@ -1,0 +1,72 @@
+"""How a value of one loop comes to another that goes through the iterations the other way: on a stack.
+
+Each iteration of the loop that has the value pushes it, each iteration of the other pops one. In a nested
+loop the stack is made anew for each iteration around it, and the handles of the stacks go the same way.
+
+    outer loop:  stack of handles <- push(handle)                    its reverse:  pop -> handle
+      inner loop:   stack(handle) <- push(value)                       its reverse:   pop -> value
+
+The adjoint of a pop is a push, and that of a push a pop: a loop that differentiates a backward loop pushes
+the gradients of what that popped, and the backward pass of the forward loop pops them, in that order.
+"""
+
+from __future__ import annotations
+
+from flowengine.gradients.regions import BuildingPlace
+from flowengine.gradients.structure import Guard
+from flowengine.graphs.tensor import Tensor
+from flowengine.ops.state.stack import ELEMENT_SHAPE
+
+
+class History:
+    """The values of one tensor, one for each iteration in which its guard holds.
+
+    source   the place of the loop that has them; they are pushed from the moment this is made
+    """
+
+    def __init__(self, tensor: Tensor, source: BuildingPlace, guard: Guard) -> None:
+        assert source.parent is not None
+        self._source = source
+        self._dtype = tensor.dtype.base
+        shape = tensor.shape
+        self._said = {} if shape.rank is None else {ELEMENT_SHAPE: shape}
+        scopes, ops = source.graph.scopes, source.graph.ops
+        with scopes.apart(source.parent.anchor(source.guard)):
+            stack = ops.StackV2(-1, elem_type=self._dtype, name="history")
+        entered = source.entered(stack)
+        with scopes.apart(None, _names(source.anchor(guard))):
+            push = ops.StackPushV2(entered, tensor, name="push")
+        source.note(push.node_name, bool(guard))
+        #: The handle, where the source's parent has it; or the history of the handles.
+        self._stack: Tensor | History = (
+            stack if source.parent.parent is None else History(stack, source.parent, source.guard)
+        )
+
+    def popped(self, target: BuildingPlace, guard: Guard) -> Tensor:
+        """The values, last first, in a loop that goes the other way; asked for once."""
+        assert target.parent is not None
+        scopes, ops = target.graph.scopes, target.graph.ops
+        handle = self._stack
+        if isinstance(handle, History):
+            handle = handle.popped(target.parent, target.guard)
+        else:
+            handle = brought_around(handle, self._source, target)
+        entered = target.entered(handle)
+        with scopes.apart(None, _names(target.anchor(guard))):
+            value: Tensor = ops.StackPopV2(entered, elem_type=self._dtype, name="pop", **self._said)
+        target.note(value.node_name, bool(guard))
+        return value
+
+
+def brought_around(handle: Tensor, source: BuildingPlace, target: BuildingPlace) -> Tensor:
+    """The handle of a stack from beside one loop to beside the other, once all has been pushed."""
+    if source.done is not None:
+        with target.graph.scopes.apart(None, [source.done]):
+            handle = target.graph.ops.Identity(handle, name="filled")
+    assert source.parent is not None
+    assert target.parent is not None
+    return target.parent.brought(handle, source.parent.frame, source.guard)
+
+
+def _names(anchor: str | None) -> list[str]:
+    return [] if anchor is None else [anchor]

@@ -1,0 +1,236 @@
+"""Loops: one forward that is only added to, one backward that goes through its iterations the other way.
+
+    forward:   n = 0;  while go on: x = body(x); n = n + 1          each iteration pushes what is needed of it
+    backward:  g = gradient of x;  while n >= 1: g = body's gradient(g, popped); n = n - 1
+
+A call brings its own counter into the forward loop, whose NextIteration waits for the pushes: so they are in
+order, and kept exactly when the backward loop, which takes its number of iterations from there, is run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.gradients.history import History
+from flowengine.gradients.regions import (
+    BuildingPlace,
+    GradientCall,
+    GradientRegion,
+    PlacedOps,
+    enter,
+)
+from flowengine.gradients.structure import ALWAYS, FoundLoop, Guard
+from flowengine.graphs.tensor import Tensor
+from flowengine.ir.frames import FramePath
+from flowengine.ir.graph import OutputPort
+
+
+class LoopPlace(BuildingPlace):
+    """A loop to which a call adds nodes: pushes, pops, and a counter that waits for them."""
+
+    def __init__(self, call: GradientCall, loop: FoundLoop, frame: FramePath, parent: BuildingPlace) -> None:
+        super().__init__(call, frame)
+        self.loop = loop
+        self.parent: BuildingPlace = parent
+        self.guard = call.structure.loop_guard(loop)
+        self._noted: list[str] = []
+        self._trigger = False
+        self._inside: dict[Tensor, Tensor] = {}
+        attrs = self.graph.nodes[loop.enters[0]].attrs
+        #: The attributes of every Enter into it.
+        self.attrs: dict[str, Any] = {
+            "frame_name": attrs["frame_name"],
+            "parallel_iterations": attrs["parallel_iterations"],
+        }
+
+    def entered(self, tensor: Tensor) -> Tensor:
+        found = self._inside.get(tensor)
+        if found is None:
+            found = self._inside[tensor] = enter(self.graph, tensor, self.attrs)
+        return found
+
+    def note(self, node: str, is_guarded: bool) -> None:
+        self._noted.append(node)
+        self._trigger |= is_guarded
+
+    def _next(self, merge: Tensor, value: Tensor) -> None:
+        """Close the counter: its next iteration waits for all that was noted, dead or not."""
+        awaited = self._noted
+        scopes, ops = self.graph.scopes, self.graph.ops
+        if self._trigger:
+            with scopes.apart(None, awaited):
+                awaited = [ops.ControlTrigger(name="settled").name]
+        with scopes.apart(None, awaited):
+            following = ops.NextIteration(value)
+        self.graph.set_back_edge(merge, 1, following)
+
+
+class ForwardLoop(LoopPlace):
+    """A loop of the graph, with the counter of one call.
+
+    count   how many iterations it had, int32, in the parent
+    """
+
+    def __init__(self, call: GradientCall, loop: FoundLoop, parent: BuildingPlace) -> None:
+        super().__init__(call, loop, loop.path, parent)
+        ops, scopes = self.graph.ops, self.graph.scopes
+        if loop.cond is None:
+            raise InvalidArgumentError(
+                f"the loop of frame '{'/'.join(loop.path)}' has no LoopCond yet: it is still being built"
+            )
+        with scopes.apart(parent.anchor(self.guard)):
+            zero = self.graph.constant(0, name="count/zero")
+        with scopes.apart(None):
+            first = enter(self.graph, zero, self.attrs, is_constant=False)
+            self._merge = ops.Merge([first, first], name="count").output
+            switch = ops.Switch(self._merge, Tensor(self.graph, *loop.cond))
+            self._pivot = ops.Identity(switch.output_true, name="iteration")
+            self.count = ops.Exit(switch.output_false, name="count/exit")
+
+    def _body_anchor(self) -> str:
+        name: str = self._pivot.node_name
+        return name
+
+    def brought(self, tensor: Tensor, frame: FramePath, guard: Guard) -> Tensor:
+        return tensor
+
+    def close(self) -> None:
+        with self.graph.scopes.apart(self._pivot.node_name):
+            more = self.graph.ops.Add(self._pivot, self.graph.constant(1, name="count/one"))
+        self._next(self._merge, more)
+
+
+class CarriedGradient:
+    """What a backward loop carries: its value in an iteration, and how that of the next is given."""
+
+    def __init__(self, region: LoopRegion, initial: Tensor) -> None:
+        graph = region.graph
+        self._region = region
+        with graph.scopes.apart(None):
+            first = enter(graph, initial, region.attrs, is_constant=False)
+            self._merge = graph.ops.Merge([first, first]).output
+            switch = graph.ops.Switch(self._merge, region.cond)
+        self.inside: Tensor = switch.output_true
+        self._last: Tensor = switch.output_false
+
+    def close(self, following: Tensor) -> Tensor:
+        """The last value, in the parent, where the next is always this."""
+        graph = self._region.graph
+        with graph.scopes.apart(None):
+            graph.set_back_edge(self._merge, 1, graph.ops.NextIteration(following))
+            last: Tensor = graph.ops.Exit(self._last)
+        return last
+
+
+class LoopRegion(LoopPlace, GradientRegion):
+    """The code of a loop that lies between ys and xs, and the place of its gradients: a backward loop.
+
+    forward   the forward loop
+    around    the region in which the loop as a whole is
+    """
+
+    def __init__(self, call: GradientCall, forward: ForwardLoop, around: GradientRegion) -> None:
+        name = call.graph.scopes.unique(f"{call.source}/{forward.loop.path[-1]}_grad")
+        LoopPlace.__init__(self, call, forward.loop, (*around.frame, name), around)
+        self.attrs = {**self.attrs, "frame_name": name.encode("utf-8", "surrogateescape")}
+        self.structure = call.structure
+        self.code_frame = forward.frame
+        self.ops = PlacedOps(self)
+        self.forward = forward
+        self.around = around
+        self._known: dict[Any, Tensor] = {}
+        self._open()
+
+    def _open(self) -> None:
+        graph = self.graph
+        ops, scopes = graph.ops, graph.scopes
+        assert self.forward.parent is not None
+        count = self.around.brought(self.forward.count, self.forward.parent.frame, self.guard)
+        with scopes.apart(None):
+            first = enter(graph, count, self.attrs, is_constant=False)
+            self._merge = ops.Merge([first, first], name="left").output
+        with scopes.apart(self._merge.node_name):
+            self.cond: Tensor = ops.LoopCond(ops.GreaterEqual(self._merge, graph.constant(1)))
+        with scopes.apart(None):
+            switch = ops.Switch(self._merge, self.cond)
+            self._pivot = ops.Identity(switch.output_true, name="iteration")
+            self.done = ops.Exit(switch.output_false, name="left/exit").node_name
+
+    def _body_anchor(self) -> str:
+        name: str = self._pivot.node_name
+        return name
+
+    def close(self) -> None:
+        """Close the counter; nothing may be brought here any more."""
+        with self.graph.scopes.apart(self._pivot.node_name):
+            fewer = self.graph.ops.Sub(self._pivot, self.graph.constant(1))
+        self._next(self._merge, fewer)
+
+    def carried(self, initial: Tensor) -> CarriedGradient:
+        """A variable of the backward loop."""
+        return CarriedGradient(self, initial)
+
+    def predicate(self, literal: Tensor) -> Tensor:
+        return self.here(literal)
+
+    def building(self, guard: Guard = ALWAYS) -> Any:
+        return BuildingPlace.building(self, guard)
+
+    # ------------------------------------------------------------------ values of the forward loop
+
+    def here(self, tensor: Tensor) -> Tensor:
+        if tensor.node_name not in self.structure.frames:
+            return tensor  # built by this call, here
+        found = self._known.get(tensor)
+        if found is None:
+            found = self._known[tensor] = self._brought(tensor)
+        return found
+
+    def _brought(self, tensor: Tensor) -> Tensor:
+        if self.structure.value_frame(tensor.node_name) != self.forward.frame:
+            return self.entered(self.around.here(tensor))
+        outside = self._invariant(tensor.port)
+        if outside is not None:
+            return self.entered(self.around.here(outside))
+        node = self.graph.nodes[tensor.node_name]
+        if node.op == "Const":
+            with self.building():
+                return self.graph.append_constant(node.attrs["value"], self.graph.scopes.unique_name("Const"))
+        return self.brought(tensor, self.forward.frame, self.structure.guard(tensor.port))
+
+    def brought(self, tensor: Tensor, frame: FramePath, guard: Guard) -> Tensor:
+        if frame != self.forward.frame:
+            return self.entered(self.around.brought(tensor, frame, guard))
+        return History(tensor, self.forward, guard).popped(self, guard)
+
+    def computed_forward(self, tensor: Tensor, op: str, **attrs: Any) -> Tensor:
+        build = getattr(self.graph.ops, op)
+        if self._is_at_hand(tensor):
+            found: Tensor = build(self.here(tensor), **attrs)
+            return found
+        key = (tensor, op, *sorted((name, str(value)) for name, value in attrs.items()))
+        if key not in self._known:
+            if self.structure.value_frame(tensor.node_name) != self.forward.frame:
+                result = self.entered(self.around.computed_forward(tensor, op, **attrs))
+            else:
+                with self.graph.scopes.apart(None):
+                    forward = build(tensor, **attrs)
+                result = self.brought(forward, self.forward.frame, self.structure.guard(tensor.port))
+            self._known[key] = result
+        return self._known[key]
+
+    def _is_at_hand(self, tensor: Tensor) -> bool:
+        """Whether bringing it here costs no history."""
+        if tensor.node_name not in self.structure.frames or tensor in self._known:
+            return True
+        if self.structure.value_frame(tensor.node_name) != self.forward.frame:
+            return False
+        return self._invariant(tensor.port) is not None
+
+    def _invariant(self, port: OutputPort) -> Tensor | None:
+        """The tensor outside of the loop that a port of it is in every iteration, if it is one."""
+        origin = self.structure.origin(port)
+        if origin.node not in self.forward.loop.constants:
+            return None
+        return Tensor(self.graph, *self.graph.nodes[origin.node].inputs[0])
