@@ -62,6 +62,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "array.transpose": """
         ConjugateTranspose Transpose
     """,
+    "control.control_flow": """
+        Enter Exit Merge NextIteration RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch
+    """,
     "image.boxes": """
         CropAndResize CropAndResizeGradImage
     """,
@@ -77,9 +80,6 @@ GRADIENTS: Final[dict[str, str]] = {
     """,
     "io.printing": """
         Print
-    """,
-    "control.control_flow": """
-        Enter Exit Merge NextIteration RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch
     """,
     "linalg.products": """
         MatMul
