@@ -111,6 +111,10 @@ OPS: Final[dict[str, str]] = {
     "image.colors": """
         AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV
     """,
+    "image.cropping": """
+        RandomCrop SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
+        StatelessSampleDistortedBoundingBox
+    """,
     "image.drawing": """
         DrawBoundingBoxes DrawBoundingBoxesV2
     """,
@@ -120,9 +124,15 @@ OPS: Final[dict[str, str]] = {
     "image.patches": """
         ExtractImagePatches ExtractVolumePatches
     """,
+    "image.projection": """
+        ImageProjectiveTransformV2 ImageProjectiveTransformV3
+    """,
     "image.resizing": """
         ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor
         ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad
+    """,
+    "image.scored_suppression": """
+        CombinedNonMaxSuppression NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps
     """,
     "image.suppression": """
         NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
@@ -164,6 +174,11 @@ OPS: Final[dict[str, str]] = {
     "io.summaries": """
         AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummary
         TensorSummaryV2
+    """,
+    "io.summary_writers": """
+        CloseSummaryWriter CreateSummaryFileWriter FlushSummaryWriter ImportEvent SummaryWriter
+        WriteAudioSummary WriteGraphSummary WriteHistogramSummary WriteImageSummary WriteRawProtoSummary
+        WriteScalarSummary WriteSummary
     """,
     "linalg.decompositions": """
         BatchCholesky BatchCholeskyGrad BatchSelfAdjointEig BatchSelfAdjointEigV2 BatchSvd Cholesky
@@ -440,6 +455,15 @@ OPS: Final[dict[str, str]] = {
     """,
     "sparse.crosses": """
         RaggedCross SparseCross SparseCrossHashed SparseCrossV2
+    """,
+    "sparse.csr_matrices": """
+        CSRSparseMatrixComponents CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor
+        DenseToCSRSparseMatrix SparseMatrixNNZ SparseMatrixSoftmax SparseMatrixSoftmaxGrad
+        SparseMatrixTranspose SparseMatrixZeros SparseTensorToCSRSparseMatrix
+    """,
+    "sparse.csr_products": """
+        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixOrderingAMD
+        SparseMatrixSparseCholesky SparseMatrixSparseMatMul
     """,
     "sparse.layout": """
         SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape SparseSlice

@@ -67,18 +67,21 @@ OPS: Final[dict[str, str]] = {
         TensorListStack""",
     "data.tensor_map": """EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapLookup
         TensorMapSize TensorMapStackKeys""",
-    "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage RandomCrop
-        SampleDistortedBoundingBox SampleDistortedBoundingBoxV2""",
+    "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage""",
     "image.coding": """DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng DecodeWebP
         EncodeJpeg EncodeJpegVariableQuality EncodePng ExtractJpegShape""",
     "image.colors": """AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV""",
+    "image.cropping": """RandomCrop SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
+        StatelessSampleDistortedBoundingBox""",
     "image.drawing": """DrawBoundingBoxes DrawBoundingBoxesV2""",
     "image.glimpses": """ExtractGlimpse ExtractGlimpseV2""",
     "image.patches": """ExtractImagePatches ExtractVolumePatches""",
+    "image.projection": """ImageProjectiveTransformV2 ImageProjectiveTransformV3""",
     "image.resizing": """ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad
         ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad""",
-    "image.suppression": """CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2
-        NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps""",
+    "image.scored_suppression": """CombinedNonMaxSuppression NonMaxSuppressionV5
+        NonMaxSuppressionWithOverlaps""",
+    "image.suppression": """NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4""",
     "io.checkpoint": """MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec""",
     "io.checkpoint_v1": """Restore RestoreSlice Save SaveSlices""",
     "io.decoding": """DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor
@@ -219,6 +222,11 @@ OPS: Final[dict[str, str]] = {
     "sparse.counts": """DenseBincount DenseCountSparseOutput RaggedBincount RaggedCountSparseOutput
         SparseBincount SparseCountSparseOutput""",
     "sparse.crosses": """RaggedCross SparseCross SparseCrossHashed SparseCrossV2""",
+    "sparse.csr_matrices": """CSRSparseMatrixComponents CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor
+        DenseToCSRSparseMatrix SparseMatrixNNZ SparseMatrixSoftmax SparseMatrixSoftmaxGrad
+        SparseMatrixTranspose SparseMatrixZeros SparseTensorToCSRSparseMatrix""",
+    "sparse.csr_products": """SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixOrderingAMD
+        SparseMatrixSparseCholesky SparseMatrixSparseMatMul""",
     "sparse.layout": """SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape
         SparseSlice SparseSliceGrad SparseSplit""",
     "sparse.maps": """AddManySparseToTensorsMap AddSparseToTensorsMap TakeManySparseFromTensorsMap""",

@@ -52,17 +52,17 @@ LEFT_OUT: Final[dict[str, str]] = {
     NOT_YET: """
         AnonymousSeedGenerator AssertCardinalityDataset
         AssertNextDataset AssertPrevDataset AudioMicrofrontend AutoShardDataset Bessel*
-        BoostedTrees* IsBoostedTrees* CSRSparseMatrix* CSVDataset* CalibrationStatisticsSaver
+        BoostedTrees* IsBoostedTrees* CSVDataset* CalibrationStatisticsSaver
         CheckNumericsV2 CheckPinned ChooseFastest* CompositeTensorVariant* CompressElement
         UncompressElement ComputeBatchSize Conv CustomAggregator DatasetCardinality
         DatasetFingerprint DatasetFromGraph DatasetToGraphV2 DatasetToTFRecord Dawsn Debug*
         DecodeProtoV2 EncodeProto DecodeImage DecodeWebP DeleteSeedGenerator DummySeedGenerator
-        DummyMemoryCache DummyIterationCounter DenseToCSRSparseMatrix
+        DummyMemoryCache DummyIterationCounter
         DenseToSparseBatchDataset DeviceIndex DirectedInterleaveDataset DumpTensor
         Erfinv Ndtri Expint Experimental* ExtractGlimpseV2 FFTND IFFTND RFFTND IRFFTND
         FilterByLastComponentDataset FinalizeDataset FresnelCos FresnelSin GetElementAtIndex
         GetOptions GlobalShuffleDataset GroupBy*Dataset IgnoreErrorsDataset
-        ImageProjectiveTransform* IndexFlatMapDataset InitializeTableFromDataset
+         IndexFlatMapDataset InitializeTableFromDataset
         IsResourceHandleRefCounting IsTensorFloat32Enabled IsotonicRegression LMDBDataset
         ListDataset *SnapshotChunk* LoadDataset MakeWeakResourceHandle MapAndBatchDataset
         MatchingFilesDataset MaxIntraOpParallelismDataset
@@ -73,10 +73,10 @@ LEFT_OUT: Final[dict[str, str]] = {
         RewriteDataset RngReadAndSkip SamplingDataset SaveDataset* ScanDataset SdcaOptimizer
         SdcaShrinkL1 SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 ShuffleDatasetV3
         SleepDataset SlidingWindowDataset Snapshot* SobolSample
-        SparseMatrix*
-        SparseTensorToCSRSparseMatrix Spence SqlDataset StatelessParameterizedTruncatedNormal
+
+         Spence SqlDataset StatelessParameterizedTruncatedNormal
         StatelessRandomBinomial StatelessRandomGamma* StatelessRandomGetKeyCounter StatelessShuffle
-        StatelessSampleDistortedBoundingBox StochasticCastToInt SyncDevice TakeWhileDataset ToBool
+         StochasticCastToInt SyncDevice TakeWhileDataset ToBool
         UniformDequantize UniformQuantize* UniformRequantize UniqueDataset WeightedFlatMapDataset
         WindowOp Xlog1py
     """,

@@ -46,7 +46,8 @@ _HUGE: Final = np.float32(1e37)
 _ORDERS_KEPT: Final = 64
 
 
-def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> Array:
+def check_suppressed(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> None:
+    """Raise InvalidArgumentError where shapes or a threshold do not fit."""
     if getattr(limit, "ndim", 0):
         raise InvalidArgumentError(f"max_output_size must be 0-D, got shape {shape_text(limit)}")
     for name, value in (("iou_threshold", iou), ("score_threshold", threshold)):
@@ -64,6 +65,16 @@ def _suppress(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any)
         raise InvalidArgumentError(
             f"scores has incompatible shape {shape_text(scores)} with boxes {shape_text(boxes)}"
         )
+
+
+def suppressed(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> Array:
+    """Indices (int32) of at most `limit` boxes above a threshold, none close to a better one."""
+    check_suppressed(boxes, scores, limit, iou, threshold)
+    return chosen_of(boxes, scores, limit, iou, threshold)
+
+
+def chosen_of(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> Array:
+    """`suppressed`, of what has been checked."""
     if boxes.dtype != _FLOAT32:
         boxes = boxes.astype(_FLOAT32)
     if scores.dtype != _FLOAT32:
@@ -289,13 +300,13 @@ def non_max_suppression(boxes: Array, scores: Array, max_output_size: Any, *, io
 
     Of boxes with one score the first comes first.
     """
-    return _suppress(boxes, scores, max_output_size, iou_threshold, -np.inf)
+    return suppressed(boxes, scores, max_output_size, iou_threshold, -np.inf)
 
 
 @kernel("NonMaxSuppressionV2", fresh=True)
 def non_max_suppression_v2(boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any) -> Any:
     """`NonMaxSuppression` with the ratio as a tensor."""
-    return _suppress(boxes, scores, max_output_size, iou_threshold, -np.inf)
+    return suppressed(boxes, scores, max_output_size, iou_threshold, -np.inf)
 
 
 @kernel("NonMaxSuppressionV3", fresh=True)
@@ -303,7 +314,7 @@ def non_max_suppression_v3(
     boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any, score_threshold: Any
 ) -> Any:
     """`NonMaxSuppressionV2` without boxes whose score is not above a threshold."""
-    return _suppress(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold)
 
 
 @kernel("NonMaxSuppressionV4", fresh=True)
@@ -317,7 +328,7 @@ def non_max_suppression_v4(
     pad_to_max_output_size: bool,
 ) -> Any:
     """`NonMaxSuppressionV3`, filled up with zeros on demand, and how many indices are real."""
-    kept = _suppress(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    kept = suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold)
     count = np.int32(kept.size)
     if pad_to_max_output_size:
         kept = np.concatenate([kept, np.zeros(max(int(max_output_size) - kept.size, 0), np.int32)])

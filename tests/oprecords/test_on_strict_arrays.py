@@ -17,7 +17,10 @@ from tests.oprecords.strict import StrictRun, differences, held_types, is_of_num
 
 #: {why an op cannot: ops}. Exact: an op that runs on a device is taken off.
 NOT_ON_A_DEVICE: Final = {
-    "numbers are drawn until enough of them are accepted": "ParameterizedTruncatedNormal",
+    "numbers are drawn until enough of them are accepted": """
+        ParameterizedTruncatedNormal SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
+        StatelessSampleDistortedBoundingBox
+    """,
     "a series ends when none of its sums changes any more": "IgammaGradA RandomGammaGrad",
     "CuPy has no such special function": "Dawsn FresnelCos FresnelSin Spence",
     "through LAPACK; TensorFlow has no kernel for GPUs, or CuPy nothing to compute it with": """
@@ -33,7 +36,9 @@ NOT_ON_A_DEVICE: Final = {
         AllCandidateSampler AudioSpectrogram CTCBeamSearchDecoder CTCGreedyDecoder
         ComputeAccidentalHits FixedUnigramCandidateSampler KMC2ChainInitialization
         KmeansPlusPlusInitialization LearnedUnigramCandidateSampler ListDiff
-        LogUniformCandidateSampler Mfcc NonMaxSuppression QuantizeDownAndShrinkRange QuantizedAdd
+        LogUniformCandidateSampler Mfcc NonMaxSuppression NonMaxSuppressionV5
+        NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression RandomCrop
+        QuantizeDownAndShrinkRange QuantizedAdd
         QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm RandomShuffle
         RequantizationRange RequantizationRangePerChannel SdcaOptimizer SdcaOptimizerV2
         ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler

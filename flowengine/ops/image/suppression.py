@@ -28,12 +28,6 @@ define(
     NotDifferentiable(),
     shape=vectors,
 )
-define(
-    "NonMaxSuppressionWithOverlaps(overlaps, scores: float, max_output_size: int32, overlap_threshold, "
-    "score_threshold: float) -> selected_indices: int32",
-    NotDifferentiable(),
-    shape=vectors,
-)
 
 
 @define(
@@ -44,25 +38,9 @@ define(
 )
 def suppression_padded(c: ShapeContext) -> Shapes:
     """Chosen boxes, as many as allowed if padded; and how many are real."""
-    return [vector(_selected(c)), SCALAR]
+    return [vector(selected_count(c)), SCALAR]
 
 
-def _selected(c: ShapeContext) -> Dimension:
+def selected_count(c: ShapeContext) -> Dimension:
+    """How many boxes an op with `pad_to_max_output_size` gives."""
     return scalar_value(c, 2) if c.attrs["pad_to_max_output_size"] else None
-
-
-@define(
-    "NonMaxSuppressionV5(boxes, scores: T, max_output_size: int32, iou_threshold, score_threshold, "
-    "soft_nms_sigma: T) -> selected_indices: int32, selected_scores: T, valid_outputs: int32",
-    "T: {half, float} = float; pad_to_max_output_size: bool = false",
-)
-def suppression_scored(c: ShapeContext) -> Shapes:
-    return [vector(_selected(c)), vector(_selected(c)), SCALAR]
-
-
-define(
-    "CombinedNonMaxSuppression(boxes, scores: float, max_output_size_per_class, max_total_size: int32, "
-    "iou_threshold, score_threshold: float) "
-    "-> nmsed_boxes, nmsed_scores, nmsed_classes: float, valid_detections: int32",
-    "pad_per_class: bool = false; clip_boxes: bool = true",
-)

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.ir.traits import Bookkeeping, NotDifferentiable, Uses
 from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import scalars
 
 #: What is written is for people to see.
 WRITES_EVENTS: Final = (Uses("writer"), Bookkeeping())
@@ -30,6 +31,7 @@ define(
     "SummaryWriter() -> writer: resource",
     "stateful; shared_name, container: string = ''",
     NotDifferentiable(),
+    shape=scalars,
 )
 define(
     "WriteAudioSummary(writer: resource, step: int64, tag: string, tensor, sample_rate: float)",
