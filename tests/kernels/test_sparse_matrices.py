@@ -136,7 +136,7 @@ def test_adds_and_scales(data: Any, left: Array) -> None:
     total = built.ops.SparseMatrixAdd(built.sparse(left), built.sparse(right), *numbers)
     scaled = built.ops.SparseMatrixMul(built.sparse(left), numbers[0])
     fetches = [built.dense(total, left), built.dense(scaled, left)]
-    by = np.arange(1, 4)
+    by: Array = np.arange(1, 4)
     if left.ndim == 3:
         by = np.arange(1, len(left) + 1).astype(left.dtype).reshape(-1, 1, 1)
         fetches.append(
