@@ -5,8 +5,8 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ops.image.suppression import selected_count
 from flowengine.ir.traits import NotDifferentiable
+from flowengine.ops.image.suppression import selected_count
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     check_scalars,
