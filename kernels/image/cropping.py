@@ -52,7 +52,7 @@ def random_crop(image: Array, size: Array, *, node: Node, ctx: KernelContext) ->
     return image[top : top + height, left : left + width]
 
 
-class _Part(NamedTuple):
+class _Crop(NamedTuple):
     """A rectangle of pixels: from (top, left) to before (bottom, right)."""
 
     top: int
@@ -64,13 +64,13 @@ class _Part(NamedTuple):
     def area(self) -> Any:
         return np.float32((self.right - self.left) * (self.bottom - self.top))
 
-    def shared(self, other: _Part) -> Any:
+    def shared(self, other: _Crop) -> Any:
         """The area of what both cover."""
         top, left = max(self.top, other.top), max(self.left, other.left)
         bottom, right = min(self.bottom, other.bottom), min(self.right, other.right)
-        return _Part(top, left, bottom, right).area if top <= bottom and left <= right else np.float32(0)
+        return _Crop(top, left, bottom, right).area if top <= bottom and left <= right else np.float32(0)
 
-    def shows_enough(self, objects: Sequence[_Part], least: Any) -> bool:
+    def shows_enough(self, objects: Sequence[_Crop], least: Any) -> bool:
         """Whether so much of one of the objects lies in it; those without a pixel do not count."""
         return self.area >= 1 and any(
             self.shared(each) / each.area >= least for each in objects if each.area >= 1
@@ -83,7 +83,7 @@ def _nearest(value: Any) -> int:
 
 def _drawn(
     width: int, height: int, areas: Sequence[float], ratio: Any, stream: philox.Stream
-) -> _Part | None:
+) -> _Crop | None:
     """A part whose width is `ratio` times its height and whose area is in a range; None where none fits.
 
     areas   least and greatest, as parts of the image's area
@@ -115,10 +115,10 @@ def _drawn(
         return None
     top = stream.below32(height - rows) if rows < height else 0
     left = stream.below32(width - columns) if columns < width else 0
-    return _Part(top, left, top + rows, left + columns)
+    return _Crop(top, left, top + rows, left + columns)
 
 
-class _Ranges(NamedTuple):
+class _CropRanges(NamedTuple):
     """What parts may be; the attributes of the ops."""
 
     aspect_ratio: Sequence[float]
@@ -136,7 +136,7 @@ class _Ranges(NamedTuple):
             raise InvalidArgumentError(f"max_attempts must be positive, but is {self.attempts}")
 
 
-def _objects(boxes: Array, width: int, height: int, may_be_whole: bool) -> list[_Part]:
+def _objects(boxes: Array, width: int, height: int, may_be_whole: bool) -> list[_Crop]:
     """The boxes in pixels; the whole image where there are none and that is allowed."""
     if boxes.ndim != 3 or boxes.shape[2] != 4:
         raise InvalidArgumentError(
@@ -150,13 +150,13 @@ def _objects(boxes: Array, width: int, height: int, may_be_whole: bool) -> list[
         )
     if flat.size:
         scale = np.array([height, width, height, width], np.float32)
-        return [_Part(*row) for row in (flat * scale).astype(np.int32).tolist()]
+        return [_Crop(*row) for row in (flat * scale).astype(np.int32).tolist()]
     if not may_be_whole:
         raise InvalidArgumentError(
             "No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes if you wish "
             "to not provide any bounding boxes."
         )
-    return [_Part(0, 0, height, width)]
+    return [_Crop(0, 0, height, width)]
 
 
 def _size_of(image_size: Array) -> tuple[int, int]:
@@ -176,7 +176,7 @@ def _sample(
     image_size: Array,
     boxes: Array,
     least: Any,
-    ranges: _Ranges,
+    ranges: _CropRanges,
     start: tuple[int, int],
     dtype: DType,
 ) -> tuple[Array, Array, Array]:
@@ -189,7 +189,7 @@ def _sample(
     objects = _objects(boxes, width, height, ranges.may_be_whole)
     stream = philox.Stream(*start)
     low, high = (np.float32(ratio) for ratio in ranges.aspect_ratio)
-    whole = chosen = _Part(0, 0, height, width)
+    whole = chosen = _Crop(0, 0, height, width)
     for _ in range(ranges.attempts):
         ratio = np.float32(stream.single()) * (high - low) + low
         part = _drawn(width, height, ranges.area, ratio, stream)
@@ -222,7 +222,7 @@ def sample_distorted_bounding_box(
 
     A part shows at least a share of one of the boxes (N, n, 4). After `max_attempts` it is the whole image.
     """
-    ranges = _Ranges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
+    ranges = _CropRanges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
     start = node_generator(ctx, node).reserve(max(max_attempts, 0))
     return _sample(image_size, bounding_boxes, min_object_covered, ranges, start, T)
 
@@ -242,7 +242,7 @@ def sample_distorted_bounding_box_v2(
     ctx: KernelContext,
 ) -> Any:
     """`SampleDistortedBoundingBox` with the share as a tensor."""
-    ranges = _Ranges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
+    ranges = _CropRanges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
     start = node_generator(ctx, node).reserve(max(max_attempts, 0))
     return _sample(image_size, bounding_boxes, min_object_covered, ranges, start, T)
 
@@ -261,5 +261,5 @@ def stateless_sample_distorted_bounding_box(
     T: DType,
 ) -> Any:
     """`SampleDistortedBoundingBoxV2` by a seed: the same for the same."""
-    ranges = _Ranges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
+    ranges = _CropRanges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
     return _sample(image_size, bounding_boxes, min_object_covered, ranges, key_and_counter(seed), T)
