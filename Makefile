@@ -4,6 +4,8 @@
 #   make demo-cluster   the same over a parameter server and two workers, as processes of this machine
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
+#   make docs-shots   pictures of all its pages, looked over for what is cut off; needs Chromium
+#   make examples   the programs of docs/examples on each Python found, servers and notebook among them
 #   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
@@ -23,6 +25,13 @@ VERSION := $(shell $(if $(PYTHON),"$(PYTHON)" -c 'import sys; sys.exit(sys.versi
 DEMO := .venvs/demo-$(VERSION)
 TEST := .venvs/test-$(VERSION)
 DOCS := .venvs/docs-$(VERSION)
+SHOTS := .venvs/shots-$(VERSION)
+EXAMPLES := .venvs/examples-$(VERSION)
+
+# Every other interpreter that is new enough, for make examples.
+OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)" || \
+	for python in "python$$each" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/"$$each".*/bin/python; do \
+	"$$python" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$$each')" >/dev/null 2>&1 && { echo "$$python"; break; }; done; done)
 
 # Arguments for pytest: make test ARGS='tests/core -x'
 ARGS ?=
@@ -37,7 +46,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint generate docs bench nightly faults clean
+.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -46,7 +55,7 @@ help:
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; docs-*) extras=docs; fast=;; esac; \
+	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; docs-*) extras=docs; fast=;; shots-*) extras=shots; fast=;; examples-*) extras=examples; fast=fast,;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
@@ -72,8 +81,24 @@ lint: $(TEST)/ready
 generate: $(TEST)/ready
 	$(TEST)/bin/python -m tests.generate
 
+# The variable keeps a notice about another tool out of the output.
 docs: $(DOCS)/ready
-	$(DOCS)/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
+
+docs-shots: docs $(SHOTS)/ready
+	$(SHOTS)/bin/python -m tests.docs.shots $(ARGS)
+
+# The transcripts of README and tutorials, here and on the other interpreters; then what needs more than the package.
+examples: $(TEST)/ready examples-servers
+	$(TEST)/bin/python -m pytest -q tests/docs/test_transcripts.py
+	$(EXAMPLES)/bin/mypy docs/examples
+	@for each in $(OTHERS); do echo "== $$each"; \
+	$(MAKE) --no-print-directory test PYTHON="$$each" ARGS='-q tests/docs/test_transcripts.py'; done
+
+examples-servers: $(EXAMPLES)/ready
+	$(EXAMPLES)/bin/python -m pytest -q -rs tests/docs/test_servers.py tests/docs/test_notebook.py \
+		tests/docs/test_transcripts.py -k 'servers or notebook or starlette or quart'
+	$(EXAMPLES)/bin/pyright --project pyproject.toml --pythonpath $(EXAMPLES)/bin/python
 
 bench: $(TEST)/ready
 	$(TEST)/bin/python -m tests.benchmarks $(if $(TENSORFLOW),--tensorflow "$(TENSORFLOW)") $(ARGS)

@@ -24,6 +24,7 @@ GENERATED: Final[dict[str, Sequence[str]]] = {
     "kernels/index.py": ("-m", "tests.generate.kernel_index"),
     "pyproject.toml": ("-m", "tests.generate.packages"),
     "docs/ops.md": ("-m", "flowengine", "ops", "--markdown"),
+    "docs/reference/more.md": ("-m", "tests.generate.reference"),
 }
 
 
