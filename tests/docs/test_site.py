@@ -1,6 +1,6 @@
 """The built pages: nothing comes from another host, docstrings are laid out, search has an index.
 
-They look through `site/`, which `make docs` builds, and are skipped where it was not built.
+They look through `site/`, which `make docs` builds, and are skipped where that was not done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ LOADED: Final = {
 _FOREIGN: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 _IN_STYLES: Final = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 
-pytestmark = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="site/ is not built: make docs")
+
+def is_built() -> bool:
+    """Whether there is a site, made of the pages as they are now."""
+    index = SITE / "search" / "search_index.js"
+    sources = [ROOT / ".mkdocs.yml", *(path for path in (ROOT / "docs").rglob("*") if path.is_file())]
+    return index.exists() and index.stat().st_mtime >= max(path.stat().st_mtime for path in sources)
+
+
+pytestmark = pytest.mark.skipif(not is_built(), reason="site/ is not built, or older than docs/: make docs")
 
 
 class Addresses(HTMLParser):
