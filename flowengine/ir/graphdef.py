@@ -106,7 +106,7 @@ def _read_nodes(
             continue
         nodes[node.name] = node
         added.append(node)
-    faults = reader.faults + graph_faults(nodes, strict=strict, data_frames=strict, supplied=supplied)
+    faults = reader.faults + graph_faults(nodes, strict=strict, frames=strict, supplied=supplied)
     if faults:
         raise fault_error(faults)
     return added

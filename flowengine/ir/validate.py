@@ -74,12 +74,12 @@ def graph_faults(
     *,
     strict: bool = False,
     supplied: Collection[OutputPort] = (),
-    data_frames: bool = True,
+    frames: bool = True,
 ) -> list[str]:
     """Every fault, in the order of the nodes, structural ones of the whole graph last.
 
-    data_frames   whether data inputs from two frames are one. Importing a graph leaves them to the
-                  step that reaches them, as TensorFlow does; control edges across frames it does not.
+    frames   whether inputs from two frames are one. Importing a graph leaves them to the step that reaches
+             them, as TensorFlow does: the rest of the graph runs.
     """
     faults: list[str] = []
     signatures = SignatureCache()
@@ -109,7 +109,7 @@ def graph_faults(
     order = traverse.topological_order(nodes)
     if len(order) != len(nodes):
         faults.extend(_cycle_faults(nodes))
-    faults.extend(_frame_faults(nodes, order, supplied, data_frames))
+    faults.extend(_frame_faults(nodes, order, supplied, frames))
     return faults
 
 
@@ -245,11 +245,11 @@ def _cycle_faults(nodes: Mapping[str, Node]) -> Iterable[str]:
 
 
 def _frame_faults(
-    nodes: Mapping[str, Node], order: Iterable[str], supplied: Collection[OutputPort], data: bool
+    nodes: Mapping[str, Node], order: Iterable[str], supplied: Collection[OutputPort], crossings: bool
 ) -> Iterable[str]:
     """As `frames.assign_frames`, but goes on after a fault, and forgives what is dangling.
 
-    data   whether data inputs from two frames are a fault; control inputs always are
+    crossings   whether inputs from two frames are a fault
     """
     delivered: dict[str, FramePath] = {}
     for name in order:
@@ -261,14 +261,14 @@ def _frame_faults(
             if supplied
             else [port.node for port in node.inputs]
         )
-        for index, source in enumerate((*sources, *node.control_inputs)):
+        for source in (*sources, *node.control_inputs):
             arriving = delivered.get(source)
             if arriving is None:
                 # A back edge, a dangling input, or the victim of an earlier fault.
                 continue
             if frame is None:
                 frame, first = arriving, source
-            elif arriving is not frame and arriving != frame and (data or index >= len(sources)):
+            elif crossings and arriving is not frame and arriving != frame:
                 yield (
                     f"{_label(node)} has inputs from two frames: '{first}' delivers into "
                     f"{describe_frame(frame)}, '{source}' into {describe_frame(arriving)}; pass the value "
@@ -283,14 +283,14 @@ def _frame_faults(
             elif isinstance(name_of_frame, bytes):
                 delivered[name] += (name_of_frame.decode("utf-8", "surrogateescape"),)
         elif node.op in EXIT_OPS:
-            if not frame and data:
+            if not frame and crossings:
                 yield f"{_label(node)} is not inside a loop: no Enter leads to it"
             delivered[name] = delivered[name][:-1]
-    yield from _back_edge_faults(nodes, delivered, data)
+    yield from _back_edge_faults(nodes, delivered, crossings)
 
 
 def _back_edge_faults(
-    nodes: Mapping[str, Node], delivered: Mapping[str, FramePath], data: bool
+    nodes: Mapping[str, Node], delivered: Mapping[str, FramePath], crossings: bool
 ) -> Iterable[str]:
     for node in nodes.values():
         if node.op not in MERGE_OPS or node.name not in delivered:
@@ -302,7 +302,7 @@ def _back_edge_faults(
                 continue
             if not delivered[source.name]:
                 yield f"{_label(source)} leads back to '{node.name}' in the root frame: no Enter leads to it"
-            elif data and delivered[source.name] != frame:
+            elif crossings and delivered[source.name] != frame:
                 yield (
                     f"{_label(node)} is in {describe_frame(frame)}, its back edge comes from "
                     f"'{source.name}' in {describe_frame(delivered[source.name])}"

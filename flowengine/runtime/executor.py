@@ -16,7 +16,7 @@ import trio
 from flowengine.core.errors import CancelledError
 from flowengine.kernels.context import KernelContext
 from flowengine.runtime.doors import StepDoors
-from flowengine.runtime.failures import first_of
+from flowengine.runtime.failures import cannot_go_on, first_of
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.receives import Receives
@@ -246,18 +246,11 @@ class Executor(StepDoors):
         if state.done:
             return not (self.async_running or (self.offload is not None and self.offload.jobs))
         if not state.ready and not self.needs_nursery and not self.is_waiting():
-            raise _stuck(self.plan, self.state) if self.ending is None else self.ending
+            wrong = cannot_go_on(self.plan, state) if self.ending is None else self.ending
+            if wrong is not None:
+                raise wrong
+            return True
         return False
-
-
-def _stuck(plan: Plan, state: ExecutorState) -> Exception:
-    """Nothing is ready and nothing runs, yet items are outstanding: a broken invariant of ours."""
-    waiting = [
-        f"{item.node.op} '{item.name}' awaits {count} of its inputs"
-        for item in plan.items
-        if item.frame is plan.root and 0 < (count := state.root.pending[item.local]) < 1 << 30
-    ]
-    return AssertionError("the step cannot go on; " + "; ".join(waiting[:20]))
 
 
 __all__ = ["Executor"]

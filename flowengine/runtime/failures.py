@@ -1,27 +1,34 @@
-"""What a kernel raised, as the one error that the caller sees."""
+"""What went wrong in a step, as the one error that the caller sees: what a kernel raised, or that nothing can
+go on."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import trio
 
-from flowengine.core.arrays import describe
+from flowengine.core.arrays import DEAD, describe
 from flowengine.core.errors import (
     InternalError,
     InvalidArgumentError,
     OpError,
     ResourceExhaustedError,
 )
+from flowengine.ir.frames import describe_frame
 from flowengine.ir.graph import Node
-from flowengine.runtime.frames import IterationState
-from flowengine.runtime.planning.items import Item
+from flowengine.runtime.frames import FrameState, IterationState
+from flowengine.runtime.planning.items import NEVER, Item, Kind
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.state import ExecutorState
 
 #: NumPy says so when shapes, dtypes or indices do not fit: the caller's values are at fault.
 _CALLERS_FAULT = (ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, ArithmeticError)
 
+
+#: So many waiting items does a message name.
+_SHOWN: Final = 20
 
 #: How NumPy tells that shapes do not broadcast.
 _BROADCAST = re.compile(r"could not be broadcast together with (?:remapped )?shapes ((?:\([\d,]*\) ?)+)")
@@ -100,3 +107,80 @@ def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
             leaves.append(error)
     leaves.sort(key=lambda e: (isinstance(e, trio.Cancelled), isinstance(e, Exception)))
     return leaves[0]
+
+
+# -- a step in which nothing can go on ----------------------------------------------------------------
+
+
+def cannot_go_on(plan: Plan, state: ExecutorState) -> OpError | None:
+    """What is wrong with a step in which nothing is ready and nothing runs, though it is not done.
+
+    An Enter may wait for a value that its iteration never gets: its loop never ends the first iteration, and
+    InvalidArgumentError says so for a fetch that depends on it. None where all fetches have come: the step is
+    over. Anything else is a fault of ours, an InternalError that names what waits, and for what.
+    """
+    entering = [text for frame in state.frames.values() for text in _enters_missing(frame)]
+    if not entering:
+        waiting = [text for iteration in _alive(state) for text in _waiting(iteration)]
+        more = f"; and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
+        return InternalError(
+            "the step cannot go on: nothing runs and nothing is ready; " + "; ".join(waiting[:_SHOWN]) + more
+        )
+    missing = [str(port) for _, entry, port in plan.fetches if state.root.entries[entry] is DEAD]
+    calling = any(_is_in_call(frame) for frame in state.frames.values())
+    if not missing and not calling:
+        return None
+    what = f"tensor '{missing[0]}'" if missing else "a function that was called"
+    return InvalidArgumentError(f"Retval: {what} has no value: " + "; ".join(entering[:_SHOWN]))
+
+
+def _enters_missing(frame: FrameState) -> Iterator[str]:
+    parent = frame.parent
+    if not frame.pending_enters or parent is None:
+        return
+    for item in parent.frame.static.items:
+        if item.target_frame is frame.static and parent.pending[item.local] > 0:
+            yield (
+                f"{describe_frame(frame.static.path)} waits for {item.node.op} '{item.name}', and that for "
+                f"{_awaited(item, parent)}, which nothing brings any more in {_where(parent)}"
+            )
+
+
+def _is_in_call(frame: FrameState) -> bool:
+    """Whether a loop runs in the body of a function, whose call waits for it."""
+    parent = frame.parent
+    while parent is not None:
+        if parent.frame.on_done is not None:
+            return True
+        parent = parent.frame.parent
+    return False
+
+
+def _alive(state: ExecutorState) -> Iterator[IterationState]:
+    yield state.root
+    for frame in state.frames.values():
+        yield from frame.iterations.values()
+
+
+def _waiting(iteration: IterationState) -> Iterator[str]:
+    for item in iteration.frame.static.items:
+        if 0 < iteration.pending[item.local] < NEVER:
+            yield (f"{item.node.op} '{item.name}' in {_where(iteration)} awaits {_awaited(item, iteration)}")
+
+
+def _awaited(item: Item, iteration: IterationState) -> str:
+    """The inputs that have not come."""
+    names: list[str] = []
+    if item.kind == Kind.MERGE:
+        if iteration.entries[item.start + 1] is None:
+            names.append("one of " + ", ".join(f"'{port}'" for port in item.node.inputs))
+    else:
+        came = iteration.entries[item.start : item.stop]
+        names += [f"'{port}'" for port, value in zip(item.node.inputs, came, strict=False) if value is None]
+    names += [f"'^{name}'" for name in item.node.control_inputs]
+    return ", ".join(names) or f"{iteration.pending[item.local]} of its inputs"
+
+
+def _where(iteration: IterationState) -> str:
+    tag = iteration.tag()
+    return " ".join(f"iteration {number} of frame '{name}'" for name, number in tag[-1:]) or "the root frame"

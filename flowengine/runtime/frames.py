@@ -74,6 +74,7 @@ class FrameState:
     constants        (Enter, value or DEAD) that every iteration receives
     held             (NextIteration, value) waiting until fewer iterations are alive
     dead_exits       Exits that were dead in the newest iteration
+    left             Exits that have given what they had, None while there are none
     on_done          of a function's body: what to call with its one iteration when that is done
     """
 
@@ -82,6 +83,7 @@ class FrameState:
         "dead_exits",
         "held",
         "iterations",
+        "left",
         "newest",
         "oldest",
         "on_done",
@@ -100,7 +102,19 @@ class FrameState:
         self.constants: list[tuple[Item, Any]] = []
         self.held: list[tuple[Item, Any]] = []
         self.dead_exits: list[Item] = []
+        self.left: set[Item] | None = None
         self.on_done: Callable[[IterationState], None] | None = None
+
+    def lets_out(self, leaving: Item) -> bool:
+        """Whether what an Exit has goes to the parent: once, as its consumers there wait for one token."""
+        left = self.left
+        if left is None:
+            self.left = {leaving}
+            return True
+        if leaving in left:
+            return False
+        left.add(leaving)
+        return True
 
 
 def root_frame(static: StaticFrame) -> FrameState:

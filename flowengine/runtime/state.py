@@ -17,8 +17,8 @@ The rules are those of the white paper's section 4.4 as TensorFlow's executor se
   if it is. Any other item with a dead input is dead and is not run; a ControlTrigger always is.
 * Enter feeds iteration 0; a constant Enter feeds every iteration, however late it arrives. A live
   NextIteration feeds the next iteration, held back while `parallel_iterations` are alive; a dead one ends.
-* A live Exit delivers at once. One that is dead in the last iteration delivers dead when the frame is
-  done; earlier dead Exits vanish.
+* A live Exit delivers at once, and only its first value. One that is dead in the last iteration, and was
+  never live, delivers dead when the frame is done; earlier dead Exits vanish.
 
 Each call costs O(consumers of the item); every table is indexed by position. Tokens along plain edges are
 delivered by `delivery.py`, or inline where nearly every item passes.
@@ -55,18 +55,18 @@ class ExecutorState:
 
     ready   a heap of the items that may run now; an executor's inner loop may pop it directly
     root    the iteration of the root frame
+    frames  {(serial of the parent iteration, static frame): the frame alive there}
     done    whether every item has run that ever will
     """
 
-    __slots__ = ("_frames", "_serial", "done", "ready", "root")
+    __slots__ = ("_serial", "done", "frames", "ready", "root")
 
     def __init__(self, root: StaticFrame) -> None:
         self.ready: list[ReadyEntry] = []
         self.done = False
         self._serial = 0
         self.root = IterationState(root_frame(root), 0, 0)
-        #: {(serial of the parent iteration, static frame): the frame alive there}
-        self._frames: dict[tuple[int, StaticFrame], FrameState] = {}
+        self.frames: dict[tuple[int, StaticFrame], FrameState] = {}
 
     # -- starting and taking ------------------------------------------------------------------------
 
@@ -266,7 +266,8 @@ class ExecutorState:
     def _leave(self, item: Item, iteration: IterationState, value: Any) -> None:
         parent = iteration.frame.parent
         assert parent is not None
-        parent.outstanding += self._emit(item, parent, value)
+        if iteration.frame.lets_out(item):
+            parent.outstanding += self._emit(item, parent, value)
 
     @staticmethod
     def _leave_dead(item: Item, iteration: IterationState) -> None:
@@ -290,9 +291,9 @@ class ExecutorState:
         static = enter.target_frame
         assert static is not None
         key = (parent.serial, static)
-        frame = self._frames.get(key)
+        frame = self.frames.get(key)
         if frame is None:
-            frame = self._frames[key] = FrameState(static, parent)
+            frame = self.frames[key] = FrameState(static, parent)
             parent.children += 1
             self._open_iteration(frame, 0)
         return frame
@@ -349,8 +350,9 @@ class ExecutorState:
         parent = frame.parent
         assert parent is not None
         for item in frame.dead_exits:
-            parent.outstanding += self._emit_dead(item, parent)
-        del self._frames[(parent.serial, frame.static)]
+            if frame.lets_out(item):
+                parent.outstanding += self._emit_dead(item, parent)
+        del self.frames[(parent.serial, frame.static)]
         parent.children -= 1
         if not parent.outstanding and not parent.children:
             self._iteration_idle(parent)

@@ -191,15 +191,6 @@ FAULTY = {
         + node("n", "NextIteration", "m"),
         "NextIteration 'n' leads back to 'm' in the root frame",
     ),
-    "control edge into a loop": (
-        LOOP + SOURCE.replace('"s"', '"t"') + node("u", "Unary", "merge", "^t"),
-        "'merge' delivers into frame 'loop', 't' into the root frame; pass the value through Enter or Exit",
-    ),
-    "control edge out of a loop": (LOOP + node("u", "Unary", "s", "^body"), "inputs from two frames"),
-    "control edges from two loops": (
-        SOURCE + enter("a", "s", "f") + enter("b", "s", "g") + node("n", "NoOp", "^a", "^b"),
-        "inputs from two frames",
-    ),
     "control input before a data input": (
         SOURCE + node("u", "Unary", "^s", "s"),
         "the data input 's' comes after a control input",
@@ -256,10 +247,27 @@ def test_unknown_ops_are_faults_only_when_strict() -> None:
     assert faults_of(text, strict=True) == ("Unheard 'q': Op type not registered 'Unheard'",)
 
 
-def test_data_inputs_from_two_frames_are_left_to_the_step_that_meets_them() -> None:
-    text = SOURCE + enter("a", "s", "f") + enter("b", "s", "g") + node("c", "Add", "a", "b")
+TWO_FRAMES = {
+    "data from two loops": (
+        SOURCE + enter("a", "s", "f") + enter("b", "s", "g") + node("c", "Add", "a", "b"),
+        "inputs from two frames",
+    ),
+    "control edge into a loop": (
+        LOOP + SOURCE.replace('"s"', '"t"') + node("u", "Unary", "merge", "^t"),
+        "'merge' delivers into frame 'loop', 't' into the root frame; pass the value through Enter or Exit",
+    ),
+    "control edge out of a loop": (LOOP + node("u", "Unary", "s", "^body"), "inputs from two frames"),
+    "control edges from two loops": (
+        SOURCE + enter("a", "s", "f") + enter("b", "s", "g") + node("n", "NoOp", "^a", "^b"),
+        "inputs from two frames",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), TWO_FRAMES.values(), ids=TWO_FRAMES)
+def test_inputs_from_two_frames_are_left_to_the_step_that_meets_them(text: str, words: str) -> None:
     assert faults_of(text) == ()
-    assert "inputs from two frames" in faults_of(text, strict=True)[0]
+    assert words in faults_of(text, strict=True)[0]
     graph = graph_from_def(parse_graph_def(text), REGISTRY)
     with pytest.raises(InvalidArgumentError, match="inputs from two frames"):
         check_graph(graph)

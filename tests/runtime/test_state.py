@@ -159,7 +159,7 @@ def test_iterations_are_freed_as_they_are_done() -> None:
     _, total = while_loop(graph, 50, graph.constant(0), parallel_iterations=3)
     hand = Hand(graph, [total])
     assert hand.all() == [1275]
-    assert not hand.state._frames
+    assert not hand.state.frames
 
 
 def test_a_loop_inside_a_loop_has_a_frame_for_each_outer_iteration() -> None:
