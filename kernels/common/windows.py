@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flowengine.core.arrays import Array
@@ -39,6 +39,27 @@ class Windows:
     def is_pointwise(self) -> bool:
         """Whether every window is one element and nothing is padded."""
         return all(w == 1 for w in self.window) and not self.is_padded
+
+    def clipped(self) -> Windows:
+        """Windows without dilation that hold the same elements, and no more padding than tells them apart.
+
+        A window may be as large as a graph says; its padding then is as well.
+        """
+        window, before, after = [], [], []
+        each = zip(self.sizes, self.window, self.strides, self.before, self.after, self.out, strict=True)
+        for size, reach, stride, low, high, count in each:
+            if not count:
+                reach, low, high = 1, 0, 0
+            elif reach > size:
+                last = (count - 1) * stride
+                front = max(low - last, 0)  # so much of each window lies before the first element
+                reach -= front + max(reach - low - size, 0)  # and so much of each behind the last
+                low -= front
+                high = max(last + reach - low - size, 0)
+            window.append(reach)
+            before.append(low)
+            after.append(high)
+        return replace(self, window=tuple(window), before=tuple(before), after=tuple(after))
 
     def slices(self, offset: Sequence[int]) -> tuple[slice, ...]:
         """What the element at `offset` of every window reads, along the padded spatial axes."""
@@ -93,7 +114,7 @@ def windows(
     padding   b"SAME" (out = ceil(size / stride)), b"VALID" (no padding), b"EXPLICIT" (as given)
     Raises InvalidArgumentError where a window is larger than what it slides over, or a number is bad.
     """
-    before, after, out = [], [], []
+    before, after, out, steps = [], [], [], []
     for axis, (size, w, stride, dilation) in enumerate(zip(sizes, window, strides, dilations, strict=True)):
         if stride <= 0:
             raise InvalidArgumentError(f"Stride must be > 0, but got {stride}")
@@ -120,7 +141,9 @@ def windows(
         before.append(low)
         after.append(high)
         out.append(count)
-    return Windows(sizes, window, strides, dilations, tuple(before), tuple(after), tuple(out))
+        # Of one window the step to the next says nothing, and libraries want it to fit into 32 bits.
+        steps.append(stride if count > 1 else max(min(stride, size), 1))
+    return Windows(sizes, window, tuple(steps), dilations, tuple(before), tuple(after), tuple(out))
 
 
 def is_channels_first(data_format: bytes) -> bool:

@@ -67,7 +67,7 @@ def _cached_plan(
     if ksize[-1] != strides[-1]:
         raise UnimplementedError("Depthwise max pooling requires the depth window to equal the depth stride.")
     geometry = windows((shape[-1],), (ksize[-1],), (strides[-1],), (1,), b"VALID")
-    return geometry, False, True
+    return geometry.clipped(), False, True
 
 
 def _plan(
@@ -95,7 +95,8 @@ def _spatial(
     shape: Sequence[int], ksize: Sequence[int], strides: Sequence[int], padding: bytes, first: bool
 ) -> Windows:
     window = spatial(ksize, first)
-    return windows(spatial(shape, first), window, spatial(strides, first), (1,) * len(window), padding)
+    steps = spatial(strides, first)
+    return windows(spatial(shape, first), window, steps, (1,) * len(window), padding).clipped()
 
 
 def check_rank(value: Array, rank: int, name: str = "tensor_in") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,6 +16,10 @@ _SCRATCHPAD_USER: Final = 1
 #: The slow reference, and what calls the routine behind `dnnl_sgemm`, which writes beyond its work space.
 _UNWANTED: Final = ("ref", "gemm")
 _IMPLEMENTATION: Final = 8
+#: The library counts in 32 bits within, in vectors of sixteen at most, and divides by what comes out: a size
+#: that overflows ends the process.
+_SIZE_MAX: Final = 2**31 - 1024
+_ELEMENTS_MAX: Final = 2**40
 
 
 class Handle:
@@ -34,8 +39,20 @@ class Handle:
 
 
 def dims(values: Sequence[int]) -> Any:
-    """Numbers as the library takes them."""
+    """Sizes, steps and paddings as the library takes them; LibraryError for what it would not survive."""
+    if max(values, default=0) > _SIZE_MAX:
+        raise LibraryError("sizes beyond 31 bits")
+    return _numbers(values)
+
+
+def _numbers(values: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(values))(*values)
+
+
+def _shape(sizes: Sequence[int]) -> Any:
+    if math.prod(sizes) > _ELEMENTS_MAX:
+        raise LibraryError("more elements than any memory holds")
+    return dims(sizes)
 
 
 def _descriptor(library: Library, value: int) -> Handle:
@@ -44,14 +61,16 @@ def _descriptor(library: Library, value: int) -> Handle:
 
 def strided(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Handle:
     """float32 elements of this shape with these strides, counted in elements."""
-    made = library.new("memory_desc_create_with_strides", len(shape), dims(shape), FLOAT32, dims(strides))
+    made = library.new(
+        "memory_desc_create_with_strides", len(shape), _shape(shape), FLOAT32, _numbers(strides)
+    )
     return _descriptor(library, made)
 
 
 def anyhow(library: Library, shape: Sequence[int]) -> Handle:
     """float32 elements of this shape in the order that suits the primitive."""
     return _descriptor(
-        library, library.new("memory_desc_create_with_tag", len(shape), dims(shape), FLOAT32, _ANY)
+        library, library.new("memory_desc_create_with_tag", len(shape), _shape(shape), FLOAT32, _ANY)
     )
 
 

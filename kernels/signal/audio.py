@@ -129,7 +129,8 @@ def encode_wav(audio: Value, sample_rate: Value) -> bytes:
             1,
             channels,
             rate,
-            per_frame * rate,
+            # Bytes a second, in the 32 bits that there are for it.
+            per_frame * rate % 2**32,
             per_frame,
             16,
             b"data",

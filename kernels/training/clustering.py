@@ -20,6 +20,8 @@ _FIRST_LOOK: Final = 16
 _LONGEST_LOOK: Final = 1 << 16
 #: Draws of points that are taken already, after which any other point will do.
 _ENOUGH_DRAWS: Final = 1000
+#: Draws for one point. TensorFlow takes any number; its own default is some ten.
+_RETRIES_MAX: Final = 1 << 16
 
 
 def _check_scalar(value: Any, name: str) -> int:
@@ -125,6 +127,10 @@ def kmeans_plus_plus_initialization(
         raise InvalidArgumentError(f"Expected num_to_sample > 0, got {wanted}.")
     if wanted > len(points):
         raise InvalidArgumentError(f"Expected num_to_sample <= points.rows(). {wanted} vs {len(points)}.")
+    if retries > _RETRIES_MAX:
+        raise InvalidArgumentError(
+            f"Expected num_retries_per_sample <= {_RETRIES_MAX}, got {retries}: each is a draw of all points."
+        )
     if retries < 0:
         retries = 2 + int(math.log(wanted))
     draws = _Draws(points, key)

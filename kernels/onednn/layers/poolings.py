@@ -103,7 +103,7 @@ class PoolingLayer:
                 spatial(pooling.strides, first),
                 (1, 1),
                 pooling.padding,
-            )
+            ).clipped()
         except OpError as error:
             raise LibraryError("windows that do not fit") from error
         if 0 in geometry.out:
