@@ -35,6 +35,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
@@ -90,7 +91,11 @@ class Session:
         self.devices: DeviceSet = (devices if devices is not None else DEVICES).make(
             self._settings.device_count, self._settings.device_memory_limits
         )
-        self._kernels = kernels if kernels is not None else kernel_registry(self._settings.kernel_provider)
+        if kernels is None:
+            kernels = kernel_registry(self._settings.kernel_provider)
+        else:
+            kernels.check_ops(getattr(self.graph, "registry", None) or op_registry())
+        self._kernels = kernels
         self._runner = StepRunner(self.resources, self._settings, self.devices.default)
         self._partitions = PartitionRunner(
             self._runner, LocalRendezvous, compiles=self._settings.compiles_plans

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import EllipsisType
@@ -39,6 +40,8 @@ import numpy as np
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.ir.graph import Node
+from flowengine.ir.opdef import OpRegistry
+from flowengine.kernels.guarded import check_arguments, guarded, name_of
 
 #: Estimated microseconds of a call, from its inputs (as the kernel gets them).
 CostEstimate: TypeAlias = Callable[..., float]
@@ -69,6 +72,7 @@ class Kernel:
     maker      makes a provider's kernel of a node; what `function` is for the others
     needs      raises where something is missing that it cannot do without; asked when a node is planned
     xp         the array module that it is given: the device's, where the kernel was found for a device
+    is_foreign whether it is from outside of this package: what it gives is looked at (`guarded.py`)
     """
 
     op: str
@@ -89,6 +93,7 @@ class Kernel:
     maker: Maker | None = None
     needs: Callable[[], None] | None = None
     xp: Any = np
+    is_foreign: bool = False
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -114,11 +119,22 @@ class Kernel:
         return None
 
     def bind(self, node: Node) -> Callable[..., Any]:
-        """The function with array module and attributes in place: inputs (and `ctx`) remain."""
+        """The function with array module and attributes in place: inputs (and `ctx`) remain.
+
+        Raises InvalidArgumentError for a kernel of a user that takes what its op does not have.
+        """
         if self.needs is not None:
             self.needs()
-        bound = self._bind(self.function, node)
+        if self.is_foreign:
+            check_arguments(self.function, self.attr_names, self.takes_xp, node)
+        bound = self._guard(self._bind(self.function, node), self.function, node)
         return bound if self.maker is None else self.maker(node, bound)
+
+    def _guard(self, bound: Callable[..., Any], function: Any, node: Node) -> Callable[..., Any]:
+        # What a ufunc gives is known beforehand; generated code has it write where its operands lie.
+        if not self.is_foreign or isinstance(function, np.ufunc):
+            return bound
+        return guarded(bound, function, node, self.xp)
 
     def before(self, behind: Kernel) -> Kernel:
         """A provider's kernel in front of the one that takes what it does not."""
@@ -126,7 +142,9 @@ class Kernel:
         return replace(behind, provider=self.provider, maker=self.maker, heavy=heavy, inline=None)
 
     def bind_nowait(self, node: Node) -> Callable[..., Any] | None:
-        return None if self.nowait is None else self._bind(self.nowait, node)
+        if self.nowait is None:
+            return None
+        return self._guard(self._bind(self.nowait, node), self.nowait, node)
 
     def _bind(self, function: Callable[..., Any], node: Node) -> Callable[..., Any]:
         keywords: dict[str, Any] = {}
@@ -254,6 +272,17 @@ class KernelRegistry:
         if self._parent is not None:
             yield from self._parent
 
+    def check_ops(self, known: OpRegistry) -> None:
+        """Refuse kernels of users for ops that nobody has defined: their names are misspelt."""
+        for kernel in (kernel for entries in self._kernels.values() for kernel in entries):
+            if kernel.is_foreign and known.find(kernel.op) is None:
+                raise InvalidArgumentError(
+                    f"kernel {name_of(kernel.function)} is for op '{kernel.op}', which is not defined: "
+                    "register its OpDef with the registry that the graph was made with"
+                )
+        if self._parent is not None:
+            self._parent.check_ops(known)
+
     def register_provided(
         self,
         *ops: str,
@@ -310,6 +339,8 @@ class KernelRegistry:
         allowed = (
             None if types is None else {a: frozenset(as_dtype(t) for t in ts) for a, ts in types.items()}
         )
+        # Whose kernel it is shows in where it is registered: a function of NumPy may be ours or a user's.
+        is_foreign = not sys._getframe(1).f_globals.get("__name__", "").startswith("flowengine.")
 
         def register(function: KernelFunction) -> KernelFunction:
             is_ufunc = isinstance(function, np.ufunc)  # which does not tell its parameters before NumPy 2.4
@@ -336,6 +367,7 @@ class KernelRegistry:
                         is_async=inspect.iscoroutinefunction(function),
                         attr_names=tuple(k for k in keywords if k != "ctx"),
                         needs=needs,
+                        is_foreign=is_foreign,
                     )
                 )
             return function

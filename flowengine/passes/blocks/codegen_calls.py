@@ -127,7 +127,8 @@ class CallWriting(StackWriting):
     def _function(self, kernel: Kernel, node: Node) -> str:
         """The name of a kernel bound to a node's attributes; one name for all that are the same."""
         values = tuple(node.attrs.get(name) for name in kernel.attr_names)
-        shared = all(isinstance(value, _SHARED) for value in values)
+        # What a kernel from outside gives is looked at for each node by itself.
+        shared = not kernel.is_foreign and all(isinstance(value, _SHARED) for value in values)
         key = (kernel.function, values) if shared else ("kernel", node.name)
         return self._constant_names.get(key) or self._constant(kernel.bind(node), key)
 
