@@ -1,8 +1,8 @@
 """Kernels from outside of this package: what they are given cannot be written to, what they give is checked.
 
 A kernel of this package is tested op by op; one of a user is a function of which nothing is known. It is
-bound to a node through `guarded`, so that what it gives is what the op's definition promises, or an error names
-op, kernel and output. Only nodes of such kernels pay for it.
+bound to a node through `guarded`: what it gives is what the op's definition promises, or an error names op,
+kernel and output. Only nodes of such kernels pay for it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def check_arguments(function: Any, attr_names: Sequence[str], takes_xp: bool, no
     if isinstance(function, np.ufunc):
         _check_ufunc(function, node)
         return
-    parameters = list(inspect.signature(function).parameters.values())[1 if takes_xp else 0 :]
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[1 if takes_xp else 0 :]
+    except ValueError:
+        return  # of what is written in C nobody can tell
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -13,12 +13,14 @@ from typing import Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.ir.names import ENTER_OPS, EXIT_OPS
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 
 #: Frame names from the outermost in; () is the root frame.
 FramePath: TypeAlias = tuple[str, ...]
 
-_CROSSING: Final = ENTER_OPS | EXIT_OPS
+#: They make no sense outside of a loop.
+_WITHIN: Final = EXIT_OPS | NEXT_ITERATION_OPS
+_CROSSING: Final = ENTER_OPS | _WITHIN
 
 
 def frame_name(enter: Node) -> str:
@@ -41,8 +43,8 @@ def assign_frames(graph: NodeGraph, supplied: Container[OutputPort] = ()) -> dic
 
     `supplied` are ports whose value comes from outside (feeds), into the root frame. A walk from the
     nodes without inputs along every edge, O(nodes + edges). Raises InvalidArgumentError naming the node
-    whose inputs come from two frames, or an Exit outside any. Nodes that no source reaches (a
-    cycle without an entry) are left out.
+    whose inputs come from two frames, or is an Exit or NextIteration outside any. Nodes that no source
+    reaches (a cycle without an entry) are left out.
     """
     if _is_straight(graph, supplied):
         return dict.fromkeys(graph.nodes, ())
@@ -64,7 +66,7 @@ def assign_frames(graph: NodeGraph, supplied: Container[OutputPort] = ()) -> dic
         name = ready.popleft()
         node = graph.nodes[name]
         frame = frames[name]
-        if node.op in EXIT_OPS and not frame:
+        if not frame and node.op in _WITHIN:
             raise InvalidArgumentError(f"{node.op} '{name}' is not inside a loop: no Enter leads to it")
         delivered = output_frame(node, frame)
         for consumer in consumers[name]:

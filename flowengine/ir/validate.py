@@ -300,7 +300,7 @@ def _back_edge_faults(
             source = nodes.get(port.node)
             if source is None or source.op not in NEXT_ITERATION_OPS or source.name not in delivered:
                 continue
-            if not delivered[source.name]:
+            if crossings and not delivered[source.name]:
                 yield f"{_label(source)} leads back to '{node.name}' in the root frame: no Enter leads to it"
             elif crossings and delivered[source.name] != frame:
                 yield (

@@ -121,12 +121,14 @@ def test_an_exit_that_is_live_in_each_iteration_gives_its_first_value(limit: int
     assert list(results) == [0, -limit, 0]
 
 
-def test_an_exit_in_the_root_frame_names_itself() -> None:
+@pytest.mark.parametrize("op", ["Exit", "NextIteration"])
+def test_what_belongs_into_a_loop_names_itself_outside_of_any(op: str) -> None:
     g = fe.Graph()
-    g.ops.Exit(g.constant(1.0), name="end")
-    error = answer(g, "end:0")
+    end = g.create_op(op, [g.constant(1.0)], {}, "end")
+    g.ops.Neg(end.outputs[0], name="behind")
+    error = answer(g, "behind:0")
     assert isinstance(error, fe.errors.InvalidArgumentError)
-    assert "Exit 'end' is not inside a loop" in str(error)
+    assert f"{op} 'end' is not inside a loop: no Enter leads to it" in str(error)
 
 
 def test_an_enter_from_another_frame_names_both_frames_and_the_edge() -> None:

@@ -8,6 +8,7 @@ returns stays where the kernel has left it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -89,6 +90,8 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Cal
         # The module's own, not NumPy's by way of `__array_ufunc__`.
         function = getattr(device.xp, function.__name__, function)
 
+    # Errors name what is wrapped, and its parameters are looked at.
+    @functools.wraps(function)
     def call(*values: Any, **keywords: Any) -> Any:
         moved = [
             tuple(map(way, value)) if isinstance(value, tuple) else way(value)
@@ -108,6 +111,7 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Cal
     if not kernel.is_async:
         return call
 
+    @functools.wraps(function)
     async def call_and_wait(*values: Any, **keywords: Any) -> Any:
         return await call(*values, **keywords)
 
