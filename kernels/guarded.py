@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import WOULD_WAIT, describe, is_numpy
+from flowengine.core.arrays import WOULD_WAIT, describe
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
@@ -86,13 +86,13 @@ def _check_ufunc(function: np.ufunc, node: Node) -> None:
             )
 
 
-def guarded(function: Callable[..., Any], original: Any, node: Node, xp: Any) -> Callable[..., Any]:
+def guarded(function: Callable[..., Any], original: Any, node: Node, *, of_numpy: bool) -> Callable[..., Any]:
     """`function`, with what it is given and gives looked at.
 
     original   the kernel as its author wrote it, for errors
-    xp         the array module of the device
+    of_numpy   whether it gives NumPy's arrays: on other devices they may be of any class
     """
-    check = functools.partial(_checked, node=node, kernel=original, of_numpy=is_numpy(xp))
+    check = functools.partial(_checked, node=node, kernel=original, of_numpy=of_numpy)
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
@@ -172,7 +172,7 @@ def _fault(value: Any, dtype: DType, of_numpy: bool) -> str | None:
     if isinstance(value, np.ndarray):
         if type(value) is not np.ndarray:
             return f"it is a {type(value).__name__}: give a plain array, as `numpy.asarray` makes it"
-    elif not isinstance(value, np.generic) and (of_numpy or not hasattr(value, "strides")):
+    elif not isinstance(value, np.generic) and (of_numpy or not hasattr(value, "dtype")):
         due = f"it is {_described(value)} where {dtype.name} is due"
         return f"{due}: give an array or a NumPy scalar of that dtype"
     if value.dtype != dtype.as_numpy_dtype:

@@ -37,6 +37,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from flowengine.core.arrays import is_numpy
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.ir.graph import Node
@@ -134,7 +135,8 @@ class Kernel:
         # What a ufunc gives is known beforehand; generated code has it write where its operands lie.
         if not self.is_foreign or isinstance(function, np.ufunc):
             return bound
-        return guarded(bound, function, node, self.xp)
+        of_numpy = self.device in (None, "CPU") and is_numpy(self.xp)
+        return guarded(bound, function, node, of_numpy=of_numpy)
 
     def before(self, behind: Kernel) -> Kernel:
         """A provider's kernel in front of the one that takes what it does not."""
