@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 
 
 class MissingGradientError(InvalidArgumentError, LookupError):
@@ -15,3 +15,7 @@ class GradientTypeError(InvalidArgumentError, TypeError):
 
 class GradientValueError(InvalidArgumentError, ValueError):
     """A gradient of another shape or number than is asked for, or arguments that contradict each other."""
+
+
+class GradientUnimplementedError(UnimplementedError, NotImplementedError):
+    """An op that has a gradient in general has none with these attributes, or for matrices of this shape."""

@@ -81,8 +81,31 @@ GRADIENTS: Final[dict[str, str]] = {
     "io.printing": """
         Print
     """,
+    "linalg.decompositions": """
+        BatchCholesky BatchCholeskyGrad BatchSelfAdjointEig BatchSelfAdjointEigV2 BatchSvd Cholesky
+        CholeskyGrad Eig Lu Qr SelfAdjointEig SelfAdjointEigV2 Svd
+    """,
+    "linalg.einsum": """
+        Einsum
+    """,
+    "linalg.functions": """
+        BatchMatrixDeterminant BatchMatrixInverse LogMatrixDeterminant MatrixDeterminant MatrixExponential
+        MatrixInverse MatrixLogarithm MatrixSquareRoot
+    """,
+    "linalg.parts": """
+        BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
+        MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3
+        MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3
+    """,
     "linalg.products": """
-        MatMul
+        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross MatMul SparseMatMul
+    """,
+    "linalg.solving": """
+        BandedTriangularSolve BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve MatrixSolve
+        MatrixSolveLs MatrixTriangularSolve
+    """,
+    "linalg.tridiagonal": """
+        TridiagonalMatMul TridiagonalSolve
     """,
     "math.bessel": """
         BesselI0 BesselI1 BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1
@@ -179,5 +202,22 @@ GRADIENTS: Final[dict[str, str]] = {
     """,
     "random.gamma": """
         RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3
+    """,
+    "signal.spectral": """
+        BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D IFFT IFFT2D IFFT3D
+        IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
+    """,
+    "sparse.arithmetic": """
+        SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseSoftmax
+        SparseSparseMaximum SparseSparseMinimum
+    """,
+    "sparse.layout": """
+        SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseSlice SparseSliceGrad SparseSplit
+    """,
+    "sparse.products": """
+        SparseTensorDenseAdd SparseTensorDenseMatMul
+    """,
+    "sparse.reductions": """
+        SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse
     """,
 }

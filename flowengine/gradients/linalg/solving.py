@@ -1,0 +1,123 @@
+"""Systems of linear equations.
+
+Of A X = B with the gradient G of X: B gets H = A^-H G, and A gets -H X^H. Of A^H X = B it is H = A^-1 G and
+-X H^H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowengine.gradients.errors import GradientValueError
+from flowengine.gradients.matrices import adjoint, product, solved, sum_batches, triangle
+from flowengine.gradients.registry import gradient
+from flowengine.gradients.values import Backward, Results
+from flowengine.graphs.tensor import Operation, Tensor
+
+
+def _of_matrix(b: Backward, of_right: Tensor, solution: Tensor, is_adjoint: bool) -> Tensor:
+    """-H X^H, or its adjoint."""
+    pair = (solution, of_right) if is_adjoint else (of_right, solution)
+    result: Tensor = b.ops.Neg(product(b, *pair, adjoint_y=True))
+    return result
+
+
+@gradient("MatrixSolve", "BatchMatrixSolve")
+def solve(b: Backward, op: Operation, grad: Tensor) -> Results:
+    is_adjoint = op.get_attr("adjoint")
+    of_right = b.ops.MatrixSolve(op.inputs[0], grad, adjoint=not is_adjoint)
+    return [_of_matrix(b, of_right, op.outputs[0], is_adjoint), of_right]
+
+
+@gradient("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
+def triangular_solve(b: Backward, op: Operation, grad: Tensor) -> Results:
+    matrix, right = op.inputs
+    is_lower, is_adjoint = op.get_attr("lower"), op.get_attr("adjoint")
+    of_right = solved(b, matrix, grad, lower=is_lower, adjoint=not is_adjoint)
+    of_matrix = _of_matrix(b, of_right, op.outputs[0], is_adjoint)
+    return [
+        sum_batches(b, triangle(b, of_matrix, lower=is_lower), matrix, right),
+        sum_batches(b, of_right, right, matrix),
+    ]
+
+
+@gradient("BandedTriangularSolve")
+def banded_solve(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """The diagonals of the full matrix's gradient, laid out as the bands are."""
+    bands, right = op.inputs
+    is_lower, is_adjoint = op.get_attr("lower"), op.get_attr("adjoint")
+    of_right = b.ops.BandedTriangularSolve(bands, grad, lower=is_lower, adjoint=not is_adjoint)
+    of_matrix = _of_matrix(b, of_right, op.outputs[0], is_adjoint)
+    count = b.ops.StridedSlice(b.shape(bands), [-2], [-1], [1], shrink_axis_mask=1)
+    last = b.ops.Sub(count, 1)
+    which = b.ops.Pack([b.ops.Neg(last), 0] if is_lower else [0, last])
+    zero = b.constant(0, grad.dtype.base)
+    # The element of row i stands at place i: shorter diagonals below are at the right, others at the left.
+    of_bands = b.ops.MatrixDiagPartV3(of_matrix, which, zero, align="LEFT_RIGHT")
+    return [sum_batches(b, of_bands, bands, right), sum_batches(b, of_right, right, bands)]
+
+
+@gradient("MatrixSolveLs", "BatchMatrixSolveLs")
+def least_squares(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """Of X = P B, P = (A^H A + l)^-1 A^H = A^H (A A^H + l)^-1; the weight l has no gradient.
+
+    B gets H = P^H G, the same problem with A^H. A gets -H X^H and (B - A X) Z^H, Z = (A^H A + l)^-1 G, where
+    it has at least as many rows as columns; else T (G - A^H H)^H, T = (A A^H + l)^-1 B.
+    """
+    if not op.get_attr("fast"):
+        raise GradientValueError(
+            f"{op.type} '{op.name}' has no gradient with fast=False, by which it finds the shortest solution "
+            "of matrices of any rank: use fast=True, with an l2_regularizer if need be"
+        )
+    matrix, right, weight = op.inputs
+    (solution,) = op.outputs
+    turned = adjoint(b, matrix)
+    of_right = b.ops.MatrixSolveLs(turned, grad, weight)
+    parts = (matrix, right, grad, solution, of_right)
+    rows, columns = matrix.shape[-2], matrix.shape[-1]
+    if rows is not None and columns is not None:
+        rest = (_of_tall if rows >= columns else _of_wide)(b, *parts, weight)
+    else:
+        rest = _as_it_is(b, *parts, weight)
+    return [b.ops.Sub(rest, product(b, of_right, solution, adjoint_y=True)), of_right, None]
+
+
+def _of_tall(
+    b: Backward, a: Tensor, right: Tensor, grad: Tensor, solution: Tensor, of_right: Tensor, weight: Tensor
+) -> Tensor:
+    z = _by_gram(b, product(b, a, a, adjoint_x=True), weight, grad)
+    missed = b.ops.Sub(right, product(b, a, solution))
+    return product(b, missed, z, adjoint_y=True)
+
+
+def _of_wide(
+    b: Backward, a: Tensor, right: Tensor, grad: Tensor, solution: Tensor, of_right: Tensor, weight: Tensor
+) -> Tensor:
+    t = _by_gram(b, product(b, a, a, adjoint_y=True), weight, right)
+    missed = b.ops.Sub(grad, product(b, a, of_right, adjoint_x=True))
+    return product(b, t, missed, adjoint_y=True)
+
+
+def _by_gram(b: Backward, gram: Tensor, weight: Tensor, right: Tensor) -> Tensor:
+    """(gram + weight)^-1 B, the weight on the diagonal, by Cholesky's factor."""
+    diagonal = b.ops.AddV2(b.ops.MatrixDiagPart(gram), b.ops.Cast(weight, DstT=gram.dtype.base))
+    factor = b.ops.Cholesky(b.ops.MatrixSetDiag(gram, diagonal))
+    return solved(b, factor, solved(b, factor, right), adjoint=True)
+
+
+def _as_it_is(b: Backward, matrix: Tensor, *parts: Tensor) -> Tensor:
+    """By the shape that the matrix has when the graph runs: a conditional."""
+    shape = b.shape(matrix)
+    rows, columns = (
+        b.ops.StridedSlice(shape, [place], [end], [1], shrink_axis_mask=1, end_mask=mask)
+        for place, end, mask in ((-2, -1, 0), (-1, 0, 1))
+    )
+    is_tall = b.ops.GreaterEqual(rows, columns)
+    branches: list[Tensor] = []
+    sides = [b.ops.Switch(each, is_tall) for each in (matrix, *parts)]
+    for side, rule in ((0, _of_wide), (1, _of_tall)):
+        taken: list[Tensor] = [each[side] for each in sides]
+        way: Callable[..., Tensor] = rule
+        branches.append(way(b, *taken))
+    result: Tensor = b.ops.Merge(branches)[0]
+    return result
