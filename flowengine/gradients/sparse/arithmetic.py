@@ -37,53 +37,61 @@ def _found(b: Backward, values: Tensor, indices: Tensor, wanted: Tensor) -> Tens
     return result
 
 
-def _dense_places(b: Backward, op: Operation) -> Tensor:
-    """For each entry the place in the dense operand that was broadcast to it, (entries, rank)."""
-    indices, _, shape, dense = op.inputs
-    rank, own_rank = indices.shape[1], dense.shape.rank
-    if rank is not None and own_rank is not None:
-        begin: Tensor | int = rank - own_rank
-    else:
-        begin = b.ops.Sub(b.ops.Size(shape), b.ops.Rank(dense))
-    columns = b.ops.StridedSlice(indices, [0, begin], [0, 0], [1, 1], begin_mask=1, end_mask=3)
-    kept = b.ops.Cast(b.ops.NotEqual(b.shape(dense, "int64"), np.int64(1)), DstT="int64")
-    result: Tensor = b.ops.Mul(columns, kept)
-    return result
+class BroadcastOperand:
+    """The dense operand of an op, broadcast to a sparse one: where its elements stand and what they get.
 
+    shape    (rank,) int64: its own, with axes of length one in front
+    places   (entries, rank) int64: for each entry the element of the dense operand that it meets
+    """
 
-def _spread(b: Backward, op: Operation, places: Tensor, values: Tensor) -> Tensor:
-    """The gradient of the dense operand: what each of its elements was used for, added up."""
-    dense = op.inputs[3]
-    if dense.shape.rank == 0:
-        result: Tensor = b.ops.Sum(values, np.int32([0]))
-    else:
-        result = b.ops.ScatterNd(places, values, b.shape(dense, "int64"))
-    return result
+    def __init__(self, b: Backward, op: Operation) -> None:
+        indices, _, shape, self.dense = op.inputs
+        self.b = b
+        own = b.shape(self.dense, "int64")
+        rank, own_rank = indices.shape[1], self.dense.shape.rank
+        self.is_whole = rank is not None and rank == own_rank
+        if self.is_whole:
+            self.shape = own
+        else:
+            missing = b.ops.Sub(b.ops.Size(shape), b.ops.Rank(self.dense))
+            ones = b.ops.Fill(b.ops.ExpandDims(missing, np.int32(0)), np.int64(1))
+            self.shape = b.ops.ConcatV2([ones, own], np.int32(0))
+        kept = b.ops.Cast(b.ops.NotEqual(self.shape, np.int64(1)), DstT="int64")
+        self.places: Tensor = b.ops.Mul(indices, kept)
+
+    def taken(self) -> Tensor:
+        """The elements of the dense operand that the entries meet, (entries,)."""
+        whole = self.dense if self.is_whole else self.b.ops.Reshape(self.dense, self.shape)
+        result: Tensor = self.b.ops.GatherNd(whole, self.places)
+        return result
+
+    def spread(self, values: Tensor) -> Tensor:
+        """The gradient of the dense operand from that of what was taken, added up."""
+        result: Tensor = self.b.ops.ScatterNd(self.places, values, self.shape)
+        if not self.is_whole:
+            result = self.b.ops.Reshape(result, self.b.shape(self.dense))
+        return result
 
 
 @gradient("SparseDenseCwiseAdd")
 def sparse_dense_add(b: Backward, op: Operation, grad: Tensor) -> Results:
-    return [None, grad, None, _spread(b, op, _dense_places(b, op), grad)]
+    return [None, grad, None, BroadcastOperand(b, op).spread(grad)]
 
 
 @gradient("SparseDenseCwiseMul")
 def sparse_dense_mul(b: Backward, op: Operation, grad: Tensor) -> Results:
-    _, values, _, dense = op.inputs
-    places = _dense_places(b, op)
-    taken = b.real_or_conj(b.ops.GatherNd(dense, places))
-    of_dense = _spread(b, op, places, b.ops.Mul(grad, b.real_or_conj(values)))
-    return [None, b.ops.Mul(grad, taken), None, of_dense]
+    values, dense = op.inputs[1], BroadcastOperand(b, op)
+    of_dense = dense.spread(b.ops.Mul(grad, b.real_or_conj(values)))
+    return [None, b.ops.Mul(grad, b.real_or_conj(dense.taken())), None, of_dense]
 
 
 @gradient("SparseDenseCwiseDiv")
 def sparse_dense_div(b: Backward, op: Operation, grad: Tensor) -> Results:
-    _, values, _, dense = op.inputs
-    places = _dense_places(b, op)
-    taken = b.ops.GatherNd(dense, places)
+    values, dense = op.inputs[1], BroadcastOperand(b, op)
+    taken = dense.taken()
     of_values = b.ops.Div(grad, b.real_or_conj(taken))
     ratio = b.real_or_conj(b.ops.Div(values, taken))
-    of_dense = _spread(b, op, places, b.ops.Neg(b.ops.Mul(of_values, ratio)))
-    return [None, of_values, None, of_dense]
+    return [None, of_values, None, dense.spread(b.ops.Neg(b.ops.Mul(of_values, ratio)))]
 
 
 @gradient("SparseSoftmax")

@@ -9,10 +9,9 @@ from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 
-def _numbers(b: Backward, indices: Tensor) -> Tensor:
+def numbers_of(b: Backward, indices: Tensor) -> Tensor:
     """A number for each entry: 0, 1, 2 ..."""
-    shape = b.ops.Shape(indices, out_type="int64") if indices.shape[0] is None else b.shape(indices, "int64")
-    count = b.ops.StridedSlice(shape, [0], [1], [1], shrink_axis_mask=1)
+    count = b.ops.StridedSlice(b.shape(indices, "int64"), [0], [1], [1], shrink_axis_mask=1)
     result: Tensor = b.ops.Range(np.int64(0), count, np.int64(1))
     return result
 
@@ -29,7 +28,7 @@ def sparse_reorder(b: Backward, op: Operation, of_indices: None, grad: Tensor | 
     if grad is None:
         return [None] * 3
     indices, _, shape = op.inputs
-    order = b.ops.SparseReorder(indices, _numbers(b, indices), shape).output_values
+    order = b.ops.SparseReorder(indices, numbers_of(b, indices), shape).output_values
     return [None, _put_back(b, grad, order), None]
 
 
@@ -38,7 +37,7 @@ def sparse_split(b: Backward, op: Operation, *grads: Tensor) -> Results:
     """As of `SparseReorder`: the parts one after another are all entries, in another order."""
     axis, indices, _, shape = op.inputs
     count = op.get_attr("num_split")
-    _, numbers, _ = b.ops.SparseSplit(axis, indices, _numbers(b, indices), shape, num_split=count)
+    _, numbers, _ = b.ops.SparseSplit(axis, indices, numbers_of(b, indices), shape, num_split=count)
     of_values = grads[count : 2 * count]
     if count == 1:
         return [None, None, _put_back(b, of_values[0], numbers[0]), None]

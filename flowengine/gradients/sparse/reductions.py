@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowengine.gradients.registry import gradient
+from flowengine.gradients.sparse.layout import numbers_of
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -44,19 +45,22 @@ def sparse_reduce_max(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 
 def _groups(b: Backward, op: Operation) -> Tensor:
-    """For each entry the index that a sparse result has for it."""
+    """For each entry the place of the entry of a sparse result that it was reduced to, (entries,) int64."""
     kept = _kept(b, op)
     if op.get_attr("keep_dims"):
-        result: Tensor = b.ops.Mul(op.inputs[0], kept)
-        return result
-    columns = b.ops.Reshape(b.ops.Where(b.ops.Cast(kept, DstT="bool")), [-1])
-    result = b.ops.GatherV2(op.inputs[0], columns, np.int32(1))
+        indices: Tensor = b.ops.Mul(op.inputs[0], kept)
+    else:
+        columns = b.ops.Reshape(b.ops.Where(b.ops.Cast(kept, DstT="bool")), [-1])
+        indices = b.ops.GatherV2(op.inputs[0], columns, np.int32(1))
+    result: Tensor = b.ops.SparseAddGrad(
+        numbers_of(b, op.outputs[0]), indices, indices, op.outputs[0]
+    ).a_val_grad
     return result
 
 
-def _entries(b: Backward, op: Operation, groups: Tensor, reduced: Tensor) -> Tensor:
+def _entries(b: Backward, groups: Tensor, reduced: Tensor) -> Tensor:
     """The entries of a sparse result that the entries were reduced to, (entries,)."""
-    result: Tensor = b.ops.SparseAddGrad(reduced, groups, groups, op.outputs[0]).a_val_grad
+    result: Tensor = b.ops.GatherV2(reduced, groups, np.int32(0))
     return result
 
 
@@ -66,7 +70,7 @@ def sparse_reduce_sum_sparse(
 ) -> Results:
     if grad is None:
         return [None] * 4
-    return [None, _entries(b, op, _groups(b, op), grad), None, None]
+    return [None, _entries(b, _groups(b, op), grad), None, None]
 
 
 @gradient("SparseReduceMaxSparse", lazy=True)
@@ -78,9 +82,9 @@ def sparse_reduce_max_sparse(
         return [None] * 4
     groups = _groups(b, op)
     indices, values, shape, axes = op.inputs
-    largest = _entries(b, op, groups, op.outputs[1])
+    largest = _entries(b, groups, op.outputs[1])
     taken = b.ops.Cast(b.ops.Equal(values, largest), DstT=values.dtype.base)
     keep = op.get_attr("keep_dims")
     count = b.ops.SparseReduceSumSparse(indices, taken, shape, axes, keep_dims=keep).output_values
-    share = b.ops.Div(taken, _entries(b, op, groups, count))
-    return [None, b.ops.Mul(_entries(b, op, groups, grad), share), None, None]
+    share = b.ops.Div(taken, _entries(b, groups, count))
+    return [None, b.ops.Mul(_entries(b, groups, grad), share), None, None]

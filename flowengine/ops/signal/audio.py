@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, ranked, scalars
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import dims_of, ranked, scalars
 @define(
     "AudioSpectrogram(input: float) -> spectrogram: float",
     "window_size, stride: int; magnitude_squared: bool = false",
+    NotDifferentiable(),
 )
 def spectrogram(c: ShapeContext) -> Shapes:
     """(samples, channels) -> (channels, windows, frequencies)"""
@@ -30,6 +32,7 @@ def spectrogram(c: ShapeContext) -> Shapes:
 @define(
     "DecodeWav(contents: string) -> audio: float, sample_rate: int32",
     "desired_channels, desired_samples: int = -1",
+    NotDifferentiable(),
 )
 def decode_wav(c: ShapeContext) -> Shapes:
     ranked(c, 0, 0)
@@ -39,13 +42,14 @@ def decode_wav(c: ShapeContext) -> Shapes:
     return [TensorShape([samples, channels]), SCALAR]
 
 
-define("EncodeWav(audio: float, sample_rate: int32) -> contents: string", shape=scalars)
+define("EncodeWav(audio: float, sample_rate: int32) -> contents: string", NotDifferentiable(), shape=scalars)
 
 
 @define(
     "Mfcc(spectrogram: float, sample_rate: int32) -> output: float",
     "upper_frequency_limit: float = 4000.0; lower_frequency_limit: float = 20.0",
     "filterbank_channel_count: int = 40; dct_coefficient_count: int = 13",
+    NotDifferentiable(),
 )
 def mfcc(c: ShapeContext) -> Shapes:
     channels, windows, _ = dims_of(ranked(c, 0, 3), 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, add_dims, dims_of, merge_dims, ranked, vector
 
@@ -12,6 +13,7 @@ from flowengine.ops.shape_functions import VECTOR, add_dims, dims_of, merge_dims
     "SparseConcat(indices: N * int64, values: N * T, shapes: N * int64) "
     "-> output_indices: int64, output_values: T, output_shape: int64",
     "concat_dim: int; N: int >= 2; T: type",
+    NotDifferentiable(),
 )
 def sparse_concat(c: ShapeContext) -> Shapes:
     count: int = c.attrs["N"]
@@ -53,7 +55,10 @@ def sparse_reorder(c: ShapeContext) -> Shapes:
     return [ranked(c, 0, 2), ranked(c, 1, 1)]
 
 
-@define("SparseReshape(input_indices, input_shape, new_shape: int64) -> output_indices, output_shape: int64")
+@define(
+    "SparseReshape(input_indices, input_shape, new_shape: int64) -> output_indices, output_shape: int64",
+    NotDifferentiable(),
+)
 def sparse_reshape(c: ShapeContext) -> Shapes:
     rank = ranked(c, 2, 1)[0]
     return [TensorShape([ranked(c, 0, 2)[0], rank]), vector(rank)]

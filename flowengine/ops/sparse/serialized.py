@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed
 
@@ -11,11 +12,13 @@ from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed
     "DeserializeManySparse(serialized_sparse: string) "
     "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
     "dtype: type",
+    NotDifferentiable(),
 )
 @define(
     "DeserializeSparse(serialized_sparse: Tserialized) "
     "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
     "dtype: type; Tserialized: {string, variant} = string",
+    NotDifferentiable(),
 )
 def of_unknown_rank(c: ShapeContext) -> Shapes:
     """Indices, values, dense shape of a sparse tensor."""
@@ -26,11 +29,13 @@ define(
     "SerializeManySparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
     "-> serialized_sparse: out_type",
     "T: type; out_type: {string, variant} = string",
+    NotDifferentiable(),
     shape=fixed([None, 3]),
 )
 define(
     "SerializeSparse(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
     "-> serialized_sparse: out_type",
     "T: type; out_type: {string, variant} = string",
+    NotDifferentiable(),
     shape=fixed([3]),
 )

@@ -7,6 +7,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, merge_dims, prefix, ranked, vector
 
@@ -18,6 +19,7 @@ SETS: Final = "validate_indices: bool = true; T: {int8, int16, int32, int64, uin
     "EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape, "
     "truth_indices: int64, truth_values: T, truth_shape: int64) -> output: float",
     "normalize: bool = true; T: type",
+    NotDifferentiable(),
 )
 def edit_distance(c: ShapeContext) -> Shapes:
     """All dimensions of the dense shapes but the last, the larger of both."""
@@ -34,18 +36,21 @@ def edit_distance(c: ShapeContext) -> Shapes:
     "DenseToDenseSetOperation(set1, set2: T) -> result_indices: int64, result_values: T, result_shape: int64",
     "set_operation: string",
     SETS,
+    NotDifferentiable(),
 )
 @define(
     "DenseToSparseSetOperation(set1: T, set2_indices: int64, set2_values: T, set2_shape: int64) "
     "-> result_indices: int64, result_values: T, result_shape: int64",
     "set_operation: string",
     SETS,
+    NotDifferentiable(),
 )
 @define(
     "SparseToSparseSetOperation(set1_indices: int64, set1_values: T, set1_shape, set2_indices: int64, "
     "set2_values: T, set2_shape: int64) -> result_indices: int64, result_values: T, result_shape: int64",
     "set_operation: string",
     SETS,
+    NotDifferentiable(),
 )
 def set_operation(c: ShapeContext) -> Shapes:
     """A sparse tensor: indices, values, dense shape."""
@@ -67,7 +72,9 @@ def _rank(c: ShapeContext) -> Dimension:
     return rank
 
 
-@define("SetSize(set_indices: int64, set_values: T, set_shape: int64) -> size: int32", SETS)
+@define(
+    "SetSize(set_indices: int64, set_values: T, set_shape: int64) -> size: int32", SETS, NotDifferentiable()
+)
 def set_size(c: ShapeContext) -> Shapes:
     """One count for every set: the dense shape without its last dimension."""
     shape = c.input_as_shape(2)
