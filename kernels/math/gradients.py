@@ -16,29 +16,40 @@ def _conj(xp: Any, y: Array) -> Any:
     return xp.conjugate(y) if y.dtype.kind == "c" else y
 
 
+def _zero_where_nothing_came(xp: Any, dy: Array, result: Any) -> Any:
+    """Zero where dy is zero: there x = 0 has no infinite slope, as in TensorFlow."""
+    nothing = xp.equal(dy, 0)
+    if dy.ndim == 0:
+        return xp.where(nothing, result.dtype.type(0), result)
+    xp.copyto(result, 0, where=nothing)
+    return result
+
+
 @float_kernel("InvGrad", "ReciprocalGrad", fresh=True)
 def inv_grad(xp: Any, y: Array, dy: Array) -> Any:
-    """-dy y^2, y = 1 / x."""
+    """-dy y^2, y = 1 / x; zero where dy is."""
     y = _conj(xp, y)
-    return xp.multiply(xp.multiply(xp.negative(dy), y), y)
+    slope = xp.multiply(xp.multiply(xp.negative(dy), y), y)
+    return _zero_where_nothing_came(xp, dy, slope)
 
 
 @float_kernel("SqrtGrad", fresh=True)
 def sqrt_grad(xp: Any, y: Array, dy: Array) -> Any:
-    """dy / (2 y), y = sqrt(x)."""
+    """dy / (2 y), y = sqrt(x); zero where dy is."""
     y = _conj(xp, y)
-    return xp.divide(xp.multiply(dy, y.dtype.type(0.5)), y)
+    slope = xp.divide(xp.multiply(dy, y.dtype.type(0.5)), y)
+    return _zero_where_nothing_came(xp, dy, slope)
 
 
 @float_kernel("RsqrtGrad", fresh=True)
 def rsqrt_grad(xp: Any, y: Array, dy: Array) -> Any:
-    """-dy y^3 / 2, y = 1 / sqrt(x)."""
+    """-dy y^3 / 2, y = 1 / sqrt(x); zero where dy is."""
     y = _conj(xp, y)
     cube = xp.multiply(xp.square(y), y)
     if y.ndim == 0:
-        return dy * cube * y.dtype.type(-0.5)
+        return _zero_where_nothing_came(xp, dy, xp.asarray(dy * cube * y.dtype.type(-0.5)))
     xp.multiply(dy, cube, cube)
-    return xp.multiply(cube, y.dtype.type(-0.5), cube)
+    return _zero_where_nothing_came(xp, dy, xp.multiply(cube, y.dtype.type(-0.5), cube))
 
 
 @float_kernel("SigmoidGrad", fresh=True)

@@ -148,6 +148,9 @@ def svd(b: Backward, op: Operation, of_s: Tensor, of_u: Tensor, of_v: Tensor) ->
     """
     (matrix,) = op.inputs
     s, u, v = op.outputs
+    if matrix.dtype.is_complex:
+        # Singular values are real, so the other part of their gradient moves nothing.
+        of_s = b.ops.Cast(b.ops.Real(of_s, Tout=real_type(s.dtype.base)), DstT=s.dtype.base)
     if not op.get_attr("compute_uv"):
         _, u, v = b.ops.Svd(matrix, full_matrices=False)
         return [product(b, u, product(b, b.ops.MatrixDiag(of_s), v, adjoint_y=True))]
