@@ -155,44 +155,60 @@ def svd(b: Backward, op: Operation, of_s: Tensor, of_u: Tensor, of_v: Tensor) ->
         _, u, v = b.ops.Svd(matrix, full_matrices=False)
         return [product(b, u, product(b, b.ops.MatrixDiag(of_s), v, adjoint_y=True))]
     rows, columns = matrix.shape[-2], matrix.shape[-1]
-    further = [0, 0]
+    left_over = [0, 0]
     if op.get_attr("full_matrices") and (rows is None or rows != columns):
-        further = _further(op, rows, columns)
-        least = min(rows or 0, columns or 0)
-        (u, more_u), (of_u, of_more_u) = (_cut(b, x, least, further[0]) for x in (u, of_u))
-        (v, more_v), (of_v, of_more_v) = (_cut(b, x, least, further[1]) for x in (v, of_v))
-    share = _shares_of_squares(b, s)
+        left_over = _further(op, rows, columns)
+    least = min(rows or 0, columns or 0)
+    u, of_u, more_u = _first(b, u, of_u, least, left_over[0])
+    v, of_v, more_v = _first(b, v, of_v, least, left_over[1])
     within_u, within_v = product(b, u, of_u, adjoint_x=True), product(b, v, of_v, adjoint_x=True)
+    inverse = _inverse_values(b, s)
+    # What of the vectors' gradients lies outside of their spaces is divided by s.
+    left, right = product(b, u, _core(b, s, of_s, within_u, within_v, inverse)), None
+    if rows is None or columns is None or rows > columns:
+        outside = _outside(b, u, of_u, within_u, more_u)
+        left = b.ops.AddV2(left, b.ops.Mul(outside, row(b, inverse)))
+    if rows is None or columns is None or columns > rows:
+        right = _outside(b, v, of_v, within_v, more_v)
+    found = product(b, left, v, adjoint_y=True)
+    if right is not None:
+        found = b.ops.AddV2(found, product(b, b.ops.Mul(u, row(b, inverse)), right, adjoint_y=True))
+    return [found]
+
+
+def _core(
+    b: Backward, s: Tensor, of_s: Tensor, within_u: Tensor, within_v: Tensor, inverse: Tensor
+) -> Tensor:
+    """The part that lies within both bases, (..., P, P)."""
+    share = _shares(b, b.ops.Square(s))
     from_u, from_v = b.ops.Mul(share, within_u), b.ops.Mul(share, within_v)
-    core = b.ops.AddV2(
+    core: Tensor = b.ops.AddV2(
         b.ops.MatrixDiag(of_s),
         b.ops.AddV2(
             b.ops.Mul(b.ops.AddV2(from_u, adjoint(b, from_u)), row(b, s)),
             b.ops.Mul(b.ops.AddV2(from_v, adjoint(b, from_v)), column(b, s)),
         ),
     )
-    inverse = _inverse_values(b, s)
-    if matrix.dtype.is_complex:
+    if s.dtype.is_complex:
         phase = b.ops.MatrixDiagPart(within_v)
         turn = b.ops.Mul(b.ops.Mul(b.ops.Sub(b.ops.Conj(phase), phase), inverse), 0.5)
         core = b.ops.AddV2(core, b.ops.MatrixDiag(turn))
-    # (..., M, P) and (..., N, P): what of the vectors' gradients lies outside of their spaces, divided by s.
-    left, right = product(b, u, core), None
-    if rows is None or columns is None or rows > columns:
-        outside = b.ops.Sub(of_u, product(b, u, within_u))
-        if further[0]:
-            back = product(b, of_more_u, u, adjoint_x=True)
-            outside = b.ops.Sub(outside, product(b, more_u, back))
-        left = b.ops.AddV2(left, b.ops.Mul(outside, row(b, inverse)))
-    if rows is None or columns is None or columns > rows:
-        right = b.ops.Sub(of_v, product(b, v, within_v))
-        if further[1]:
-            back = product(b, of_more_v, v, adjoint_x=True)
-            right = b.ops.Sub(right, product(b, more_v, back))
-    found = product(b, left, v, adjoint_y=True)
-    if right is not None:
-        found = b.ops.AddV2(found, product(b, b.ops.Mul(u, row(b, inverse)), right, adjoint_y=True))
-    return [found]
+    return core
+
+
+def _outside(
+    b: Backward, own: Tensor, grad: Tensor, within: Tensor, more: tuple[Tensor, Tensor] | None
+) -> Tensor:
+    """What of the gradient of vectors lies outside of their space, (..., M, P).
+
+    more    further vectors, which turn with these, and their gradient
+    """
+    outside: Tensor = b.ops.Sub(grad, product(b, own, within))
+    if more is not None:
+        vectors, of_vectors = more
+        back = product(b, of_vectors, own, adjoint_x=True)
+        outside = b.ops.Sub(outside, product(b, vectors, back))
+    return outside
 
 
 def _further(op: Operation, rows: int | None, columns: int | None) -> list[int]:
@@ -210,15 +226,15 @@ def _further(op: Operation, rows: int | None, columns: int | None) -> list[int]:
     return [max(rows - columns, 0), max(columns - rows, 0)]
 
 
-def _cut(b: Backward, x: Tensor, least: int, further: int) -> tuple[Tensor, Tensor]:
-    """The first `least` columns, and the others if there are any."""
+def _first(
+    b: Backward, vectors: Tensor, grad: Tensor, least: int, further: int
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+    """The first `least` vectors and their gradient, and the same of the others if there are any."""
     if not further:
-        return x, x
-    return part(b, x, columns=(0, least)), part(b, x, columns=(least, None))
-
-
-def _shares_of_squares(b: Backward, s: Tensor) -> Tensor:
-    return _shares(b, b.ops.Square(s))
+        return vectors, grad, None
+    first, of_first = (part(b, each, columns=(0, least)) for each in (vectors, grad))
+    others, of_others = (part(b, each, columns=(least, None)) for each in (vectors, grad))
+    return first, of_first, (others, of_others)
 
 
 def _inverse_values(b: Backward, s: Tensor) -> Tensor:

@@ -99,7 +99,9 @@ def sparse_softmax(b: Backward, op: Operation, grad: Tensor) -> Results:
     """(G - the sum of G P along the last axis) P, for entries in order."""
     indices, _, shape = op.inputs
     (shares,) = op.outputs
-    total = b.ops.SparseReduceSum(indices, b.ops.Mul(grad, shares), shape, np.int32([-1]), keep_dims=True)
+    total = b.ops.SparseReduceSum(
+        indices, b.ops.Mul(grad, shares), shape, np.array([-1], np.int32), keep_dims=True
+    )
     moved = b.ops.SparseDenseCwiseAdd(indices, grad, shape, b.ops.Neg(total))
     return [None, b.ops.Mul(moved, shares), None]
 
