@@ -66,7 +66,7 @@ class Session:
 
     def __del__(self) -> None:
         portal = getattr(self, "_portal", None)
-        if portal is not None:
+        if portal is not None and not portal.is_elsewhere:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
             portal.abandon()
 
@@ -156,7 +156,8 @@ class Session:
 
     async def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
-        if self._portal is None:
+        if self._portal is None or self._portal.is_elsewhere:
+            self._portal = None
             return
         await self._call(self._session.close)
         portal, self._portal = self._portal, None

@@ -68,7 +68,7 @@ class Session:
 
     def __del__(self) -> None:
         portal = getattr(self, "_portal", None)
-        if portal is not None:
+        if portal is not None and not portal.is_elsewhere:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
             portal.abandon()
 
@@ -147,7 +147,7 @@ class Session:
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
         portal, self._portal = self._portal, None
-        if portal is not None:
+        if portal is not None and not portal.is_elsewhere:
             portal.call(self._session.close)
             portal.close()
 

@@ -6,6 +6,7 @@ session's resource manager has one trio run for its whole life.
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Awaitable, Callable
@@ -49,6 +50,8 @@ class Portal:
     """The thread and its run. Started by the constructor, ended by `close`."""
 
     def __init__(self) -> None:
+        #: A child made by fork has none of the threads.
+        self._process = os.getpid()
         started: queue.SimpleQueue[trio.lowlevel.TrioToken] = queue.SimpleQueue()
         self._nursery: trio.Nursery | None = None
         self._stop = trio.Event()
@@ -66,11 +69,24 @@ class Portal:
             nursery.cancel_scope.cancel()
 
     def post(self, function: Callable[..., object], *args: Any) -> None:
-        """Call a synchronous function in the run, soon. FailedPreconditionError if it has ended."""
+        """Call a synchronous function in the run, soon.
+
+        Raises FailedPreconditionError if the run has ended, or if it is another process's: no thread survives
+        a fork.
+        """
+        if self.is_elsewhere:
+            raise FailedPreconditionError(
+                f"this session belongs to process {self._process}, this is a fork of it: open another here"
+            )
         try:
             self._token.run_sync_soon(function, *args)
         except trio.RunFinishedError:
             raise FailedPreconditionError("this session is closed") from None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that the portal was opened in."""
+        return os.getpid() != self._process
 
     def start(self, function: Callable[[], Awaitable[Any]]) -> PortalCall:
         """Run a coroutine function in the portal; returns at once."""
@@ -92,6 +108,8 @@ class Portal:
 
     def abandon(self) -> None:
         """Ask the run to end, and do not wait for it: nobody is left who could."""
+        if self.is_elsewhere:
+            return
         try:
             self._token.run_sync_soon(self._stop.set)
         except trio.RunFinishedError:
@@ -99,7 +117,7 @@ class Portal:
 
     def close(self) -> None:
         """End the run and its thread; what still runs in it is cancelled."""
-        if self._thread.is_alive():
+        if self._thread.is_alive() and not self.is_elsewhere:
             try:
                 self.post(self._stop.set)
             except FailedPreconditionError:

@@ -19,7 +19,7 @@ import trio
 
 from flowengine.core import tracebacks
 from flowengine.core.collector import collection_paused
-from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
 from flowengine.core.errors import (
     CancelledError,
     FailedPreconditionError,
@@ -202,7 +202,7 @@ class Session:
             raise FailedPreconditionError("this session is closed")
         self.resources.bind_to_current_run()
         feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
-        timeout = None if options is None else options.timeout_seconds
+        timeout = None if options is None else timeout_of(options)
         tiers = prepared.plan
         if isinstance(tiers, TieredPlan):
             if self._compiles:
@@ -287,7 +287,7 @@ class Session:
         self.resources.bind_to_current_run()
         self._notice_growth()
         planner = self._planner
-        timeout = None if options is None else options.timeout_seconds
+        timeout = None if options is None else timeout_of(options)
         before = trio.current_time()
         if timeout is None:
             job = await self._make(key, fetches, feeds, targets)

@@ -26,7 +26,7 @@ from flowengine.cluster.graphs import graph_tensor
 from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
-from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
 from flowengine.core.errors import (
     AbortedError,
     CancelledError,
@@ -211,7 +211,7 @@ class RemoteSession:
                 message = m.Run(
                     session=link.session,
                     prepared=prepared.number,
-                    timeout_seconds=None if options is None else options.timeout_seconds,
+                    timeout_seconds=None if options is None else timeout_of(options),
                     wants_metadata=run_metadata is not None,
                 )
                 reply = await link.peer.call(m.RUN, message.to_wire(), feeds)

@@ -125,13 +125,13 @@ class Config:
         limit = self.memory_limit_bytes
         if limit is None:
             limit = _integer("MEMORY_LIMIT_BYTES")
-        if limit is not None and limit <= 0:
-            raise InvalidArgumentError(f"memory_limit_bytes is {limit}: it must be positive")
+        if limit is not None and not (type(limit) is int and limit > 0):
+            raise InvalidArgumentError(f"memory_limit_bytes is {limit!r}: it must be a positive whole number")
         silence = self.silence_seconds
         if silence is None:
             silence = _number("SILENCE_SECONDS", 30.0)
-        if not 0 < silence < float("inf"):
-            raise InvalidArgumentError(f"silence_seconds is {silence}: it must be positive and finite")
+        if not (_is_number(silence) and 0 < silence < float("inf")):
+            raise InvalidArgumentError(f"silence_seconds is {silence!r}: it must be positive and finite")
         provider = self.kernel_provider or _text("KERNEL_PROVIDER", "auto").strip().lower() or "auto"
         if provider not in KERNEL_PROVIDERS:
             raise InvalidArgumentError(
@@ -223,9 +223,28 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Settings of one step. `timeout_seconds`: DeadlineExceededError when the step has not ended by then."""
+    """Settings of one step. `timeout_seconds`: DeadlineExceededError when the step has not ended by then.
+
+    Raises InvalidArgumentError for a timeout that is no number, or not positive.
+    """
 
     timeout_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        timeout = self.timeout_seconds
+        if timeout is not None and not (_is_number(timeout) and timeout > 0):
+            raise InvalidArgumentError(
+                f"timeout_seconds is {timeout!r}: it must be a positive number of seconds, or None for none"
+            )
+
+
+def timeout_of(options: RunOptions) -> float | None:
+    """The timeout that a caller asks for; InvalidArgumentError for what are no `RunOptions`."""
+    if not isinstance(options, RunOptions):
+        raise InvalidArgumentError(
+            f"options is a {type(options).__name__}: give `RunOptions(timeout_seconds=...)`"
+        )
+    return options.timeout_seconds
 
 
 @dataclass(slots=True)
@@ -293,8 +312,14 @@ def _open_flag(given: bool | None, name: str) -> bool | None:
     return None if given is None and not _text(name, "").strip() else _flag(given, name)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _flag(given: bool | None, name: str, *, default: bool = True) -> bool:
     if given is not None:
+        if not isinstance(given, bool):
+            raise InvalidArgumentError(f"{name.lower()} is {given!r}: it must be True or False")
         return given
     text = os.environ.get(_variable(name), "").strip().lower()
     if not text:

@@ -2,7 +2,8 @@
 
 A reader takes a name when it has none, gives the file's records one by one, and takes the next. Records
 are read on threads, a block at a time, the next while one is given out, so that most reads wait for
-nothing; a failure shows when the records before it are out, and stays until `reset`.
+nothing; a failure shows when the records before it are out, and stays until `reset`. Who asks for more records
+at once than there are hears of the failure first, and gets them with the next read.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ class Reader:
         "_ended",
         "_error",
         "_given",
+        "_has_told",
         "_lock",
         "_reading",
         "_ready",
@@ -154,6 +156,8 @@ class Reader:
         self._given = 0
         self._ended = False
         self._error: Exception | None = None
+        #: Somebody has heard of the error while there were records before it.
+        self._has_told = False
         self._blocks = None
         self._reading = None
 
@@ -193,14 +197,15 @@ class Reader:
         """The next (key, record), or a list of 1 to `count` of them from one file.
 
         Raises OutOfRangeError where the queue is closed and empty, what opening the file raises, and
-        DataLossError for one that is damaged.
+        DataLossError for one that is damaged: before a batch that is short for it, which the next read gives.
         """
         async with self._lock:
             while self._left() < (count or 1):
+                if self._error is not None and not (self._ready and self._has_told):
+                    self._has_told = True
+                    raise self._error
                 if self._ready and (self._ended or self._error is not None):
                     break
-                if self._error is not None:
-                    raise self._error
                 if self._ended:
                     self._finish()
                 if self.started == self.finished:

@@ -29,6 +29,20 @@ from flowengine.kernels.registry import kernel
 #: Pixels of one image, over all of its frames.
 PIXELS_MAX: Final = 2**26
 
+#: What Pillow raises for damaged files, from its own decoders and from Python's functions under them.
+_DAMAGE: Final = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    EOFError,
+    IndexError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    struct.error,
+    zlib.error,
+)
+
 _MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _FORMATS: Final = ((b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"))
 
@@ -77,9 +91,9 @@ def _opened(data: bytes, form: str | None = None) -> Any:
         image = pillow.open(io.BytesIO(data), formats=(form,))
         width, height = image.size
         _bounded(width, height, getattr(image, "n_frames", 1))
-    except pillow.DecompressionBombError as error:
+    except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         raise ResourceExhaustedError(str(error)) from error
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
+    except _DAMAGE as error:
         raise InvalidArgumentError(f"Invalid {form} data, data size {len(data)}: {error}") from error
     return image
 
@@ -88,7 +102,7 @@ def _pixels(image: Any, mode: str, size: int) -> Array:
     """The pixels as [height, width, channels]; InvalidArgumentError for damaged data."""
     try:
         array: Array = np.array(image if image.mode == mode else image.convert(mode))
-    except (OSError, ValueError, SyntaxError, EOFError, struct.error) as error:
+    except _DAMAGE as error:
         raise InvalidArgumentError(f"Invalid {image.format} data, data size {size}: {error}") from error
     return array.reshape(*array.shape[:2], -1)
 
@@ -153,14 +167,24 @@ def decode_gif(contents: Value) -> Array:
     image = _opened(data)
     if image.format != "GIF":
         return _decoded(data, 3)[np.newaxis]
-    frames = []
-    for index in range(image.n_frames):
+    pillow = _pillow()
+    count, size = image.n_frames, image.size
+    frames = np.empty((count, size[1], size[0], 3), np.uint8)
+    for index in range(count):
         try:
             image.seek(index)
-        except (OSError, ValueError, EOFError) as error:
+        except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
+            raise ResourceExhaustedError(f"frame {index}: {error}") from error
+        except _DAMAGE as error:
             raise InvalidArgumentError(f"Invalid GIF data, frame {index}: {error}") from error
-        frames.append(_pixels(image, "RGB", len(data)))
-    return np.stack(frames)
+        # A frame may reach beyond the others, and the image grows with it.
+        if image.size != size:
+            raise InvalidArgumentError(
+                f"Invalid GIF data, frame {index} makes the image {image.size[0]} x {image.size[1]} pixels, "
+                f"it began with {size[0]} x {size[1]}"
+            )
+        frames[index] = _pixels(image, "RGB", len(data))
+    return frames
 
 
 @kernel("DecodeBmp", fresh=True, heavy=_cost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 from typing import Any
@@ -114,3 +115,48 @@ def test_images_that_cannot_be_encoded() -> None:
         _jpeg(_image(3), form=b"grayscale")
     with pytest.raises(InvalidArgumentError, match="quality"):
         _jpeg(_image(3), quality=101)
+
+
+def _gif(*frames: tuple[int, int]) -> bytes:
+    """A GIF of 2 x 2 pixels with frames of these sizes, each of one colour."""
+    parts = [b"GIF89a" + struct.pack("<HHBBB", 2, 2, 0x80, 0, 0) + bytes([0, 0, 0, 255, 255, 255])]
+    for width, height in frames:
+        # LZW in codes of three bits: clear, four pixels of colour 0, one by one, and the end.
+        codes = sum(code << 3 * place for place, code in enumerate((4, 0, 0, 0)))
+        codes |= sum(code << 12 + 3 * place for place, code in enumerate((4, 0, 5)))
+        data = codes.to_bytes(3, "little")
+        parts.append(b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x02\x03" + data + b"\x00")
+    return b"".join(parts) + b";"
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "message"),
+    [
+        ((3, 3), InvalidArgumentError, "frame 1 makes the image 3 x 3 pixels, it began with 2 x 2"),
+        ((60_000, 60_000), ResourceExhaustedError, "frame 1: "),
+    ],
+)
+def test_a_frame_that_makes_the_image_larger(size: tuple[int, int], error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        coding.decode_gif(_gif((2, 2), size))
+
+
+def test_more_frames_than_pixels_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coding, "PIXELS_MAX", 11)
+    assert coding.decode_gif(_gif((2, 2), (2, 2))).shape == (2, 2, 2, 3)
+    with pytest.raises(ResourceExhaustedError, match=r"2 x 2 pixels in 3 frame\(s\)"):
+        coding.decode_gif(_gif((2, 2), (2, 2), (2, 2)))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_a_damaged_file_is_an_image_or_an_error_of_ours(data: st.DataObject) -> None:
+    out = io.BytesIO()
+    form = data.draw(st.sampled_from(["GIF", "PNG", "JPEG"]))
+    Image.fromarray(_image(3)).save(out, form)
+    damaged = bytearray(out.getvalue() + (_gif((2, 2), (2, 2)) if form == "GIF" else b""))
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(6, len(damaged) - 1))
+        damaged[at] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x2C, 0x3B]))
+    with contextlib.suppress(InvalidArgumentError, ResourceExhaustedError):
+        coding.decode_gif(bytes(damaged))

@@ -263,6 +263,28 @@ async def test_good_records_come_before_the_damage(tmp_path: Path) -> None:
     assert (await reader.read(queue, _open))[1] == b"next"
 
 
+async def test_a_batch_that_is_short_for_damage_tells_first_and_gives_its_records_next(
+    tmp_path: Path,
+) -> None:
+    def form(file: BinaryIO, name: bytes) -> Iterator[records.Block]:
+        return tf_records(file, name, 64)
+
+    good = [b"%02d" % number for number in range(20)]
+    data = b"".join(map(_tf_record, good))
+    queue, _ = _files(tmp_path, data[: 10 * 18] + b"bad" + data[10 * 18 + 3 :])
+    reader = Reader("TFRecordReader", "r", "", form, False)
+    damaged = "record at offset 180: corrupted"
+    assert len(await reader.read(queue, _open, 4)) == 4
+    with pytest.raises(DataLossError, match=damaged):
+        await reader.read(queue, _open, 30)
+    assert reader.produced == 4
+    assert [record for _, record in await reader.read(queue, _open, 30)] == good[4:10]
+    for count in (30, None):
+        with pytest.raises(DataLossError, match=damaged):
+            await reader.read(queue, _open, count)
+    assert reader.produced == 10
+
+
 async def test_states() -> None:
     queue = FIFOQueue("q", (dtypes.string,), None)
     for name in (b"X", b"Y", b"Z"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import getrefcount
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.buffers import ALIGNED, AlignedBytes, aligned
 from flowengine.core.dtypes import DType, resource, string, variant
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 
 #: Columns of a transposed matrix that are copied together.
@@ -36,7 +37,7 @@ class FeedSpec:
         An array of the right dtype is borrowed, not copied. Raises InvalidArgumentError for what has
         another kind of number, another shape, or no shape at all.
         """
-        if isinstance(value, np.ndarray) and value.dtype == self._numpy and self.dtype is not string:
+        if type(value) is np.ndarray and value.dtype == self._numpy and self.dtype is not string:
             array = value
         elif self.dtype is string:
             array = self._strings(value)
@@ -53,14 +54,11 @@ class FeedSpec:
         return array
 
     def _numbers(self, value: Any) -> Any:
-        try:
-            given = np.asarray(value)
-        except (ValueError, TypeError) as error:
-            raise self._unfit(value, str(error)) from None
+        given = self._array(np.asarray, value)
         if given.dtype == self._numpy:
             return given
-        if given.dtype.names and self.dtype.is_quantized and len(given.dtype.names) == 1:
-            return given[given.dtype.names[0]]
+        if given.dtype.type is np.void:
+            return self._field(value, given)
         if given.size == 0 and not isinstance(value, np.ndarray | np.generic):
             return given.astype(self._numpy)  # an empty list says nothing of its dtype
         if given.dtype.kind in "OSU" or not _can_feed(given, self.dtype, self._numpy):
@@ -75,10 +73,32 @@ class FeedSpec:
             raise self._unfit(value, f"a value does not fit into {self.dtype.name}")
         return result
 
+    def _array(self, make: Callable[[Any], Any], value: Any) -> Any:
+        """What NumPy makes of a value: any code of the caller's may run, and fail, in its `__array__`."""
+        if isinstance(value, np.ma.MaskedArray):
+            raise self._unfit(value, "some of it is masked: give `.filled(...)`")
+        try:
+            return make(value)
+        except OpError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise self._unfit(value, str(error)) from error
+        except Exception as error:
+            raise self._unfit(
+                value, f"NumPy makes no array of it: {type(error).__name__}: {error}"
+            ) from error
+
+    def _field(self, value: Any, given: Any) -> Any:
+        """The one field of a structured array, which is how TensorFlow gives quantised numbers."""
+        names = given.dtype.names or ()
+        if self.dtype.is_quantized and len(names) == 1 and given.dtype[names[0]] == self._numpy:
+            return given[names[0]]
+        raise self._unfit(value, f"it is structured ({given.dtype}): give one of its fields")
+
     def _strings(self, value: Any) -> Any:
         if isinstance(value, bytes | str):
             return to_array(_bytes(value, self.name))
-        given = value if isinstance(value, np.ndarray) else _object_array(value)
+        given = self._array(np.asarray if isinstance(value, np.ndarray) else _object_array, value)
         if given.dtype.kind not in "OSU":
             raise self._unfit(value, f"it holds {given.dtype}")
         result = np.empty(given.shape, dtype=object)

@@ -1,0 +1,68 @@
+"""Feeds that are no tensors: each is refused with what it is and for which tensor it was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.core.dtypes import as_dtype
+from flowengine.runtime.planning.values import FeedSpec
+
+
+class Raising:
+    """What NumPy is to make an array of, and cannot."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise self._error
+
+
+STRUCTURED = np.zeros(2, [("a", "f4"), ("b", "i4")])
+
+STRANGE: dict[str, tuple[str, Any, str]] = {
+    "two fields": ("float32", STRUCTURED, "it is structured"),
+    "one field": ("float32", np.zeros(2, [("a", "f4")]), "it is structured"),
+    "a void": ("float32", np.zeros(2, "V4"), "it is structured"),
+    "two fields for quantised": ("qint8", STRUCTURED, "it is structured"),
+    "a field of another width": ("qint8", np.zeros(2, [("qint8", "f8")]), "it is structured"),
+    "structured text": ("string", STRUCTURED, "it holds"),
+    "a bug in __array__": ("float32", Raising(RuntimeError("broken")), "RuntimeError: broken"),
+    "an attribute of __array__": ("float32", Raising(AttributeError("gone")), "AttributeError: gone"),
+    "a bug in __array__ for text": ("string", Raising(KeyError("k")), "KeyError: 'k'"),
+    "masked": ("float32", np.ma.masked_array([1.0, 2.0], [0, 1], np.float32), "some of it is masked"),
+    "masked text": ("string", np.ma.masked_array([b"a"], [1], object), "some of it is masked"),
+    "an object": ("float32", object(), "it holds strings or objects"),
+    "a set": ("int32", {1}, "it holds strings or objects"),
+}
+
+
+@pytest.mark.parametrize(("dtype", "value", "message"), STRANGE.values(), ids=STRANGE)
+def test_what_is_no_tensor_is_refused_by_name(dtype: str, value: Any, message: str) -> None:
+    with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+        FeedSpec("x:0", as_dtype(dtype)).convert(value)
+    text = str(caught.value)
+    assert message in text
+    assert f"Cannot feed {type(value).__name__} for 'x:0', which has dtype {dtype}" in text
+
+
+def test_an_interrupt_in_a_feed_stays_one() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        FeedSpec("x:0", as_dtype("float32")).convert(Raising(KeyboardInterrupt()))
+
+
+def test_quantised_numbers_come_as_tensorflow_gives_them() -> None:
+    fed = np.array([1, 2], np.int8).view([("qint8", "i1")])
+    assert FeedSpec("x:0", as_dtype("qint8")).convert(fed).tolist() == [1, 2]
+
+
+def test_an_array_of_another_class_is_fed_as_a_plain_one() -> None:
+    class Own(np.ndarray[Any, Any]):
+        pass
+
+    fed = np.ones(3, np.float32).view(Own)
+    assert type(FeedSpec("x:0", as_dtype("float32")).convert(fed)) is np.ndarray
