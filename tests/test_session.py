@@ -214,7 +214,9 @@ async def test_a_bare_name_among_fetches() -> None:
         assert np.array_equal(result["a"][0], 2 * ROWS)
         assert result["a"][1] is None
         assert np.array_equal(result["b"].first, -ROWS)
-        operation = session.make_callable(fe.Operation(doubled(), "y"), ["x"])
+        graph = session.graph
+        assert isinstance(graph, fe.Graph)
+        operation = session.make_callable(fe.Operation(graph, "y"), ["x"])
         assert await operation(ROWS) is None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -12,9 +13,13 @@ from flowengine.core.errors import (
     InvalidArgumentError,
     NotFoundError,
     PermissionDeniedError,
+    ResourceExhaustedError,
     UnknownError,
 )
 from flowengine.kernels.context import KernelContext
+
+#: No room on the disk, none left of what the user may have, or a file beyond what its system allows.
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def path_of(value: Any, what: str = "filename") -> str:
@@ -43,6 +48,8 @@ def translated(error: OSError, path: str) -> Exception:
         return PermissionDeniedError(message)
     if isinstance(error, IsADirectoryError):
         return FailedPreconditionError(message)
+    if error.errno in _FULL:
+        return ResourceExhaustedError(f"{message}")
     return UnknownError(message)
 
 

@@ -43,7 +43,7 @@ class FetchPlan:
                 return lambda values: kind(*(member(values) for member in members))
             make: Any = tuple if isinstance(fetch, tuple) else list
             return lambda values: make(member(values) for member in members)
-        name = name_of(fetch)
+        name = name_of(self._graph, fetch)
         if ":" not in name:
             self._targets[node_of(self._graph, name)] = None
             return lambda values: None
@@ -51,12 +51,21 @@ class FetchPlan:
         return lambda values: values[index]
 
 
-def name_of(element: Any) -> str:
-    """The name that a fetch, feed key or target stands for: a str, or anything with a `name`."""
+def name_of(graph: NodeGraph, element: Any) -> str:
+    """The name that a fetch, feed key or target stands for: a str, or anything with a `name`.
+
+    InvalidArgumentError for anything else, and for a tensor or operation of another graph than this.
+    """
     if isinstance(element, str):
         return element
     name = getattr(element, "name", None)
     if isinstance(name, str):
+        owner = getattr(element, "graph", None)
+        if isinstance(owner, NodeGraph) and owner is not graph:
+            raise InvalidArgumentError(
+                f"'{name}' belongs to another graph, {_identified(owner)}, than this session runs, "
+                f"{_identified(graph)}: give a tensor or operation of that graph, or a name"
+            )
         return name
     raise InvalidArgumentError(
         f"cannot fetch or feed {element!r}: give the name of a tensor ('node:0') or of a node, "
@@ -66,7 +75,7 @@ def name_of(element: Any) -> str:
 
 def port_of(graph: NodeGraph, element: Any) -> OutputPort:
     """The output that 'node:slot' names; NotFoundError or InvalidArgumentError naming what is there."""
-    name, slot = parse_tensor_name(name_of(element))
+    name, slot = parse_tensor_name(name_of(graph, element))
     node = graph.nodes.get(name)
     if node is None:
         raise NotFoundError(f"the graph has no tensor '{name}:{slot}': {_similar(graph, name)}")
@@ -82,7 +91,7 @@ def fed_port_of(graph: NodeGraph, element: Any) -> OutputPort:
 
     NotFoundError or InvalidArgumentError, with both spellings, for any other key.
     """
-    name = name_of(element)
+    name = name_of(graph, element)
     if ":" in name or name.startswith("^"):
         return port_of(graph, name)
     node = graph.nodes.get(name)
@@ -116,12 +125,17 @@ def as_values(graph: NodeGraph, fetches: Any) -> Any:
 
 def node_of(graph: NodeGraph, element: Any) -> str:
     """The node that a target names; `node:0` is taken as `node`. NotFoundError if there is none."""
-    name = name_of(element).removeprefix("^")
+    name = name_of(graph, element).removeprefix("^")
     if name not in graph and ":" in name:
         name = name.rpartition(":")[0]
     if name not in graph:
         raise NotFoundError(f"the graph has no node '{name}': {_similar(graph, name)}")
     return name
+
+
+def _identified(graph: NodeGraph) -> str:
+    """A graph as nobody takes it for another one."""
+    return f"{graph!r} at {id(graph):#x}"
 
 
 def _similar(graph: NodeGraph, name: str) -> str:
