@@ -2,8 +2,8 @@
 
 A reader takes a name when it has none, gives the file's records one by one, and takes the next. Records
 are read on threads, a block at a time, the next while one is given out, so that most reads wait for
-nothing; a failure shows when the records before it are out, and stays until `reset`. Who asks for more of them
-than there are is told of it first, and gets what there is with the next read.
+nothing; a failure shows when the records before it are out, and stays until `reset`. Whoever asks for more
+records than there are is told of it first, and gets what there is with the next read.
 """
 
 from __future__ import annotations
