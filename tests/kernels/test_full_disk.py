@@ -42,11 +42,11 @@ async def test_a_checkpoint_that_does_not_fit(
         monkeypatch.setattr(FileLayer, "write", full)
         with pytest.raises(fe.errors.ResourceExhaustedError, match=os.strerror(number)):
             await saver.save(session, tmp_path / "model", global_step=2)
-        assert fe.train.latest_checkpoint(tmp_path) == first
+        assert fe.train.latest_checkpoint(str(tmp_path)) == first
         await session.run("train")
         monkeypatch.setattr(FileLayer, "write", write)
         third = await saver.save(session, tmp_path / "model", global_step=3)
-        assert fe.train.latest_checkpoint(tmp_path) == third
+        assert fe.train.latest_checkpoint(str(tmp_path)) == third
         await saver.restore(session, first)
         assert (await session.run("step:0")).tolist() == [1] * 4
         await saver.restore(session, third)

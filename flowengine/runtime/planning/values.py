@@ -90,7 +90,7 @@ class FeedSpec:
 
     def _field(self, value: Any, given: Any) -> Any:
         """The one field of a structured array, which is how TensorFlow gives quantised numbers."""
-        names = given.dtype.names or ()
+        names: tuple[str, ...] = given.dtype.names or ()
         if self.dtype.is_quantized and len(names) == 1 and given.dtype[names[0]] == self._numpy:
             return given[names[0]]
         raise self._unfit(value, f"it is structured ({given.dtype}): give one of its fields")
