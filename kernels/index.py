@@ -9,8 +9,11 @@ OPS: Final[dict[str, str]] = {
     "array.constants": """
         Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2 PlaceholderWithDefault ZerosLike
     """,
+    "array.copies": """
+        Copy CopyHost
+    """,
     "array.debugging": """
-        DebugIdentity DebugIdentityV2 DebugNanCount
+        DebugIdentity DebugIdentityV2 DebugNanCount DebugNumericSummary DebugNumericSummaryV2
     """,
     "array.gather": """
         Gather GatherNd GatherV2
@@ -72,6 +75,9 @@ OPS: Final[dict[str, str]] = {
     "array.transpose": """
         ConjugateTranspose InvertPermutation Transpose
     """,
+    "array.truth": """
+        ToBool
+    """,
     "array.unique": """
         ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
     """,
@@ -82,8 +88,14 @@ OPS: Final[dict[str, str]] = {
         ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit RefMerge RefNextIteration
         RefSelect RefSwitch Switch
     """,
+    "control.devices": """
+        DeviceIndex IsTensorFloat32Enabled
+    """,
     "control.sendrecv": """
         _HostRecv _HostSend _Narrow _Recv _Send _Widen
+    """,
+    "data.composite": """
+        CompositeTensorVariantFromComponents CompositeTensorVariantToComponents
     """,
     "data.optional": """
         OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
@@ -155,8 +167,14 @@ OPS: Final[dict[str, str]] = {
     "io.files": """
         MatchingFiles ReadFile WriteFile
     """,
+    "io.memory_regions": """
+        ImmutableConst
+    """,
     "io.printing": """
         Print PrintV2 Timestamp
+    """,
+    "io.protocol_buffers": """
+        DecodeProtoV2 EncodeProto
     """,
     "io.readers": """
         FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 LMDBReader
@@ -221,6 +239,9 @@ OPS: Final[dict[str, str]] = {
         ApproximateEqual CompareAndBitpack Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr
         NotEqual
     """,
+    "math.counted_segments": """
+        SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2
+    """,
     "math.division": """
         Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod
     """,
@@ -257,6 +278,9 @@ OPS: Final[dict[str, str]] = {
         BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
         ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
     """,
+    "nn.approximate": """
+        ApproxTopK
+    """,
     "nn.candidates": """
         AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler
         LearnedUnigramCandidateSampler LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler
@@ -281,6 +305,9 @@ OPS: Final[dict[str, str]] = {
     """,
     "nn.fractional_pooling": """
         FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
+    """,
+    "nn.isotonic": """
+        IsotonicRegression
     """,
     "nn.normalization": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
@@ -363,7 +390,7 @@ OPS: Final[dict[str, str]] = {
         Sigmoid
     """,
     "quantized.arithmetic": """
-        QuantizedAdd QuantizedConcat QuantizedMatMul QuantizedMul
+        QuantizedAdd QuantizedConcat QuantizedConcatV2 QuantizedMatMul QuantizedMul
     """,
     "quantized.conversion": """
         Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange RequantizationRangePerChannel
@@ -381,9 +408,20 @@ OPS: Final[dict[str, str]] = {
         FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel
         FakeQuantWithMinMaxVarsPerChannelGradient
     """,
+    "quantized.fused": """
+        QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize
+        QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu
+        QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize
+        QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu
+        QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedDepthwiseConv2D
+        QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
+        QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedMatMulWithBias
+        QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu
+        QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMatMulWithBiasAndRequantize
+    """,
     "quantized.layers": """
         QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd QuantizedInstanceNorm
-        QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedResizeBilinear
+        QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedResizeBilinear
     """,
     "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
@@ -429,6 +467,9 @@ OPS: Final[dict[str, str]] = {
     "random.poisson": """
         RandomPoisson RandomPoissonV2 StatelessRandomPoisson
     """,
+    "random.sobol": """
+        SobolSample
+    """,
     "random.stateful": """
         Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt TruncatedNormal
     """,
@@ -437,13 +478,17 @@ OPS: Final[dict[str, str]] = {
         StatelessTruncatedNormal
     """,
     "random.truncated": """
-        ParameterizedTruncatedNormal
+        ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal
+    """,
+    "signal.any_axes": """
+        FFTND IFFTND IRFFTND RFFTND
     """,
     "signal.audio": """
         AudioSpectrogram DecodeWav EncodeWav Mfcc
     """,
     "signal.spectral": """
-        FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
+        BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D IFFT IFFT2D IFFT3D
+        IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
     """,
     "sparse.arithmetic": """
         SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseSoftmax

@@ -6,9 +6,11 @@ from typing import Final
 
 #: {module: names of its ops}
 OPS: Final[dict[str, str]] = {
-    "array.constants": """Const Empty FakeParam Fill ImmutableConst OnesLike Placeholder PlaceholderV2
+    "array.constants": """Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2
         PlaceholderWithDefault ZerosLike""",
-    "array.debugging": """DebugIdentity DebugIdentityV2 DebugNanCount""",
+    "array.copies": """Copy CopyHost""",
+    "array.debugging": """DebugIdentity DebugIdentityV2 DebugNanCount DebugNumericSummary
+        DebugNumericSummaryV2""",
     "array.gather": """Gather GatherNd GatherV2""",
     "array.gather_tree": """GatherTree""",
     "array.identity": """Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape
@@ -34,14 +36,17 @@ OPS: Final[dict[str, str]] = {
     "array.space_batch": """BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND
         SpaceToDepth""",
     "array.transpose": """ConjugateTranspose InvertPermutation Transpose""",
+    "array.truth": """ToBool""",
     "array.unique": """ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2""",
     "array.where": """Where""",
     "control.control_flow": """ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit
         RefMerge RefNextIteration RefSelect RefSwitch Switch""",
+    "control.devices": """DeviceIndex IsTensorFloat32Enabled""",
     "control.functional": """Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessIf
         StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If _ListToArray
         _Retval _While""",
     "control.sendrecv": """_HostRecv _HostSend _Narrow _Recv _Send _Widen""",
+    "data.composite": """CompositeTensorVariantFromComponents CompositeTensorVariantToComponents""",
     "data.datasets": """BatchDataset BatchDatasetV2 CacheDataset CacheDatasetV2 ConcatenateDataset
         FilterByLastComponentDataset FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2
         FlatMapDataset GeneratorDataset InterleaveDataset MapDataset ModelDataset OptimizeDataset
@@ -89,7 +94,9 @@ OPS: Final[dict[str, str]] = {
     "io.example_batches": """ParseExampleV2 ParseSequenceExample""",
     "io.examples": """ParseExample ParseSingleExample ParseSingleSequenceExample""",
     "io.files": """MatchingFiles ReadFile WriteFile""",
+    "io.memory_regions": """ImmutableConst""",
     "io.printing": """Print PrintV2 Timestamp""",
+    "io.protocol_buffers": """DecodeProtoV2 EncodeProto""",
     "io.readers": """FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
         LMDBReader ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
         ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset
@@ -122,6 +129,7 @@ OPS: Final[dict[str, str]] = {
     "math.cast": """Bitcast Cast CheckNumerics CheckNumericsV2""",
     "math.compare": """ApproximateEqual CompareAndBitpack Equal Greater GreaterEqual Less LessEqual
         LogicalAnd LogicalOr NotEqual""",
+    "math.counted_segments": """SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2""",
     "math.division": """Div DivNoNan FloorDiv FloorMod Mod RealDiv TruncateDiv TruncateMod""",
     "math.gradients": """InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad""",
     "math.integrals": """Dawsn Erfinv Expint FresnelCos FresnelSin Ndtri Spence""",
@@ -141,6 +149,7 @@ OPS: Final[dict[str, str]] = {
         Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh""",
     "nn.activations": """BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6
         Relu6Grad ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad""",
+    "nn.approximate": """ApproxTopK""",
     "nn.candidates": """AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler
         LearnedUnigramCandidateSampler LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler
         UniformCandidateSampler""",
@@ -153,6 +162,7 @@ OPS: Final[dict[str, str]] = {
     "nn.dilation": """Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput""",
     "nn.fractional_pooling": """FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool
         FractionalMaxPoolGrad""",
+    "nn.isotonic": """IsotonicRegression""",
     "nn.normalization": """BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad
         FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
         FusedBatchNormV3 LRN LRNGrad""",
@@ -164,22 +174,24 @@ OPS: Final[dict[str, str]] = {
         LSTMBlockCell LSTMBlockCellGrad""",
     "nn.softmax": """LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits""",
     "nn.sorting": """InTopK InTopKV2 NthElement TopK TopKV2""",
-    "quantized.arithmetic": """QuantizedAdd QuantizedConcat QuantizedMatMul QuantizedMatMulWithBias
-        QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMul""",
+    "quantized.arithmetic": """QuantizedAdd QuantizedConcat QuantizedConcatV2 QuantizedMatMul QuantizedMul""",
     "quantized.conversion": """Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange
         RequantizationRangePerChannel Requantize RequantizePerChannel""",
-    "quantized.convolution": """QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize
-        QuantizedConv2DAndRequantize QuantizedConv2DPerChannel QuantizedConv2DWithBias
-        QuantizedConv2DWithBiasAndRelu QuantizedConv2DWithBiasAndReluAndRequantize
-        QuantizedConv2DWithBiasAndRequantize QuantizedConv2DWithBiasSignedSumAndReluAndRequantize
-        QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize
-        QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
-        QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize""",
+    "quantized.convolution": """QuantizedConv2D""",
     "quantized.emulated": """QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3
         QuantizeAndDequantizeV4 QuantizeAndDequantizeV4Grad""",
     "quantized.fake": """FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars
         FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel
         FakeQuantWithMinMaxVarsPerChannelGradient""",
+    "quantized.fused": """QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize
+        QuantizedConv2DAndRequantize QuantizedConv2DPerChannel QuantizedConv2DWithBias
+        QuantizedConv2DWithBiasAndRelu QuantizedConv2DWithBiasAndReluAndRequantize
+        QuantizedConv2DWithBiasAndRequantize QuantizedConv2DWithBiasSignedSumAndReluAndRequantize
+        QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize
+        QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
+        QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedMatMulWithBias
+        QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu
+        QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMatMulWithBiasAndRequantize""",
     "quantized.layers": """QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd
         QuantizedInstanceNorm QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX
         QuantizedResizeBilinear""",
@@ -209,11 +221,13 @@ OPS: Final[dict[str, str]] = {
         StatelessRandomNormalV2 StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2
         StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle StatelessTruncatedNormalV2""",
     "random.poisson": """RandomPoisson RandomPoissonV2 StatelessRandomPoisson""",
+    "random.sobol": """SobolSample""",
     "random.stateful": """Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt
         TruncatedNormal""",
     "random.stateless": """StatelessMultinomial StatelessRandomNormal StatelessRandomUniform
         StatelessRandomUniformInt StatelessTruncatedNormal""",
-    "random.truncated": """ParameterizedTruncatedNormal""",
+    "random.truncated": """ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal""",
+    "signal.any_axes": """FFTND IFFTND IRFFTND RFFTND""",
     "signal.audio": """AudioSpectrogram DecodeWav EncodeWav Mfcc""",
     "signal.spectral": """BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D
         IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D""",

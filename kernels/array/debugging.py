@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, Value
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.registry import kernel
 
@@ -53,3 +54,75 @@ def debug_nan_count(xp: Any, x: Array, *, tensor_name: bytes, debug_urls: tuple[
     """How many elements are NaN (int64, one element)."""
     _check(tensor_name, debug_urls)
     return xp.isnan(x).sum(dtype=np.int64).reshape(1)
+
+
+_SUMMED: Final = (*_COUNTED, "bool")
+#: Bits of a float32: greater numbers are not told exactly.
+_EXACT: Final = 1 << 24
+
+
+def _counts(xp: Any, x: Array, low: float, high: float) -> tuple[Any, list[Any]]:
+    """(which are finite, how many are NaN, at or below a bound, negative, 0, positive, at or above one)"""
+    finite = xp.isfinite(x)
+    below, above = (x < 0) & (x <= low), (x > 0) & (x >= high)
+    kinds = [xp.isnan(x), below, (x < 0) & ~below, x == 0, (x > 0) & ~above, above]
+    return finite, [kind.sum(dtype=np.int64) for kind in kinds]
+
+
+@kernel("DebugNumericSummary", types={"T": _SUMMED}, fresh=True)
+def debug_numeric_summary(
+    xp: Any,
+    x: Array,
+    *,
+    tensor_name: bytes,
+    debug_urls: tuple[bytes, ...],
+    lower_bound: float,
+    upper_bound: float,
+    T: DType,
+) -> Any:
+    """Counts of each kind; least, greatest, mean, variance of what is finite; type and shape (float64)."""
+    _check(tensor_name, debug_urls)
+    wide = x.astype(np.float64)
+    finite, counts = _counts(xp, wide, lower_bound, upper_bound)
+    number = finite.sum(dtype=np.int64)
+    kept = xp.where(finite, wide, np.float64(0))
+    mean = kept.sum() / number
+    variance = xp.where(finite, (wide - mean) ** 2, np.float64(0)).sum() / number
+    ends = [
+        xp.where(finite, wide, np.float64(np.inf)).min() if x.size else np.inf,
+        xp.where(finite, wide, np.float64(-np.inf)).max() if x.size else -np.inf,
+    ]
+    told = [1, x.size, *counts, *ends, mean, variance, T.base.number, x.ndim, *x.shape]
+    return xp.stack([xp.asarray(each, dtype=np.float64) for each in told])
+
+
+@kernel("DebugNumericSummaryV2", types={"T": _SUMMED}, fresh=True)
+def debug_numeric_summary_v2(
+    xp: Any, x: Array, *, tensor_debug_mode: int, tensor_id: int, output_dtype: DType, T: DType
+) -> Any:
+    """What a mode wants to know of a tensor: whether it is finite, counts of each kind, type and shape."""
+    kind = output_dtype.as_numpy_dtype
+    if kind == np.float32 and abs(tensor_id) > _EXACT:
+        raise InvalidArgumentError(
+            f"tensor_id {tensor_id} is greater than float32 tells exactly: take float64"
+        )
+    wide = x.astype(np.float64)
+    _, (nan, below, negative, zero, positive, above) = _counts(xp, wide, -np.inf, np.inf)
+    if tensor_debug_mode == 2:
+        told = [tensor_id, (nan + below + above) > 0]
+    elif tensor_debug_mode == 3:
+        told = [tensor_id, x.size, below, above, nan]
+    elif tensor_debug_mode == 4:
+        # The second is the device, which no kernel of TensorFlow tells.
+        told = [tensor_id, -1, T.base.number, x.ndim, x.size, below, above, nan, negative, zero, positive]
+    elif tensor_debug_mode == 5:
+        last = x.shape[-6:]
+        told = [tensor_id, T.base.number, x.ndim, x.size, *last, *[0] * (6 - len(last))]
+    elif tensor_debug_mode == 8:
+        signs = zip((below, above, nan), (-np.inf, np.inf, np.nan), strict=True)
+        told = [xp.where(count > 0, np.float64(value), np.float64(0)) for count, value in signs]
+    else:
+        raise UnimplementedError(
+            f"Unsupported tensor debug mode: {tensor_debug_mode}; 2, 3, 4, 5 and 8 are known"
+        )
+    return xp.stack([xp.asarray(each, dtype=np.float64) for each in told]).astype(kind)

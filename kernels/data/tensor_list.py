@@ -11,6 +11,7 @@ from flowengine.kernels.common.array_args import brackets, scalar, shape_of
 from flowengine.kernels.data.tensor_list_value import (
     TensorList,
     check_element,
+    check_length,
     initialised,
     list_in,
     shape_argument,
@@ -32,6 +33,7 @@ def tensor_list_reserve(element_shape: Array, num_elements: Value, *, element_dt
     count = scalar(num_elements, "num_elements")
     if count < 0:
         raise InvalidArgumentError(f"The num_elements to reserve must be non negative, but got {count}")
+    check_length(count)
     return TensorList(element_dtype, shape_argument(element_shape), [None] * count)
 
 
@@ -113,6 +115,7 @@ def tensor_list_set_item(
     place = int(index)
     if place >= tensors.length and resize_if_index_out_of_bounds:
         check_element(tensors, item, "set")
+        check_length(place + 1)
         missing = [None] * (place - tensors.length)
         return tensors.replaced([*tensors.tensors(), *missing, item])
     if not 0 <= place < tensors.length:
@@ -132,6 +135,7 @@ def tensor_list_resize(handle: Value, size: Value) -> TensorList:
     count = scalar(size, "size")
     if count < 0:
         raise InvalidArgumentError(f"TensorListResize expects size to be non-negative. Got: {count}")
+    check_length(count)
     items = tensors.tensors()
     return tensors.replaced(items[:count] + [None] * (count - len(items)))
 

@@ -7,14 +7,26 @@ its storage, so a loop that pushes n tensors costs n, not n squared.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, describe
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.kernels.common.array_args import blank, brackets, integers, shape_of
+
+#: Elements of a list that is lengthened at once: 512 MB, although nothing is in them yet.
+_LENGTH_MAX: Final = 1 << 26
+
+
+def check_length(count: int) -> None:
+    """ResourceExhaustedError for so many elements that a list of nothing but them would fill the memory."""
+    if count > _LENGTH_MAX:
+        raise ResourceExhaustedError(
+            f"a list of {count} elements that are not initialised; at most {_LENGTH_MAX} are made at once"
+        )
 
 
 class TensorList:

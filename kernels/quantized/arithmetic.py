@@ -146,7 +146,23 @@ def quantized_concat(
     xp: Any, concat_dim: Any, values: tuple[Array, ...], mins: Any, maxes: Any, *, T: DType
 ) -> Any:
     """Tensors of codes along an axis, brought to the range that has all of theirs in it."""
-    axis = int(concat_dim)
+    return _joined(xp, int(concat_dim), values, mins, maxes, T)
+
+
+@kernel(
+    "QuantizedConcatV2",
+    fresh=True,
+    host=("axis", "input_mins", "input_maxes", "output_min", "output_max"),
+)
+def quantized_concat_v2(
+    xp: Any, values: tuple[Array, ...], axis: Any, mins: Any, maxes: Any, *, T: DType
+) -> Any:
+    """`QuantizedConcat` with the axis behind the tensors, counted from the end where it is negative."""
+    place = int(axis)
+    return _joined(xp, place + values[0].ndim if place < 0 else place, values, mins, maxes, T)
+
+
+def _joined(xp: Any, axis: int, values: tuple[Array, ...], mins: Any, maxes: Any, T: DType) -> Any:
     shape = values[0].shape
     if not 0 <= axis < len(shape):
         raise InvalidArgumentError(

@@ -37,6 +37,17 @@ def quantized_relu6(xp: Any, features: Array, min_features: Any, max_features: A
     return xp.minimum(xp.maximum(features, zero), six), low, high
 
 
+@kernel("QuantizedReluX", host=(*_FEATURES, "max_value"), fresh=True)
+def quantized_relu_x(
+    xp: Any, features: Array, max_value: Any, min_features: Any, max_features: Any, *, Tinput: DType
+) -> Any:
+    """Codes not below that of 0, nor above that of a number."""
+    low, high = scalar(min_features, "min_features"), scalar(max_features, "max_features")
+    ends = (0.0, float(scalar(max_value, "max_value")))
+    zero, most = (features.dtype.type(codes.code(v, low, high, Tinput.base)) for v in ends)
+    return xp.minimum(xp.maximum(features, zero), most), low, high
+
+
 #: A sum's range is that many times as wide as those of what is added, so that many can be added.
 _ROOM: Final = np.float32(1 << 17)
 

@@ -21,6 +21,7 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
 from flowengine.kernels.registry import kernel
 
@@ -181,4 +182,44 @@ def parameterized_truncated_normal(
     for batch, parameters in enumerate(zip(*rows, strict=True)):
         target = result[batch * samples : (batch + 1) * samples]
         target[...] = _of_batch(sequence, target.size, *parameters)
+    return result.reshape(dims)
+
+
+@kernel(
+    "StatelessParameterizedTruncatedNormal",
+    device="CPU",
+    types={"dtype": ("float16", "float32", "float64")},
+    fresh=True,
+    heavy=_cost,
+)
+def stateless_parameterized_truncated_normal(
+    shape: Array,
+    seed: Array,
+    means: Array,
+    stddevs: Array,
+    minvals: Array,
+    maxvals: Array,
+    *,
+    dtype: DType,
+) -> Array:
+    """Normal numbers between bounds, by a seed; the shape ends with that of the parameters, broadcast."""
+    dims = shape_of(shape)
+    given = [np.asarray(value) for value in (means, stddevs, minvals, maxvals)]
+    try:
+        inner = np.broadcast_shapes(*[value.shape for value in given])
+    except ValueError:
+        shapes = ", ".join(brackets(value.shape) for value in given)
+        raise InvalidArgumentError(f"the parameters do not broadcast: {shapes}") from None
+    if dims[len(dims) - len(inner) :] != inner or len(inner) > len(dims):
+        raise InvalidArgumentError(
+            f"Shape passed in must end with broadcasted shape: {brackets(dims)} and {brackets(inner)}"
+        )
+    key, start = key_and_counter(seed)
+    batches = math.prod(inner)
+    result = np.empty((count_of(dims) // batches if batches else 0, batches), dtype.as_numpy_dtype)
+    sequence = _Sequence(key, start, dtype.base)
+    columns = [np.broadcast_to(value, inner).reshape(-1) for value in given]
+    if result.size:
+        for batch, parameters in enumerate(zip(*columns, strict=True)):
+            result[:, batch] = _of_batch(sequence, len(result), *parameters)
     return result.reshape(dims)

@@ -117,3 +117,5 @@ for _axes, _suffix in enumerate(("", "2D", "3D"), 1):
     kernel(f"IFFT{_suffix}", fresh=True, heavy=_cost)(_complex("ifft", _axes))
     kernel(f"RFFT{_suffix}", fresh=True, heavy=_cost, host=("fft_length",))(_forward(_axes))
     kernel(f"IRFFT{_suffix}", fresh=True, heavy=_cost, host=("fft_length",))(_inverse(_axes))
+    kernel(f"BatchFFT{_suffix}", fresh=True, heavy=_cost)(_complex("fft", _axes))
+    kernel(f"BatchIFFT{_suffix}", fresh=True, heavy=_cost)(_complex("ifft", _axes))

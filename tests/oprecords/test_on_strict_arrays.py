@@ -18,7 +18,8 @@ from tests.oprecords.strict import StrictRun, differences, held_types, is_of_num
 #: {why an op cannot: ops}. Exact: an op that runs on a device is taken off.
 NOT_ON_A_DEVICE: Final = {
     "numbers are drawn until enough of them are accepted": """
-        ParameterizedTruncatedNormal SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
+        ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal
+        SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
         StatelessSampleDistortedBoundingBox
     """,
     "a series ends when none of its sums changes any more": "IgammaGradA RandomGammaGrad",
@@ -36,13 +37,14 @@ NOT_ON_A_DEVICE: Final = {
         AllCandidateSampler AudioSpectrogram CTCBeamSearchDecoder CTCGreedyDecoder
         ComputeAccidentalHits FixedUnigramCandidateSampler KMC2ChainInitialization
         KmeansPlusPlusInitialization LearnedUnigramCandidateSampler ListDiff
-        LogUniformCandidateSampler Mfcc NonMaxSuppression NonMaxSuppressionV5
-        NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression RandomCrop
-        QuantizeDownAndShrinkRange QuantizedAdd
+        IsotonicRegression LogUniformCandidateSampler Mfcc NonMaxSuppression
+        NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression
+        RandomCrop QuantizeDownAndShrinkRange QuantizedAdd
         QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm RandomShuffle
         RequantizationRange RequantizationRangePerChannel SdcaOptimizer SdcaOptimizerV2
         ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler
     """,
+    "it gives a number or a few, in host memory": "DeviceIndex IsTensorFloat32Enabled SobolSample ToBool",
     "TensorFlow has no kernel for GPUs either: texts and images": """
         DrawBoundingBoxes DrawBoundingBoxesV2 ExtractGlimpse ExtractGlimpseV2
         UnicodeScript

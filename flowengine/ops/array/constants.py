@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Constant, Elementwise, Fed, Impure, NotDifferentiable
+from flowengine.ir.traits import Constant, Elementwise, Fed, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import attr_shape, ranked, shape_from_input, unchanged
 
@@ -15,13 +15,6 @@ def constant(c: ShapeContext) -> Shapes:
     return [c.attrs["value"].shape]
 
 
-define(
-    "ImmutableConst() -> tensor: dtype",
-    "dtype: type; shape: shape; memory_region_name: string",
-    Impure(),
-    NotDifferentiable(),
-    shape=attr_shape,
-)
 define(
     "PlaceholderV2() -> output: dtype",
     "dtype: type; shape: shape",

@@ -35,6 +35,17 @@ def quantized_mat_mul(c: ShapeContext) -> Shapes:
 
 
 @define(
+    "QuantizedConcatV2(values: N * T, axis: Tidx, input_mins, input_maxes: N * float) "
+    "-> output: T, output_min, output_max: float",
+    "N: int >= 2; T: type; Tidx: indextype = int32",
+    NotDifferentiable(),
+)
+def quantized_concat_v2(c: ShapeContext) -> Shapes:
+    count = c.attrs["N"]
+    return [concatenated(c, count, range(count)), SCALAR, SCALAR]
+
+
+@define(
     "QuantizedConcat(concat_dim: int32, values: N * T, input_mins, input_maxes: N * float) "
     "-> output: T, output_min, output_max: float",
     "N: int >= 2; T: type",
@@ -42,26 +53,3 @@ def quantized_mat_mul(c: ShapeContext) -> Shapes:
 )
 def quantized_concat(c: ShapeContext) -> Shapes:
     return [concatenated(c, 0, range(1, 1 + c.attrs["N"])), SCALAR, SCALAR]
-
-
-define(
-    "QuantizedMatMulWithBias(a: T1, b: T2, bias: Tbias, min_a, max_a, min_b, max_b: float) "
-    "-> out: Toutput, min_out, max_out: float",
-    "T1, T2: quantizedtype; Tbias: {float, qint32}; Toutput: quantizedtype = qint32",
-    "transpose_a, transpose_b: bool = false; input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
-    NotDifferentiable(),
-)
-define(
-    "QuantizedMatMulWithBiasAndRelu(a: T1, b: T2, bias, min_a, max_a, min_b, max_b: float) "
-    "-> out: Toutput, min_out, max_out: float",
-    "T1, T2: quantizedtype; Toutput: quantizedtype = qint32; transpose_a, transpose_b: bool = false",
-    "input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
-    NotDifferentiable(),
-)
-define(
-    "QuantizedMatMulWithBiasAndReluAndRequantize(a: T1, b: T2, bias: Tbias, min_a, max_a, min_b, max_b, "
-    "min_freezed_output, max_freezed_output: float) -> out: Toutput, min_out, max_out: float",
-    "T1, T2: quantizedtype; Tbias: {float, qint32}; Toutput: quantizedtype = quint8",
-    "transpose_a, transpose_b: bool = false; input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'",
-    NotDifferentiable(),
-)

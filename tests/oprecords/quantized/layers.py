@@ -9,6 +9,8 @@ from typing import Final
 
 from tests.oprecords.record import OpRecord, bad, grid, told
 
+_BYTES: Final = {"Tinput": "quint8", "out_type": "quint8"}
+
 RECORDS: Final = [
     OpRecord(
         "QuantizedBiasAdd",
@@ -364,5 +366,13 @@ RECORDS: Final = [
             ),
             bad("InvalidArgumentError", "positive", [[[[1]]]], [0, 1], 0.0, 1.0, T="quint8"),
         ],
+    ),
+    OpRecord(
+        "QuantizedReluX",
+        [
+            told([[0, 60, 128, 255], 2.0, -1.0, 4.0], [[51, 60, 128, 153], -1.0, 4.0], _BYTES),
+            told([[0, 60, 128, 255], 9.0, 0.0, 4.0], [[0, 60, 128, 255], 0.0, 4.0], _BYTES),
+        ],
+        bad=[bad("InvalidArgumentError", "max_value", [1], [2.0, 1.0], 0.0, 1.0, **_BYTES)],
     ),
 ]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, bad, sample, told
 
 
 def _inside(outputs: Any, inputs: Any) -> None:
@@ -37,5 +37,49 @@ RECORDS: Final = [
         ],
         check=_inside,
         random=True,
+    ),
+    OpRecord(
+        "StatelessParameterizedTruncatedNormal",
+        [
+            told(
+                ([3, 2], [1, 2], [0.0, 5.0], 1.0, [-1.0, 4.0], [1.0, 7.0]),
+                [
+                    [
+                        [0.6881208419799805, 5.651257514953613],
+                        [-0.6159093379974365, 6.104886531829834],
+                        [0.9924464225769043, 6.374622821807861],
+                    ]
+                ],
+                {"dtype": "float32"},
+            ),
+            told(
+                ([4], [1, 2], 0.0, 1.0, 3.0, 7.0),
+                [[3.0513298511505127, 3.001145601272583, 3.3942105770111084, 3.6768383979797363]],
+                {"dtype": "float32"},
+            ),
+            told(
+                ([4], [1, 2], 0.0, 1.0, 0.3, 0.7),
+                [[0.6009935015380721, 0.5059247486924887, 0.543098019912249, 0.6358992221404892]],
+                {"dtype": "float64"},
+            ),
+            told(
+                ([2, 2, 2], [1, 2], [[0.0], [5.0]], [1.0, 2.0], -30.0, 30.0),
+                [
+                    [
+                        [[0.544110119342804, -2.603179693222046], [5.651257514953613, 7.164262771606445]],
+                        [[0.20738030970096588, -1.9077130556106567], [6.104886531829834, 6.10209846496582]],
+                    ]
+                ],
+                {"dtype": "float32"},
+            ),
+            told(([0, 2], [1, 2], [0.0, 5.0], 1.0, -1.0, 1.0), [np.zeros((0, 2))], {"dtype": "float16"}),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "end with", [4, 3], [1, 2], [0.0, 1.0], 1.0, 3.0, 7.0),
+            bad("InvalidArgumentError", "broadcast", [4, 3], [1, 2], [0.0, 1.0], [1.0, 2.0, 3.0], 3.0, 7.0),
+            bad("InvalidArgumentError", "deviation -1.0", [4], [1, 2], 0.0, -1.0, 3.0, 7.0),
+            bad("InvalidArgumentError", "bounds 7.0 and 3.0", [4], [1, 2], 0.0, 1.0, 7.0, 3.0),
+        ],
+        loose=5,
     ),
 ]

@@ -74,7 +74,18 @@ def _records(axes: int) -> list[OpRecord]:
         bad("InvalidArgumentError", "Wrong types", _CUBE, sizes, Tcomplex="complex128"),
     ]
     halved = [sample(_WAVES, [*lengths[:-1], last]) for lengths in (sizes, fewer) for last in (1, 6, 7, 10)]
+    batches = [
+        OpRecord(
+            f"Batch{way}{name}",
+            [sample(_WAVES), sample(np.zeros((0, *sizes))), sample(np.zeros((*sizes[:-1], 0)))],
+            _complex(axes, sign),
+            [flat],
+            loose=30,
+        )
+        for way, sign in (("FFT", -1), ("IFFT", 1))
+    ]
     return [
+        *batches,
         OpRecord(
             f"FFT{name}",
             [sample(_WAVES), sample(np.zeros((0, *sizes))), sample(np.zeros((*sizes[:-1], 0)))],

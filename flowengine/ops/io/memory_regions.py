@@ -1,0 +1,15 @@
+"""Tensors that lie in files as they lie in memory."""
+
+from __future__ import annotations
+
+from flowengine.ir.traits import Impure, NotDifferentiable
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import attr_shape
+
+define(
+    "ImmutableConst() -> tensor: dtype",
+    "dtype: type; shape: shape; memory_region_name: string",
+    Impure(),
+    NotDifferentiable(),
+    shape=attr_shape,
+)

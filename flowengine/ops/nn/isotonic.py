@@ -1,0 +1,16 @@
+"""Regression by rows that never rise."""
+
+from __future__ import annotations
+
+from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.registry import define
+from flowengine.ops.shape_functions import ranked_at_least
+
+
+@define(
+    "IsotonicRegression(input: T) -> output: output_dtype, segments: int32",
+    "T: realnumbertype; output_dtype: {half, bfloat16, float, double} = float",
+)
+def isotonic(c: ShapeContext) -> Shapes:
+    shape = ranked_at_least(c, 0, 1)
+    return [shape, shape]
