@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
@@ -253,16 +254,17 @@ def test_setting_behind_the_end_makes_a_list_longer_on_demand(run_op: Run) -> No
 @pytest.mark.parametrize("index", [2**31 - 2, 2**31 - 1])
 async def test_an_index_far_behind_the_end_does_not_fill_the_memory(index: int) -> None:
     graph = fe.Graph()
-    ops, constant = graph.ops, graph.constant
+    nodes, constant = graph.ops, graph.constant
     shape = constant(np.zeros(0, np.int32))
-    empty = ops.TensorListReserve(shape, constant(1), element_dtype="float32")
+    empty = nodes.TensorListReserve(shape, constant(1), element_dtype="float32")
     where = constant(np.int32(index))
     made = [
-        ops.TensorListSetItem(empty, where, constant(1.0), resize_if_index_out_of_bounds=True),
-        ops.TensorListResize(empty, where),
-        ops.TensorListReserve(shape, where, element_dtype="float32"),
+        nodes.TensorListSetItem(empty, where, constant(1.0), resize_if_index_out_of_bounds=True),
+        nodes.TensorListResize(empty, where),
+        nodes.TensorListReserve(shape, where, element_dtype="float32"),
     ]
+    lengths = [nodes.TensorListLength(each) for each in made]
     async with fe.Session(graph) as session:
-        for each in made:
+        for length in lengths:
             with pytest.raises(fe.errors.ResourceExhaustedError, match="elements that are not initialised"):
-                await session.run(ops.TensorListLength(each))
+                await session.run(length)
