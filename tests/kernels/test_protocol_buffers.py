@@ -113,7 +113,7 @@ def _encoded(sizes: Any, message: str, fields: dict[str, Any], **attrs: Any) -> 
 
 
 def test_fields_of_every_kind_are_read() -> None:
-    message = _M(
+    message: Any = _M(
         double=1.5, int32=-3, uint64=2**64 - 1, uint32=2**32 - 1, string="hi", bytes=b"\xff", bool=True
     )
     message.sint32, message.sint64, message.fixed32, message.sfixed64 = -5, -(2**40), 9, -1
@@ -142,7 +142,7 @@ def test_fields_of_every_kind_are_read() -> None:
 
 
 def test_what_is_missing_is_the_default_and_rows_are_filled_up() -> None:
-    many = _R(int32=[1, -2], string=["a", "b", "c"], pk=[5, 6], pf=[1, 2.5])
+    many: Any = _R(int32=[1, -2], string=["a", "b", "c"], pk=[5, 6], pf=[1, 2.5])
     many.s.add().a = 4
     texts = _texts(many.SerializeToString(), b"").reshape(2, 1)
     types = {"string": "string", "pk": "int32", "pf": "float32", "s": "string", "int32": "int64"}
