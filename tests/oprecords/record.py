@@ -94,7 +94,7 @@ class OpRecord:
     loose           factor on the tolerance, for long sums and steep functions; 0 for bit equality
     check           called with (outputs, inputs, attributes) where no reference can know the values (random)
     partial         the output's shape depends on values, so that no shape function can know all of it
-    differentiable  it has a gradient with regard to its floating inputs
+    differentiable  it has a gradient by its floating inputs, or by those that are named
     """
 
     op: str
@@ -108,7 +108,7 @@ class OpRecord:
     updates: bool = False
     random: bool = False
     partial: bool = False
-    differentiable: bool = False
+    differentiable: bool | Sequence[str] = False
 
     @property
     def definition(self) -> OpDef:

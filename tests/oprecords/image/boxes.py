@@ -103,6 +103,7 @@ RECORDS: Final = [
         ],
         {"T": ("float32",)},  # places are in float32 whatever the images are
         loose=10,
+        differentiable=True,
     ),
     OpRecord(
         "CropAndResizeGradBoxes",

@@ -61,6 +61,7 @@ RECORDS: Final = [
         _pixels(colorsys.rgb_to_hsv),
         [bad(_INVALID, "4", [[0.0] * 4]), bad(_INVALID, "", 1.0)],
         loose=3,
+        differentiable=True,
     ),
     OpRecord(
         "HSVToRGB",

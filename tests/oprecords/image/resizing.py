@@ -85,12 +85,14 @@ _OF_NEIGHBOURS: Final = [
         _bilinear_grad,
         dtypes={"T": ("float32",)},
         loose=20,
+        differentiable=("grads",),
     ),
     OpRecord(
         "ResizeNearestNeighborGrad",
         [sample(np.arange(60.0).reshape(1, 6, 5, 2) % 7, [4, 3], **way) for way in _WAYS],
         _nearest_grad,
         dtypes={"T": ("float32", "float64", "int32")},
+        differentiable=True,
     ),
 ]
 
@@ -197,6 +199,7 @@ _OF_SPANS: Final = [
         ],
         dtypes=_LESS,
         loose=10,
+        differentiable=True,
     ),
     OpRecord(
         "ResizeBicubicGrad",
@@ -208,6 +211,7 @@ _OF_SPANS: Final = [
         [bad(_INVALID, "batch or depth", _PIXELS[:1], np.ones((2, 4, 5, 3)))],
         dtypes={"T": ["float32"]},  # in float64 the weights still are float32, as TensorFlow has them
         loose=10,
+        differentiable=("grads",),
     ),
     OpRecord(
         "ResizeArea",
@@ -239,6 +243,7 @@ _OF_SPANS: Final = [
         ],
         dtypes=_LESS,
         loose=20,
+        differentiable=("images",),
     ),
     OpRecord(
         "ScaleAndTranslateGrad",
@@ -249,6 +254,7 @@ _OF_SPANS: Final = [
         _sampled_grad,
         [bad(_INVALID, "batch or depth", _PIXELS[:1], np.ones((2, 4, 5, 3)), [1.0, 1.0], [0.0, 0.0])],
         loose=20,
+        differentiable=("grads",),
     ),
 ]
 

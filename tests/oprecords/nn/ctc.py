@@ -90,5 +90,6 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "must not be 0", _LOGITS[:, :0], np.zeros((0, 2)), [], []),
         ],
         loose=30,
+        differentiable=("inputs",),
     ),
 ]

@@ -54,9 +54,17 @@ RECORDS: Final = [
         differentiable=True,
     ),
     OpRecord(
-        "Dilation2DBackpropInput", [sample(_P, _SHARP, _BACK, **_SPREAD)], _Dilation("input"), dtypes=_TYPES
+        "Dilation2DBackpropInput",
+        [sample(_P, _SHARP, _BACK, **_SPREAD)],
+        _Dilation("input"),
+        dtypes=_TYPES,
+        differentiable=True,
     ),
     OpRecord(
-        "Dilation2DBackpropFilter", [sample(_P, _SHARP, _BACK, **_SPREAD)], _Dilation("filter"), dtypes=_TYPES
+        "Dilation2DBackpropFilter",
+        [sample(_P, _SHARP, _BACK, **_SPREAD)],
+        _Dilation("filter"),
+        dtypes=_TYPES,
+        differentiable=True,
     ),
 ]

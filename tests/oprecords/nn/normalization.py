@@ -176,20 +176,49 @@ RECORDS: Final = [
         _lrn_grad,
         dtypes={"T": ("float32", "float16")},
         loose=20,
+        differentiable=True,
     ),
-    OpRecord("FusedBatchNorm", _NORM, check=_norm_values, dtypes={"T": ("float32",)}, differentiable=True),
-    OpRecord("FusedBatchNormV2", _NORM, check=_norm_values, only=_MIXED, differentiable=True),
-    OpRecord("FusedBatchNormV3", _NORM, check=_norm_values, only=_MIXED, partial=True, differentiable=True),
     OpRecord(
-        "FusedBatchNormGrad", _NORM_GRADS, check=_norm_grad_values, dtypes={"T": ("float32",)}, partial=True
+        "FusedBatchNorm",
+        _NORM,
+        check=_norm_values,
+        dtypes={"T": ("float32",)},
+        differentiable=("x", "scale", "offset"),
     ),
-    OpRecord("FusedBatchNormGradV2", _NORM_GRADS, check=_norm_grad_values, only=_MIXED, partial=True),
+    OpRecord(
+        "FusedBatchNormV2", _NORM, check=_norm_values, only=_MIXED, differentiable=("x", "scale", "offset")
+    ),
+    OpRecord(
+        "FusedBatchNormV3",
+        _NORM,
+        check=_norm_values,
+        only=_MIXED,
+        partial=True,
+        differentiable=("x", "scale", "offset"),
+    ),
+    OpRecord(
+        "FusedBatchNormGrad",
+        _NORM_GRADS,
+        check=_norm_grad_values,
+        dtypes={"T": ("float32",)},
+        partial=True,
+        differentiable=("y_backprop", "scale"),
+    ),
+    OpRecord(
+        "FusedBatchNormGradV2",
+        _NORM_GRADS,
+        check=_norm_grad_values,
+        only=_MIXED,
+        partial=True,
+        differentiable=("y_backprop", "scale"),
+    ),
     OpRecord(
         "FusedBatchNormGradV3",
         [type(each)((*each.inputs, _NONE), each.attrs) for each in _NORM_GRADS],
         check=_norm_grad_values,
         only=_MIXED,
         partial=True,
+        differentiable=("y_backprop", "scale"),
     ),
     OpRecord(
         "BatchNormWithGlobalNormalization",
@@ -201,6 +230,7 @@ RECORDS: Final = [
         ],
         _global_norm,
         loose=4,
+        differentiable=True,
     ),
 ]
 

@@ -86,6 +86,7 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "-1", _IMAGES, [[0, 0], [-1, 0], [0, 0], [0, 0]], _FILTERS, **_ATTRS),
         ],
         loose=4,
+        differentiable=True,
     ),
     OpRecord(
         "FusedResizeAndPadConv2D",
@@ -101,5 +102,6 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "", _IMAGES, [1, 1], _PADS, _FILTERS, **_ATTRS),
         ],
         loose=60,
+        differentiable=True,
     ),
 ]

@@ -180,17 +180,40 @@ def _pools() -> list[OpRecord]:
             _through(_P5, _POOLS5),
             _Pool(_max_grad),
             only=[{"T": "float32", "TInput": "float32"}],
-        ),
-        OpRecord("MaxPoolGradGrad", _through(_P, _POOLS, second=True), _Pool(_max_grad_grad), dtypes=single),
-        OpRecord(
-            "MaxPoolGradGradV2", _v2(_through(_P, _POOLS, second=True)), _V2(_max_grad_grad), dtypes=single
+            differentiable=True,
         ),
         OpRecord(
-            "MaxPool3DGradGrad", _through(_P5, _POOLS5, second=True), _Pool(_max_grad_grad), dtypes=single
+            "MaxPoolGradGrad",
+            _through(_P, _POOLS, second=True),
+            _Pool(_max_grad_grad),
+            dtypes=single,
+            differentiable=True,
+        ),
+        OpRecord(
+            "MaxPoolGradGradV2",
+            _v2(_through(_P, _POOLS, second=True)),
+            _V2(_max_grad_grad),
+            dtypes=single,
+            differentiable=True,
+        ),
+        OpRecord(
+            "MaxPool3DGradGrad",
+            _through(_P5, _POOLS5, second=True),
+            _Pool(_max_grad_grad),
+            dtypes=single,
+            differentiable=True,
         ),
         OpRecord("MaxPoolWithArgmax", argmax, _with_argmax, dtypes=three, differentiable=True),
-        OpRecord("MaxPoolGradWithArgmax", _by_argmax(second=False), _argmax_grad, dtypes=three),
-        OpRecord("MaxPoolGradGradWithArgmax", _by_argmax(second=True), _argmax_grad_grad, dtypes=single),
+        OpRecord(
+            "MaxPoolGradWithArgmax", _by_argmax(second=False), _argmax_grad, dtypes=three, differentiable=True
+        ),
+        OpRecord(
+            "MaxPoolGradGradWithArgmax",
+            _by_argmax(second=True),
+            _argmax_grad_grad,
+            dtypes=single,
+            differentiable=True,
+        ),
         OpRecord("AvgPoolGrad", averages, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
         OpRecord("AvgPool3DGrad", averages5, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
     ]

@@ -45,6 +45,7 @@ RECORDS: Final = [
         [sample([[3.0, 1.0, 2.0], [9.0, 8.0, 7.0]], 1), sample([3.0, 1.0, 2.0], 0, reverse=True)],
         lambda x, n, *, reverse: np.sort(x, -1)[..., -1 - int(n) if reverse else int(n)],
         [bad("InvalidArgumentError", "3", [1.0, 2.0], 3)],
+        differentiable=True,
     ),
     OpRecord(
         "InTopKV2",
