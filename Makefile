@@ -50,12 +50,22 @@ print-test-python:
 help:
 	@sed -n 's/^#   //p' Makefile
 
+# What draws the pages and their pictures reads the package's source, and needs nothing of it installed.
+$(DOCS)/ready $(SHOTS)/ready: pyproject.toml
+	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
+	@echo "making $(@D)" >&2
+	@"$(PYTHON)" -m venv "$(@D)"
+	@"$(PYTHON)" -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")' \
+		$(patsubst .venvs/%-$(VERSION),%,$(@D)) >"$(@D)/requirements.txt"
+	@"$(@D)/bin/python" -m pip install --quiet --no-compile --requirement "$(@D)/requirements.txt"
+	@touch "$@"
+
 # The stamp is written last, so an interrupted installation is done again.
 .venvs/%/ready: pyproject.toml
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; docs-*) extras=docs; fast=;; shots-*) extras=shots; fast=;; examples-*) extras=examples; fast=fast,;; esac; \
+	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; examples-*) extras=examples; fast=;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
@@ -91,7 +101,6 @@ docs-shots: docs $(SHOTS)/ready
 # The transcripts of README and tutorials, here and on the other interpreters; then what needs more than the package.
 examples: $(TEST)/ready examples-servers
 	$(TEST)/bin/python -m pytest -q tests/docs/test_transcripts.py
-	$(EXAMPLES)/bin/mypy docs/examples
 	@for each in $(OTHERS); do echo "== $$each"; \
 	$(MAKE) --no-print-directory test PYTHON="$$each" ARGS='-q tests/docs/test_transcripts.py'; done
 

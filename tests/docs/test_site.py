@@ -40,7 +40,8 @@ _IN_STYLES: Final = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]
 def is_built() -> bool:
     """Whether there is a site, made of the pages as they are now."""
     index = SITE / "search" / "search_index.js"
-    sources = [ROOT / ".mkdocs.yml", *(path for path in (ROOT / "docs").rglob("*") if path.is_file())]
+    pages = (path for path in (ROOT / "docs").rglob("*") if path.suffix in {".css", ".js", ".md", ".svg"})
+    sources = [ROOT / ".mkdocs.yml", *pages]
     return index.exists() and index.stat().st_mtime >= max(path.stat().st_mtime for path in sources)
 
 
