@@ -31,7 +31,7 @@ EXAMPLES := .venvs/examples-$(VERSION)
 # Every other interpreter that is new enough, for make examples.
 OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)" || \
 	for python in "python$$each" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/"$$each".*/bin/python; do \
-	"$$python" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$$each')" >/dev/null 2>&1 && { echo "$$python"; break; }; done; done)
+	"$$python" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$$each')" >/dev/null 2>&1 && { echo "$$python"; break; }; done; done; true)
 
 # Arguments for pytest: make test ARGS='tests/core -x'
 ARGS ?=
@@ -65,8 +65,8 @@ $(DOCS)/ready $(SHOTS)/ready: pyproject.toml
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; examples-*) extras=examples; fast=;; esac; \
-	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$fast$$extras]" || \
+	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
+	"$(@D)/bin/python" -m pip install --quiet $${compile:-} --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
 	@# As pip does with a wheel: where Python may write no bytecode, each start would compile everything anew.
