@@ -153,10 +153,11 @@ class ConstantValues:
             if begin is not None and size is not None and whole.dims is not None:
                 first, count = int(to_array(begin)[0]), int(to_array(size)[0])
                 return TensorShape(whole.dims[first : None if count < 0 else first + count])
-        elif op == "Reshape":
-            target = self._inference.shape(port)
-            if target.rank == 1:
-                return self._as_shape(inputs[0], depth)
+        elif (
+            op == "Reshape" and self._inference.shape(port).rank == self._inference.shape(inputs[0]).rank == 1
+        ):
+            # What was no vector before, such as rows beside each other, would spell another shape.
+            return self._as_shape(inputs[0], depth)
         raise Unknown
 
     def _dimension(self, port: OutputPort, depth: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.gradients.errors import GradientValueError
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
@@ -33,7 +34,12 @@ def from_variant(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
     grad = grads[-1]
     if grad is None:
         return [None]
-    is_batched = op.get_attr("input_ragged_rank") != 0
+    rank = op.inputs[0].shape.rank
+    if rank is not None and rank > 1:
+        raise GradientValueError(
+            f"'{op.name}' takes variants of rank {rank}; its gradient can be made for a scalar or a vector"
+        )
+    is_batched = rank == 1 if rank is not None else op.get_attr("output_ragged_rank") > 0
     return [
         b.ops.RaggedTensorToVariant(
             list(op.outputs[:-1]), grad, batched_input=is_batched, Tsplits=op.get_attr("Tsplits")

@@ -147,10 +147,11 @@ def add_all(b: Backward, op: Operation, grad: Gradient) -> Results:
 
 @gradient("ClipByValue")
 def clip(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """g to t within the bounds, to a bound where t is beyond it"""
+    """g to t within the bounds, to a bound where t is beyond it; bounds the wrong way round give the lower"""
     t, low, high = op.inputs
     zero = b.constant(0, grad.dtype)
-    is_below, is_above = b.ops.Less(t, low), b.ops.Greater(t, high)
+    is_below = b.ops.Less(b.ops.Minimum(t, high), low)
+    is_above = b.ops.LogicalAnd(b.ops.Greater(t, high), b.ops.LogicalNot(is_below))
     is_beyond = b.ops.LogicalOr(is_below, is_above)
     return [
         b.ops.SelectV2(is_beyond, zero, grad),

@@ -61,9 +61,23 @@ def extreme(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("EuclideanNorm")
 def euclidean_norm(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """g x / y; the norm of complex numbers is real, so only the real part of g counts."""
-    ratio = b.ops.RealDiv(real_only(b, grad), op.outputs[0])
-    return [b.ops.Mul(op.inputs[0], _kept(b, op, ratio)), None]
+    """g x / y, and zero at zero; of no axes g, since the norm is then the value itself, with its sign.
+
+    The norm of complex numbers is real, so only the real part of g counts.
+    """
+    x, axes = op.inputs
+    fixed = known(axes)
+    if fixed is not None and not fixed.size:
+        return [grad, None]
+    # DivNoNan has no bfloat16.
+    divide = b.ops.RealDiv if grad.dtype.base is dtypes.bfloat16 else b.ops.DivNoNan
+    ratio = _kept(b, op, divide(real_only(b, grad), op.outputs[0]))
+    result = b.ops.Mul(x, ratio)
+    if fixed is None and grad.dtype.is_complex:
+        # A result that is the value itself may differ from zero in its imaginary part, and so may g.
+        is_value = b.ops.Equal(b.ops.Size(axes), integer(b, 0))
+        result = b.ops.SelectV2(is_value, _kept(b, op, grad), result)
+    return [result, None]
 
 
 @gradient("Prod")

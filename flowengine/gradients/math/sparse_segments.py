@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.core import dtypes
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, rows
 from flowengine.gradients.values import Backward, Results
@@ -39,7 +40,8 @@ def gathered_root_mean(b: Backward, op: Operation, grad: Tensor) -> Results:
 def gathered_sum_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
     """The sums again: the op is linear, and this is what it is the adjoint of."""
     before, indices, ids, _ = op.inputs
-    return _absent(op, b.ops.SparseSegmentSumWithNumSegments(grad, indices, ids, rows(b, before)))
+    narrow = ids if ids.dtype.base is dtypes.int32 else b.ops.Cast(ids, DstT=dtypes.int32)
+    return _absent(op, b.ops.SparseSegmentSumWithNumSegments(grad, indices, narrow, rows(b, before)))
 
 
 @gradient("SparseSegmentMeanGrad")

@@ -19,6 +19,7 @@ RECORDS: Final = [
         lambda dims, value: np.full(tuple(dims), value),
         [bad("InvalidArgumentError", "-1", [-1], 1.0), bad("InvalidArgumentError", "", [[1]], 1.0)],
         _T,
+        differentiable=True,
     ),
     OpRecord(
         "Empty",
@@ -33,6 +34,7 @@ RECORDS: Final = [
         lambda x: x,
         dtypes={"dtype": MOVED},
         partial=True,
+        differentiable=True,
     ),
     unary("OnesLike", lambda x: np.ones(x.shape), differentiable=False),
     unary("ZerosLike", lambda x: np.zeros(x.shape), differentiable=False),

@@ -21,6 +21,7 @@ RECORDS: Final = [
         lambda x: x,
         [_NO_NAME, _URL],
         dtypes={"T": ["float32", "float16"]},
+        differentiable=True,
     ),
     OpRecord(
         "DebugIdentityV2",
@@ -28,6 +29,7 @@ RECORDS: Final = [
         lambda x: x,
         [bad("UnimplementedError", "file:///tmp", [1.0], debug_urls=["file:///tmp"])],
         dtypes={"T": ["float32", "float16"]},
+        differentiable=True,
     ),
     OpRecord(
         "DebugNanCount",

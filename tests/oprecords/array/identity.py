@@ -24,7 +24,7 @@ RECORDS: Final = [
     ),
     OpRecord("IdentityN", [sample([np.ones(1, np.float32), np.int32(2), strings(b"x")])], lambda xs: xs),
     *[
-        unary(op, lambda x: x)
+        unary(op, lambda x: x, differentiable=op not in ("StopGradient", "PreventGradient"))
         for op in (
             "Identity",
             "StopGradient",

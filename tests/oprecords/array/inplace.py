@@ -18,6 +18,7 @@ RECORDS: Final = [
             [sample(_M, [2, 0], np.ones((2, 3)))],
             scattered(ufunc),
             dtypes={"T": ("float32", "int32")},
+            differentiable=True,
         )
         for name, ufunc in (("Update", None), ("Add", np.add), ("Sub", np.subtract))
     ],

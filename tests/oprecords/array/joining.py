@@ -49,7 +49,11 @@ RECORDS: Final = [
         differentiable=True,
     ),
     OpRecord(
-        "ParallelConcat", [sample([_M[:1], _M[1:2]], shape=[2, 4])], lambda xs: np.concatenate(xs), dtypes=_T
+        "ParallelConcat",
+        [sample([_M[:1], _M[1:2]], shape=[2, 4])],
+        lambda xs: np.concatenate(xs),
+        dtypes=_T,
+        differentiable=True,
     ),
     OpRecord(
         "ConcatOffset",

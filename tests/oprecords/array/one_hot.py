@@ -44,5 +44,6 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "", [3, 1], [5], [1.0, 2.0], 0.0),
         ],
         _T,
+        differentiable=True,
     ),
 ]

@@ -47,7 +47,7 @@ RECORDS: Final = [
         lambda x, p, v: np.pad(x, [tuple(i) for i in p], constant_values=v),
         [bad("InvalidArgumentError", "-1", _M, [[-1, 0], [0, 0]], 1.0)],
         _T,
-        differentiable=True,
+        differentiable=("input",),
     ),
     OpRecord(
         "MirrorPad",
@@ -63,5 +63,6 @@ RECORDS: Final = [
         _mirror_grad,
         dtypes={"T": ("float32", "int32", "float64")},
         partial=True,
+        differentiable=True,
     ),
 ]

@@ -119,6 +119,7 @@ RECORDS: Final = [
         [bad("InvalidArgumentError", message, [splits], _VALUES) for message, splits in _BAD_SPLITS],
         {"T": MOVED},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "RaggedGather",
@@ -135,6 +136,7 @@ RECORDS: Final = [
         ],
         {"Tvalues": MOVED},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "RaggedFillEmptyRows",
@@ -151,6 +153,7 @@ RECORDS: Final = [
         ],
         {"T": MOVED},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "RaggedFillEmptyRowsGrad",
@@ -158,5 +161,6 @@ RECORDS: Final = [
         _fill_grad,
         [bad("InvalidArgumentError", "[1] = 5", [0, 5], [1.0, 2.0])],
         {"T": NUMBERS},
+        differentiable=True,
     ),
 ]

@@ -73,5 +73,6 @@ RECORDS: Final = [
         ],
         {"T": MOVED},
         partial=True,
+        differentiable=True,
     ),
 ]

@@ -30,7 +30,14 @@ _WIDE = ("float32", "float64", "float16")
 
 RECORDS: Final = [
     *[
-        OpRecord(f"TensorScatter{name}", _ND, scattered_nd(ufunc), _BAD_ND, {"T": (*_WIDE, "int32")})
+        OpRecord(
+            f"TensorScatter{name}",
+            _ND,
+            scattered_nd(ufunc),
+            _BAD_ND,
+            {"T": (*_WIDE, "int32")},
+            differentiable=True,
+        )
         for name, ufunc in (
             ("Update", None),
             ("Add", np.add),

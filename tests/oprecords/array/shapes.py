@@ -74,6 +74,7 @@ RECORDS: Final = [
         lambda g, m: g.reshape(2, 2, 3, 2).sum((0, 2)),
         dtypes={"T": ("float32", "float64", "int32")},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "BroadcastTo",

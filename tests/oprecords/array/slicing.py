@@ -65,5 +65,6 @@ RECORDS: Final = [
         [sample(_M, [0, 1], [2, 3], _ONES, np.ones((2, 2)))],
         WithMasks(strided_update),
         dtypes=_T,
+        differentiable=True,
     ),
 ]

@@ -100,6 +100,7 @@ RECORDS: Final = [
         [sample([1.0, -1.0, 0.0], [2.0, 2.0, -1.0]), sample(1.0, [1.0, 0.0])],
         dtypes={"T": ("float32", "float64")},
         check=lambda outputs, inputs: np.testing.assert_array_equal(outputs[0], np.nextafter(*inputs)),
+        differentiable=True,
     ),
     OpRecord(
         "ClipByValue",

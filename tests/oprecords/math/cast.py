@@ -30,14 +30,21 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "had -Inf and NaN values", [-np.inf, np.nan], message="here"),
             bad("InvalidArgumentError", "-Inf, +Inf, and NaN", [np.inf, -np.inf, np.nan], message="here"),
         ],
+        differentiable=True,
     ),
     OpRecord(
         "Bitcast",
-        [sample([[1.0, -2.0]], T="float32", type="int32"), sample([1.0], T="float64", type="float32")],
+        [
+            sample([[1.0, -2.0]], T="float32", type="int32"),
+            sample([1.0], T="float64", type="float32"),
+            sample([1.0], T="complex128", type="float64"),
+            sample([1.0, 2.0], T="float64", type="complex128"),
+        ],
         lambda x: x,
         only=[{"T": "float32", "type": "int32"}],
         check=lambda outputs, inputs: np.testing.assert_equal(outputs[0].tobytes(), inputs[0].tobytes()),
         bad=[bad("InvalidArgumentError", "", [1, 2, 3], T="int32", type="float64")],
+        differentiable=True,
     ),
     OpRecord(
         "Cast",

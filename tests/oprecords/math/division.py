@@ -36,6 +36,7 @@ RECORDS: Final = [
         PAIRS,
         REALS[:-2],
         _NO_DIVISOR,
+        differentiable=False,
     ),
     binary(
         "TruncateDiv",
@@ -46,7 +47,7 @@ RECORDS: Final = [
         differentiable=False,
     ),
     binary("FloorMod", np.mod, PAIRS, None, _NO_DIVISOR),
-    binary("Mod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=False),
-    binary("TruncateMod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=False),
+    binary("Mod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=True),
+    binary("TruncateMod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=True),
     binary("DivNoNan", _no_nan, [*PAIRS, *WITH_ZEROS]),
 ]

@@ -11,7 +11,7 @@ from tests.oprecords.record import OpRecord, bad, sample
 
 _M = np.arange(12.0).reshape(4, 3) - 3
 _SUMS: dict[str, Sequence[str]] = {"T": ("float32", "float64", "int32", "float16", "complex64")}
-_INDEX_TYPES: dict[str, Sequence[str]] = {"T": ("int32", "int64")}
+_ORDERED: dict[str, Sequence[str]] = {"T": ("int32", "int64", "float64")}
 _SEGMENT_TYPES: dict[str, dict[str, Sequence[str]]] = {
     "Mean": {"T": ("float32", "float64")},
     "Max": {"T": ("float32", "float64", "int32")},
@@ -48,6 +48,10 @@ def _unsorted(reduce: Callable[..., Any], gap: Callable[[Any], Any]) -> Callable
     return reference
 
 
+def _limits(dtype: Any) -> Any:
+    return np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+
+
 def _segment_records() -> list[OpRecord]:
     found = []
     for name, reduce, gap in (
@@ -60,21 +64,37 @@ def _segment_records() -> list[OpRecord]:
         dtypes = _SEGMENT_TYPES.get(name, _SUMS)
         found.append(
             OpRecord(
-                f"Segment{name}", _SEGMENTS, _segment(reduce, gap), _SORTED_BAD, dtypes, loose=2, partial=True
+                f"Segment{name}",
+                _SEGMENTS,
+                _segment(reduce, gap),
+                _SORTED_BAD,
+                dtypes,
+                loose=2,
+                partial=True,
+                differentiable=True,
             )
         )
     for name, reduce, gap_of in (
         ("Sum", np.sum, lambda _: 0),
         ("Prod", np.prod, lambda _: 1),
-        ("Max", np.max, lambda d: np.iinfo(d).min),
-        ("Min", np.min, lambda d: np.iinfo(d).max),
+        ("Max", np.max, lambda d: _limits(d).min),
+        ("Min", np.min, lambda d: _limits(d).max),
     ):
-        dtypes = _INDEX_TYPES if name in ("Max", "Min") else _SUMS
+        dtypes = _ORDERED if name in ("Max", "Min") else _SUMS
         wrong = [
             bad("InvalidArgumentError", "7", _M, [0, 1, 7, 2], 3),
             bad("InvalidArgumentError", "-1", _M, [0, 1, 1, 2], -1),
         ]
-        found.append(OpRecord(f"UnsortedSegment{name}", _UNSORTED, _unsorted(reduce, gap_of), wrong, dtypes))
+        found.append(
+            OpRecord(
+                f"UnsortedSegment{name}",
+                _UNSORTED,
+                _unsorted(reduce, gap_of),
+                wrong,
+                dtypes,
+                differentiable=True,
+            )
+        )
     return found
 
 

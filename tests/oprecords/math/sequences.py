@@ -65,6 +65,7 @@ RECORDS: Final = [
         [sample([1, 1, 0, 7], 3, [1.0, 2.0, 4.0, 8.0]), sample([[0, 2], [2, 2]], 4, np.zeros((0,)))],
         _bincount,
         [bad("InvalidArgumentError", "-1", [1], -1, np.zeros((0,)))],
+        differentiable=True,
     ),
     OpRecord(
         "HistogramFixedWidth",

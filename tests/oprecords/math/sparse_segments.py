@@ -58,7 +58,14 @@ def _sparse_segment_records() -> list[OpRecord]:
         ]
         found.append(
             OpRecord(
-                f"SparseSegment{name}", picks, _sparse_segment(scale), wrong, dtypes, loose=two, partial=True
+                f"SparseSegment{name}",
+                picks,
+                _sparse_segment(scale),
+                wrong,
+                dtypes,
+                loose=two,
+                partial=True,
+                differentiable=True,
             )
         )
         found.append(
@@ -68,11 +75,16 @@ def _sparse_segment_records() -> list[OpRecord]:
                 _sparse_segment(scale),
                 dtypes=dtypes,
                 loose=two,
+                differentiable=True,
             )
         )
         wrong = [bad("InvalidArgumentError", "9", _M, [9], [0], 5)]
         reference = _sparse_segment_grad(scale)
-        found.append(OpRecord(f"SparseSegment{name}Grad", grads, reference, wrong, dtypes, loose=two))
+        found.append(
+            OpRecord(
+                f"SparseSegment{name}Grad", grads, reference, wrong, dtypes, loose=two, differentiable=True
+            )
+        )
         found.append(
             OpRecord(
                 f"SparseSegment{name}GradV2",

@@ -46,6 +46,7 @@ RECORDS: Final = [
         [sample([1.0, -2.0], [0.5, 3.0]), sample(1.0, [2.0, 3.0])],
         lambda re, im: re + 1j * im,
         only=[{"T": "float32", "Tout": "complex64"}, {"T": "float64", "Tout": "complex128"}],
+        differentiable=True,
     ),
     unary("Abs", np.abs),
     unary("Neg", np.negative),
@@ -83,7 +84,9 @@ RECORDS: Final = [
     OpRecord("PopulationCount", [sample([0, 1, 7, -1, 100]), sample(3)], _bits_set),
     OpRecord("LogicalNot", [sample([True, False]), sample(True), sample(np.zeros((0,)))], np.logical_not),
     *[
-        OpRecord(op, [sample([1 + 2j, -3j, -1 + 0.5j]), sample(1j)], reference, only=_PARTS)
+        OpRecord(
+            op, [sample([1 + 2j, -3j, -1 + 0.5j]), sample(1j)], reference, only=_PARTS, differentiable=True
+        )
         for op, reference in _PART_OPS.items()
     ],
     unary("Conj", np.conj, [sample([3 + 4j, -3j])], COMPLEX),

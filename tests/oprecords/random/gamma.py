@@ -35,6 +35,7 @@ RECORDS: Final = [
         _grad,
         [sample(_ALPHA, _NUMBER), sample([[1.0], [2.0]], [0.5, 1.5]), sample(np.ones((0,)), 2.0)],
         loose=3000,
+        differentiable=False,
     )
 ]
 

@@ -1,0 +1,224 @@
+"""What gradients of arithmetic and of rows do where samples and differences do not look.
+
+Zeros among factors, ties, rows written twice, slices that stay slices, and ops whose records cannot tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.gradients.values import IndexedSlices
+
+
+def evaluate(graph: fe.Graph, fetches: Any, feeds: Any = None) -> Any:
+    with fe.blocking.Session(graph) as session:
+        return session.run(fetches, feeds)
+
+
+def the_gradient(y: fe.Tensor, x: fe.Tensor, weights: Any = None) -> fe.Tensor:
+    (found,) = fe.gradients(y, x, weights)
+    assert isinstance(found, fe.Tensor)
+    return found
+
+
+def the_slices(y: fe.Tensor, x: fe.Tensor, weights: Any = None) -> IndexedSlices:
+    (found,) = fe.gradients(y, x, weights)
+    assert isinstance(found, IndexedSlices)
+    return found
+
+
+@pytest.mark.parametrize("zeros", [[], [1], [0], [3], [1, 2], [0, 3]])
+@pytest.mark.parametrize("op", ["Cumprod", "Prod", "SegmentProd"])
+def test_products_with_zeros_among_the_factors(op: str, zeros: list[int]) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [4], name="x")
+    if op == "Cumprod":
+        y = graph.ops.Cumprod(x, 0)
+    elif op == "Prod":
+        y = graph.ops.Prod(x, [0], keep_dims=True)
+    else:
+        y = graph.ops.SegmentProd(x, [0, 0, 0, 0])
+    value = np.array([2.0, 3.0, -5.0, 7.0])
+    value[zeros] = 0
+    weights = np.arange(1.0, 5.0)[: 4 if op == "Cumprod" else 1]
+    expected = []
+    for i in range(4):
+        # A product is linear in each of its factors.
+        with_one, with_zero = value.copy(), value.copy()
+        with_one[i], with_zero[i] = 1, 0
+        change = np.cumprod(with_one) - np.cumprod(with_zero)
+        expected.append((weights * (change if op == "Cumprod" else change[-1:])).sum())
+    found = evaluate(graph, the_gradient(y, x, weights), {x: value})
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("op", ["Max", "Min"])
+def test_equal_extremes_share(op: str) -> None:
+    graph = fe.Graph()
+    x = graph.constant([[1.0, 5.0, 1.0], [5.0, 5.0, 1.0]], "float64")
+    y = getattr(graph.ops, op)(x, [1])
+    expected = {"Max": [[0, 6, 0], [6, 6, 0]], "Min": [[3, 0, 3], [0, 0, 12]]}[op]
+    np.testing.assert_allclose(evaluate(graph, the_gradient(y, x, np.array([6.0, 12.0]))), expected)
+
+
+def test_the_last_of_several_rows_for_one_place_gets_the_gradient() -> None:
+    graph = fe.Graph()
+    first = graph.constant([1.0, 2.0], "float64")
+    second = graph.constant([[3.0], [4.0]], "float64")
+    indices = graph.placeholder("int32", [2], name="indices")
+    y = graph.ops.DynamicStitch([indices, [[1], [2]]], [first, second])
+    of_first, of_second = fe.gradients(y, [first, second], np.array([10.0, 20.0, 30.0]))
+    found = evaluate(graph, [of_first, of_second], {indices: [0, 1]})
+    np.testing.assert_allclose(found[0], [10.0, 0.0])
+    np.testing.assert_allclose(found[1], [[20.0], [30.0]])
+
+
+def test_picked_rows_have_slices() -> None:
+    graph = fe.Graph()
+    table = graph.placeholder("float64", [5, 2], name="table")
+    y = graph.ops.GatherV2(table, [[3, 1], [3, 0]], 0)
+    found = the_slices(y, table)
+    values, indices, shape = evaluate(graph, [found.values, found.indices, found.dense_shape])
+    np.testing.assert_array_equal(indices, [3, 1, 3, 0])
+    np.testing.assert_array_equal(values, np.ones((4, 2)))
+    np.testing.assert_array_equal(shape, [5, 2])
+
+
+def test_slices_stay_slices_through_shapes_casts_and_shards() -> None:
+    graph = fe.Graph()
+    shards = [graph.placeholder("float32", [rows, 4], name=f"shard{rows}") for rows in (2, 3)]
+    table = graph.ops.ConcatV2(shards, 0)
+    wide = graph.ops.Cast(graph.ops.Identity(table), DstT="float64")
+    square = graph.ops.Reshape(wide, [5, 2, 2])
+    y = graph.ops.GatherV2(square, [4, 1, 1, 2], 0)
+    found = fe.gradients(y, shards)
+    assert all(isinstance(each, IndexedSlices) for each in found)
+    dense = [np.zeros((2, 4)), np.zeros((3, 4))]
+    for each, whole in zip(found, dense, strict=True):
+        assert isinstance(each, IndexedSlices)
+        values, indices = evaluate(graph, [each.values, each.indices])
+        np.add.at(whole, indices, values)
+    np.testing.assert_array_equal(dense[0], [[0] * 4, [2] * 4])
+    np.testing.assert_array_equal(dense[1], [[1] * 4, [0] * 4, [1] * 4])
+
+
+def test_slices_of_columns_put_together() -> None:
+    graph = fe.Graph()
+    parts = [graph.placeholder("float64", [3, columns], name=f"part{columns}") for columns in (1, 2)]
+    y = graph.ops.GatherV2(graph.ops.ConcatV2(parts, -1), [2, 2], 0)
+    found = fe.gradients(y, parts, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    for each, expected in zip(found, [[[1], [4]], [[2, 3], [5, 6]]], strict=True):
+        assert isinstance(each, IndexedSlices)
+        np.testing.assert_array_equal(evaluate(graph, each.values), expected)
+
+
+def test_what_hands_several_tensors_on() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [], name="x")
+    z = graph.placeholder("float32", [2], name="z")
+    count = graph.constant(3)
+    y = graph.ops.IdentityN([x, count, z])
+    of_x, of_z = fe.gradients(y[0], [x, z], 5.0)
+    np.testing.assert_array_equal(evaluate(graph, of_x), 5.0)
+    np.testing.assert_array_equal(evaluate(graph, of_z), [0.0, 0.0])
+
+
+def test_a_reference_hands_its_gradient_on() -> None:
+    graph = fe.Graph()
+    variable = graph.ops.VariableV2(dtype="float32", shape=[2])
+    y = graph.ops.Mul(graph.ops.RefIdentity(variable), 3.0)
+    np.testing.assert_array_equal(evaluate(graph, the_gradient(y, variable)), [3.0, 3.0])
+
+
+def test_a_gradient_that_is_prevented() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [], name="x")
+    y = graph.ops.PreventGradient(x, message="the table is fixed", name="fixed")
+    with pytest.raises(LookupError, match=r"'fixed'.*the table is fixed"):
+        fe.gradients(y, x)
+
+
+def test_what_is_printed_has_the_gradient_of_what_is_handed_on() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [2], name="x")
+    data = graph.placeholder("float64", [], name="data")
+    y = graph.ops.Print(x, [data], message="x: ")
+    of_x, of_data = fe.gradients(y, [x, data])
+    assert of_data is None
+    np.testing.assert_array_equal(evaluate(graph, of_x, {x: [1.0, 2.0], data: 1.0}), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("op", ["RandomGamma", "StatelessRandomGammaV2"])
+def test_gamma_numbers_by_their_parameter(op: str) -> None:
+    graph = fe.Graph()
+    alpha = graph.placeholder("float64", [2], name="alpha")
+    if op == "RandomGamma":
+        sample = graph.ops.RandomGamma([3], alpha, seed=1)
+        whole = sample
+    else:
+        sample = whole = graph.ops.StatelessRandomGammaV2([3, 2], [1, 2], alpha)
+    found = the_gradient(whole, alpha)
+    value = np.array([0.5, 4.0])
+    drawn, got = evaluate(graph, [sample, found], {alpha: value})
+    slopes = evaluate(graph, graph.ops.RandomGammaGrad(value, drawn))
+    np.testing.assert_allclose(got, slopes.sum(axis=0))
+
+
+def test_rows_of_different_length_as_variants_and_back_to_any_order() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [5], name="x")
+    rows = graph.ops.RaggedTensorToVariant([[0, 2, 2, 5]], x, batched_input=True, Tsplits="int64")
+    back = graph.ops.RaggedTensorFromVariant(
+        rows, input_ragged_rank=0, output_ragged_rank=1, Tvalues="float64", Tsplits="int64"
+    )
+    values = back[-1]
+    first = the_gradient(graph.ops.Mul(values, graph.ops.Mul(values, values)), x)
+    second = the_gradient(first, x)
+    value = np.array([1.0, -2.0, 3.0, 4.0, 0.5])
+    got = evaluate(graph, [first, second], {x: value})
+    np.testing.assert_allclose(got[0], 3 * value**2)
+    np.testing.assert_allclose(got[1], 6 * value)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_of_batches_along_any_axis(axis: int, known: bool) -> None:
+    graph = fe.Graph()
+    params = np.arange(24.0).reshape(2, 3, 4)
+    indices = np.array([[2, 0], [1, 1]])
+    batch = 1 if axis in (-1, -2, 1) else 0
+    x = graph.placeholder("float64", params.shape if known else None, name="x")
+    i = graph.placeholder("int64", indices.shape if known else None, name="i")
+    where = graph.constant(axis) if known else graph.placeholder("int32", [], name="where")
+    places = indices % params.shape[axis]
+    y = graph.ops.GatherV2(x, i, where, batch_dims=batch)
+    weights = graph.placeholder("float64", name="weights")
+    feeds: dict[fe.Tensor, Any] = {x: params, i: places} | ({} if known else {where: axis})
+    picked = evaluate(graph, y, feeds)
+    drawn = np.random.default_rng(axis % 3).normal(size=picked.shape)
+    (found,) = fe.gradients(y, x, weights)
+    assert found is not None
+    if isinstance(found, IndexedSlices):
+        expected = np.zeros_like(params)
+        values, rows = evaluate(graph, [found.values, found.indices], {**feeds, weights: drawn})
+        got = np.zeros_like(params)
+        np.add.at(got, rows, values)
+    else:
+        got = evaluate(graph, found, {**feeds, weights: drawn})
+    expected = np.zeros_like(params)
+    for position in np.ndindex(*params.shape):
+        unit = np.zeros_like(params)
+        unit[position] = 1
+        expected[position] = (evaluate(graph, y, {**feeds, x: unit}) * drawn).sum()
+    np.testing.assert_allclose(got, expected)
+
+
+def test_a_tile_of_unknown_shape_tells_no_wrong_rank() -> None:
+    graph = fe.Graph()
+    shape = graph.placeholder("int32", [2], name="shape")
+    pairs = graph.ops.Reshape(graph.ops.Pack([shape, shape], axis=1), [-1])
+    assert graph.ops.Fill(pairs, 0.0).shape.rank == 4
