@@ -32,7 +32,7 @@ def binary(
     dtypes: Sequence[str] | None = None,
     *more_bad: BadSample,
     loose: float = 1.0,
-    differentiable: bool | tuple[str, ...] = True,
+    differentiable: bool | Sequence[str] = True,
 ) -> OpRecord:
     named = {} if dtypes is None else {"T": dtypes}
     return OpRecord(
@@ -56,7 +56,7 @@ def unary(
     dtypes: Sequence[str] | None = None,
     *,
     loose: float = 1.0,
-    differentiable: bool | tuple[str, ...] = True,
+    differentiable: bool | Sequence[str] = True,
 ) -> OpRecord:
     named = {} if dtypes is None else {"T": dtypes}
     return OpRecord(op, samples, reference, dtypes=named, loose=loose, differentiable=differentiable)
