@@ -9,12 +9,13 @@ they run in a thread, as those of `fe.asyncio.Session`. The library anyio itself
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError
+from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
 
 
-class Session:
+class Session(SessionView):
     """A `flowengine.Session` for trio and asyncio; arguments, results and errors are the same.
 
     Use it with `async with`. Cancellation arrives as the event loop's own, once the step has ended.
     """
+
+    _called = "flowengine.anyio.Session"
 
     def __init__(
         self,
@@ -126,8 +129,14 @@ class Session:
             self._session = self._made()
         return self
 
-    def __repr__(self) -> str:
-        return f"<flowengine.anyio.Session of {self._session or self._graph!r}>"
+    def _shown_graph(self) -> NodeGraph | None:
+        return self._graph if self._session is None else self._session.graph
+
+    def _state(self) -> str:
+        return "not entered" if self._session is None else self._session._state()
+
+    def _facts(self) -> Iterable[tuple[str, object]]:
+        return () if self._session is None else self._session._facts()
 
     def _made(self) -> _TrioSession | _AsyncioSession:
         import sniffio  # which trio brings along

@@ -9,8 +9,7 @@ Cancelling the awaiting asyncio task cancels the step and waits until it has end
 from __future__ import annotations
 
 import asyncio
-import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -19,6 +18,7 @@ from typing import Any
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError
+from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
@@ -29,12 +29,15 @@ from flowengine.runtime.planning.placing import Placer
 from flowengine.session import Session as _Session
 
 
-class Session:
+class Session(SessionView):
     """A `flowengine.Session` for asyncio; arguments, results and errors are the same.
 
     Cancellation arrives as asyncio.CancelledError once the step has ended.
     """
 
+    _called = "flowengine.asyncio.Session"
+
+    @tracebacks.hides_engine
     def __init__(
         self,
         graph: NodeGraph | None = None,
@@ -55,20 +58,29 @@ class Session:
             devices=devices,
             placer=placer,
         )
+        self._session._is_behind_another = True
         self._portal: Portal | None = Portal()
 
     @property
     def graph(self) -> NodeGraph:
         return self._session.graph
 
-    def __repr__(self) -> str:
-        return repr(self._session).replace("flowengine.", "flowengine.asyncio.", 1)
+    def _shown_graph(self) -> NodeGraph:
+        return self._session.graph
 
-    def __del__(self) -> None:
+    def _state(self) -> str:
+        return "closed" if self._portal is None else "open"
+
+    def _facts(self) -> Iterable[tuple[str, object]]:
+        return self._session._facts()
+
+    def _holds_open(self) -> bool:
         portal = getattr(self, "_portal", None)
-        if portal is not None and not portal.is_elsewhere:
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
-            portal.abandon()
+        return portal is not None and not portal.is_elsewhere
+
+    def _abandon(self) -> None:
+        if self._portal is not None:
+            self._portal.abandon()
 
     async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         if self._portal is None:
@@ -106,6 +118,7 @@ class Session:
             tracebacks.shorten(error)
             raise
 
+    @tracebacks.hides_engine
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
@@ -121,6 +134,7 @@ class Session:
 
         return call
 
+    @tracebacks.hides_engine
     async def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Call a trio coroutine function with the session behind this one, where its steps run.
 
@@ -134,10 +148,12 @@ class Session:
         """See `flowengine.Session.costs`."""
         return self._session.costs
 
+    @tracebacks.hides_engine
     def extend(self, graph: NodeGraph) -> None:
         """See `flowengine.Session.extend`."""
         self._session.extend(graph)
 
+    @tracebacks.hides_engine
     def explain(
         self,
         fetches: Any,

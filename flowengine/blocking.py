@@ -9,8 +9,7 @@ their steps run concurrently.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Any
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
+from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
@@ -30,13 +30,16 @@ from flowengine.runtime.planning.placing import Placer
 from flowengine.session import Session as _Session
 
 
-class Session:
+class Session(SessionView):
     """A `flowengine.Session` behind plain calls; arguments, results and errors are the same.
 
     Ctrl-C while a call waits cancels its step, waits until it has ended, and raises KeyboardInterrupt.
     A closed session raises FailedPreconditionError.
     """
 
+    _called = "flowengine.blocking.Session"
+
+    @tracebacks.hides_engine
     def __init__(
         self,
         graph: NodeGraph | None = None,
@@ -57,20 +60,29 @@ class Session:
             devices=devices,
             placer=placer,
         )
+        self._session._is_behind_another = True
         self._portal: Portal | None = Portal()
 
     @property
     def graph(self) -> NodeGraph:
         return self._session.graph
 
-    def __repr__(self) -> str:
-        return repr(self._session).replace("flowengine.", "flowengine.blocking.", 1)
+    def _shown_graph(self) -> NodeGraph:
+        return self._session.graph
 
-    def __del__(self) -> None:
+    def _state(self) -> str:
+        return "closed" if self._portal is None else "open"
+
+    def _facts(self) -> Iterable[tuple[str, object]]:
+        return self._session._facts()
+
+    def _holds_open(self) -> bool:
         portal = getattr(self, "_portal", None)
-        if portal is not None and not portal.is_elsewhere:
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
-            portal.abandon()
+        return portal is not None and not portal.is_elsewhere
+
+    def _abandon(self) -> None:
+        if self._portal is not None:
+            self._portal.abandon()
 
     def _open(self) -> Portal:
         if self._portal is None:
@@ -96,6 +108,7 @@ class Session:
             tracebacks.shorten(error)
             raise
 
+    @tracebacks.hides_engine
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Any]:
@@ -111,6 +124,7 @@ class Session:
 
         return call
 
+    @tracebacks.hides_engine
     def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Call a coroutine function with the session behind this one, where its steps run, and wait.
 
@@ -124,10 +138,12 @@ class Session:
         """See `flowengine.Session.costs`."""
         return self._session.costs
 
+    @tracebacks.hides_engine
     def extend(self, graph: NodeGraph) -> None:
         """See `flowengine.Session.extend`."""
         self._session.extend(graph)
 
+    @tracebacks.hides_engine
     def explain(
         self,
         fetches: Any,

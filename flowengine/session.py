@@ -9,7 +9,7 @@ the same time; variables, queues and tables live in the session's resource manag
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
@@ -27,25 +27,26 @@ from flowengine.core.errors import (
     OpError,
 )
 from flowengine.core.pieces import Piecework, at_once
+from flowengine.core.session_view import SessionView
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
+from flowengine.devices.offered import OfferedDevices
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
-from flowengine.passes.pipeline import prepare
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
-from flowengine.runtime.planning.explaining import explained
+from flowengine.runtime.planning.explaining import explained, explained_placement
 from flowengine.runtime.planning.fetches import as_values
 from flowengine.runtime.planning.jobs import in_turns
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
-from flowengine.runtime.planning.preparing import AnyPlan, PreparedPlan, RequestPlanner
+from flowengine.runtime.planning.preparing import PreparedPlan, RequestPlanner
 from flowengine.runtime.planning.requests import Requests, request_key
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.step import StepRunner, too_late
@@ -55,7 +56,7 @@ from flowengine.transport.tensors.rendezvous import LocalRendezvous
 PLANS_MAX: Final = 512
 
 
-class Session:
+class Session(SessionView):
     """Steps of one graph in this process.
 
     graph       what it runs; it may grow between steps, and the session notices
@@ -69,6 +70,7 @@ class Session:
     Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step.
     """
 
+    @tracebacks.hides_engine
     def __init__(
         self,
         graph: NodeGraph | None = None,
@@ -83,14 +85,15 @@ class Session:
         self.graph: NodeGraph = graph if graph is not None else Graph()
         self.config = config if config is not None else Config()
         self._settings = self.config.resolved()
+        self._target = target
         #: A session opened elsewhere, which every call is passed to.
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
         self._owns_resources = resources is None
         self.resources = resources if resources is not None else ResourceManager()
+        types = devices if devices is not None else DEVICES
+        self._offered = OfferedDevices(types, None if target else self.graph, self._settings)
         #: Where nodes may run.
-        self.devices: DeviceSet = (devices if devices is not None else DEVICES).make(
-            self._settings.device_count, self._settings.device_memory_limits
-        )
+        self.devices: DeviceSet = self._offered.devices
         if kernels is None:
             kernels = kernel_registry(self._settings.kernel_provider)
         else:
@@ -101,19 +104,31 @@ class Session:
             self._runner, LocalRendezvous, compiles=self._settings.compiles_plans
         )
         self._compiles = self._settings.compiles_plans
-        self._placer: Placer = (
-            placer
-            if placer is not None
-            else SessionPlacer(self.devices, self._kernels, self._settings, lambda: self.graph)
-        )
+        if placer is None:
+            placer = SessionPlacer(self.devices, kernels, self._settings, lambda: self.graph)
+        self._placer: Placer = placer
         self._plans: dict[Any, PreparedPlan] = {}
         self._version = -1
         #: Makes them, for this version of the graph.
         self._planner = self._new_planner()
         self._closed = False
 
-    def __repr__(self) -> str:
-        return f"<flowengine.Session of {self.graph!r}, {'closed' if self._closed else 'open'}>"
+    def _shown_graph(self) -> NodeGraph:
+        return self.graph
+
+    def _state(self) -> str:
+        return "closed" if self._closed else "open"
+
+    def _facts(self) -> Iterable[tuple[str, object]]:
+        where = ", ".join(self.devices.names) if self._remote is None else self._target.partition("?")[0]
+        return [("runs at", where), ("plans", len(self._plans)), ("config", self.config)]
+
+    def _holds_open(self) -> bool:
+        if getattr(self, "_closed", True):
+            return False
+        if self._remote is not None:
+            return getattr(self._remote, "has_opened", False)
+        return self._owns_resources and self.resources.is_bound
 
     async def __aenter__(self) -> Session:
         return self
@@ -148,12 +163,12 @@ class Session:
         owns them. Raises an error of `flowengine.errors`; trio.Cancelled if the caller is cancelled, which
         leaves the session usable and the effects of nodes that had completed in place.
         """
-        if self._remote is not None:
-            return await self._remote.run(
-                fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
-            )
         feed_dict = feed_dict or {}
         try:
+            if self._remote is not None:
+                return await self._remote.run(
+                    fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
+                )
             key = request_key(fetches, feed_dict, targets)
             prepared = self._plans.get(key) if key is not None else None
             waited = 0.0
@@ -162,9 +177,10 @@ class Session:
                 prepared, waited = await self._prepare_in_turns(key, fetches, names, targets, options)
             return await self._step(prepared, list(feed_dict.values()), options, run_metadata, waited)
         except OpError as error:
-            tracebacks.shorten(error)
+            self._tell_plainly(error)
             raise
 
+    @tracebacks.hides_engine
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
@@ -173,21 +189,26 @@ class Session:
         It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing.
         """
         if self._remote is not None:
-            remote: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
-            return remote
+            there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
+            return tracebacks.hides_engine(there)
         prepared = self._prepare(as_values(self.graph, fetches), list(feeds), targets)
         count = len(feeds)
 
         async def call(*values: Any) -> Any:
-            if len(values) != count:
-                raise InvalidArgumentError(f"this callable takes {count} values, it was given {len(values)}")
             try:
+                if len(values) != count:
+                    raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
                 return await self._step(prepared, values, None, None)
             except OpError as error:
-                tracebacks.shorten(error)
+                self._tell_plainly(error)
                 raise
 
         return call
+
+    def _tell_plainly(self, error: OpError) -> None:
+        """An error without the engine's frames, and without what goes without saying: the only device."""
+        tracebacks.shorten(error)
+        error.tells_device = self._remote is not None or len(self.devices) > 1
 
     async def _step(
         self,
@@ -218,33 +239,15 @@ class Session:
             for part in hot:
                 await self._runner.compile_in_turns(part)
         else:
-            return await self._measured_step(prepared, tiers, values, options, run_metadata, waited)
+            with tiers.trial() as tried:
+                step = PreparedPlan(tried, prepared.feeds, prepared.fetches, prepared.assemble)
+                result = await self._step(step, values, options, run_metadata, waited)
+            if tiers.done:
+                prepared.plan = tiers.plan
+            return result
         del feeds
         owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
         return prepared.assemble(owned)
-
-    async def _measured_step(
-        self,
-        prepared: PreparedPlan,
-        measuring: Measuring[AnyPlan],
-        values: Sequence[Any],
-        options: RunOptions | None,
-        run_metadata: RunMetadata | None,
-        waited: float,
-    ) -> Any:
-        """A step on the way to a placement from measured costs, and what is learnt from it."""
-        plan = measuring.begin()
-        succeeded = False
-        started = perf_counter()
-        try:
-            step = PreparedPlan(plan, prepared.feeds, prepared.fetches, prepared.assemble)
-            result = await self._step(step, values, options, run_metadata, waited)
-            succeeded = True
-            return result
-        finally:
-            measuring.end(plan, succeeded=succeeded, seconds=perf_counter() - started)
-            if measuring.done:
-                prepared.plan = measuring.plan
 
     # -- planning -----------------------------------------------------------------------------------
 
@@ -261,6 +264,8 @@ class Session:
         """Where the graph has grown, plans made so far are of no use."""
         if self._version != self.graph.version:
             self._plans.clear()
+            if self._offered.grow() and isinstance(self._placer, SessionPlacer):
+                self._placer.devices_came()
             self._planner = self._new_planner()
             self._version = self.graph.version
 
@@ -339,6 +344,7 @@ class Session:
         """Whether `close` was called: no step runs any more, and none can begin."""
         return self._closed
 
+    @tracebacks.hides_engine
     async def reset(self, containers: Sequence[str]) -> None:
         """Clear containers ("" is the default one) here, or at a target on every task, for all who use them.
 
@@ -383,6 +389,7 @@ class Session:
         finally:
             self._runner.ended.remove(call)
 
+    @tracebacks.hides_engine
     def extend(self, graph: NodeGraph) -> None:
         """Add the nodes of another graph; InvalidArgumentError, with nothing added, if a name is taken."""
         taken = [node.name for node in graph if node.name in self.graph]
@@ -393,6 +400,7 @@ class Session:
         for node in graph:
             self.graph.add(node)
 
+    @tracebacks.hides_engine
     def explain(
         self,
         fetches: Any,
@@ -411,21 +419,14 @@ class Session:
         by what earlier ones took: the blocks and their nodes, and where each of them runs.
         """
         if placement:
-            return self._explain_placement(fetches, feeds, targets)
+            requests = Requests(self.graph)
+            context = requests.context(requests.read(fetches, feeds, targets), self._settings, self._kernels)
+            return explained_placement(self.graph, context, self._placer)
         key = request_key(fetches, dict.fromkeys(feeds), targets) if form else None
         kept = self._plans.get(key) if self._version == self.graph.version else None
         tiers = (kept or self._prepare(fetches, list(feeds), targets)).plan
         plan = tiers.plan if isinstance(tiers, Measuring) else tiers
         return explained(plan, self.graph, dot=dot, source=source, form=form)
-
-    def _explain_placement(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> str:
-        requests = Requests(self.graph)
-        context = requests.context(requests.read(fetches, feeds, targets), self._settings, self._kernels)
-        graph = prepare(self.graph, context)
-        if isinstance(self._placer, SessionPlacer):
-            return self._placer.explain(graph, context)
-        placed = self._placer(graph, context)
-        return "\n".join(f"{node.name} ({node.op}): {placed[node.name]}" for node in graph)
 
     async def close(self) -> None:
         """End the running steps with CancelledError and free the session's own resources.

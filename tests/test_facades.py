@@ -123,6 +123,84 @@ def test_a_session_left_open_is_told(make: Callable[..., Any]) -> None:
         leave_open()
 
 
+@pytest.mark.parametrize("make", [fe.Session, fe.anyio.Session])
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_trio_session_that_ran_and_was_left_open_is_told(make: Callable[..., Any], devices: int) -> None:
+    async def leave_open() -> None:
+        session = make(queued(), config=fe.Config(device_count={"CPU": devices}))
+        if isinstance(session, fe.anyio.Session):
+            await session.__aenter__()
+        assert await session.make_callable("y", ["x"])(3.0) == 9
+
+    def forget() -> None:
+        trio.run(leave_open)
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match=r"flowengine\.Session of <Graph of .*, open> was not closed"):
+        forget()
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_session_is_told_that_holds_nothing_or_was_closed() -> None:
+    """Warnings are errors here: one that was raised while something is collected fails the test."""
+    fe.Session(queued()).explain("y:0", ["x:0"])
+    with pytest.raises(fe.errors.InvalidArgumentError):
+        fe.Session(queued(), config=fe.Config(file_access="perhaps"))
+    with pytest.raises(fe.errors.InvalidArgumentError):
+        fe.blocking.Session(queued(), target="nowhere://x")
+
+    async def closed_in_every_way() -> None:
+        async with fe.Session(queued()) as session:
+            await session.run("y:0", {"x": 3.0})
+        session = fe.Session(queued())
+        await session.run("y:0", {"x": 3.0})
+        await session.close()
+        with pytest.raises(ZeroDivisionError):
+            async with fe.Session(queued()) as session:
+                await session.run("y:0", {"x": 3.0 / 0})
+        with trio.move_on_after(0) as scope:
+            async with fe.Session(queued()) as session:
+                await session.run("get:0")
+        assert scope.cancelled_caught
+
+    trio.run(closed_in_every_way)
+    with fe.blocking.Session(queued()) as session:
+        session.run("y:0", {"x": 3.0})
+    del session
+    gc.collect()
+
+
+def test_a_session_is_seen_in_a_notebook() -> None:
+    graph = fe.Graph()
+    with graph.name_scope("deep"):
+        graph.ops.Square(graph.placeholder("float32", [], name="x"), name="y")
+    with fe.blocking.Session(graph, config=fe.Config(device_count={"CPU": 2})) as session:
+        shown = session._repr_html_()
+        assert "flowengine.blocking.Session" in shown
+        assert '<td style="text-align: left">open</td>' in shown
+        assert "device:CPU:1" in shown
+        assert "<b>deep</b>" in shown
+        plan: Any = session.explain("deep/y:0", ["deep/x:0"])
+        assert repr(plan) == str(plan)
+        assert plan._repr_html_().startswith("<pre")
+        assert "Square" in plan._repr_html_()
+        metadata = fe.RunMetadata()
+        session.run("deep/y:0", {"deep/x": 3.0}, run_metadata=metadata)
+        assert '<th style="text-align: left">wall_seconds</th>' in metadata._repr_html_()
+    assert ">closed</td>" in session._repr_html_()
+    assert ">not entered</td>" in fe.anyio.Session(graph)._repr_html_()
+    assert "x:0" in graph.operation("deep/y")._repr_html_()
+
+
+def test_what_a_notebook_shows_is_escaped() -> None:
+    graph = fe.Graph()
+    graph.placeholder("float32", [], name="x")
+    config = fe.Config(place={"<script>": "CPU"})
+    session = fe.Session(graph, config=config)
+    assert "<script>" not in session._repr_html_()
+    assert "&lt;script&gt;" in session._repr_html_()
+
+
 def test_a_cancelled_step_is_waited_for_however_often_it_is_cancelled() -> None:
     async def main() -> None:
         async with fe.asyncio.Session(queued()) as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import ml_dtypes
@@ -257,6 +258,7 @@ def test_a_session_belongs_to_the_run_that_first_used_it() -> None:
     trio.run(use)
     with pytest.raises(fe.errors.FailedPreconditionError, match=r"fe\.blocking\.Session"):
         trio.run(use)
+    trio.run(session.close)
 
 
 async def test_what_is_fetched_never_aliases_what_is_kept() -> None:
@@ -361,3 +363,21 @@ def test_config_takes_the_environment_and_refuses_nonsense(monkeypatch: pytest.M
     monkeypatch.setenv("FLOWENGINE_FOLD_CONSTANTS", "maybe")
     with pytest.raises(fe.errors.InvalidArgumentError, match="FLOWENGINE_FOLD_CONSTANTS"):
         fe.Config().resolved()
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+async def test_errors_name_the_device_where_there_are_several(devices: int) -> None:
+    graph = fe.Graph()
+    n = graph.placeholder("int32", [1], name="n")
+    graph.ops.Reshape(graph.constant([1.0, 2.0]), n, name="shaped")
+    async with fe.Session(graph, config=fe.Config(device_count={"CPU": devices})) as session:
+        steps: list[Callable[[], Awaitable[Any]]] = [
+            lambda: session.run("shaped:0", {"n": [7]}),
+            lambda: session.make_callable("shaped:0", ["n"])([7]),
+        ]
+        for step in steps:
+            with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+                await step()
+            assert caught.value.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+            assert ("on /job:localhost" in str(caught.value)) == (devices == 2)
+            assert str(caught.value).startswith("Reshape 'shaped'")

@@ -10,8 +10,13 @@ from typing import Any, Final
 
 import click
 
+from flowengine.cli.clusterfile import cluster_of
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
 from flowengine.cli.results import dumps
+
+CLUSTER_HELP: Final = (
+    "The cluster's file (TOML), or its folder; by default FLOWENGINE_CLUSTER or ./cluster.toml."
+)
 
 UP_HELP: Final = """\
 Start a cluster on this machine, run COMMAND beside it, and end it; the exit code is the command's.
@@ -27,18 +32,8 @@ def command() -> None:
     """Look at a cluster, drain its tasks, or bring one up on this machine."""
 
 
-def _spec(cluster_file: str | None) -> Any:
-    from flowengine.cluster.local import CLUSTER_VARIABLE
-    from flowengine.cluster.spec import ClusterSpec
-
-    path = cluster_file or os.environ.get(CLUSTER_VARIABLE)
-    if not path:
-        raise CommandError(f"say which cluster: --cluster FILE, or {CLUSTER_VARIABLE}", USAGE)
-    return ClusterSpec.from_toml(path)
-
-
 @command.command("status")
-@click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
+@click.option("--cluster", "cluster_file", metavar="FILE", help=CLUSTER_HELP)
 @click.option("--task", metavar="NAME", help="One task only: /job:ps/task:0.")
 @click.option("--ready", is_flag=True, help="A task that is being drained counts as not there.")
 @click.option("--timeout", type=float, default=5.0, show_default=True, metavar="S")
@@ -52,7 +47,7 @@ def status(
 
     from flowengine.core.errors import OpError
 
-    answers = trio.run(_ask, _spec(cluster_file), task, timeout)
+    answers = trio.run(_ask, cluster_of(cluster_file), task, timeout)
     missing = [
         name
         for name, answer in answers.items()
@@ -100,18 +95,18 @@ def _line(answer: Any) -> str:
 
 @command.command("target")
 @click.argument("task")
-@click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
+@click.option("--cluster", "cluster_file", metavar="FILE", help=CLUSTER_HELP)
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def target(task: str, cluster_file: str | None, debug: bool) -> None:
     """Print the target of a session whose master is TASK, such as /job:worker/task:1."""
     from flowengine.cluster.local import target_of
 
-    click.echo(target_of(_spec(cluster_file), task))
+    click.echo(target_of(cluster_of(cluster_file), task))
 
 
 @command.command("drain")
 @click.argument("task")
-@click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
+@click.option("--cluster", "cluster_file", metavar="FILE", help=CLUSTER_HELP)
 @click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> None:
@@ -120,7 +115,7 @@ def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> N
 
     from flowengine.cluster.console import open_console
 
-    spec = _spec(cluster_file)
+    spec = cluster_of(cluster_file)
     spec.address(task)
 
     async def ask() -> None:
@@ -162,7 +157,7 @@ async def _up(
 ) -> int:
     import trio
 
-    from flowengine.cluster.local import local_cluster
+    from flowengine.cluster.local import local_cluster, target_of
 
     code = 0
     with trio.CancelScope() as scope:
@@ -177,7 +172,7 @@ async def _up(
                 if not arguments:
                     for task, address in cluster.spec.tasks.items():
                         click.echo(f"{task} at {address}", err=True)
-                    click.echo(f"{cluster.file}\n{cluster.environment()['FLOWENGINE_TARGET']}")
+                    click.echo(f"{cluster.file}\n{target_of(cluster.spec, cluster.first_task)}")
                     await trio.sleep_forever()
                 code = await _beside(arguments, cluster.environment())
         finally:

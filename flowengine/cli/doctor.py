@@ -25,7 +25,11 @@ IMPORT_NAME: Final = "flowengine"
 _OUR_SCRIPT: Final = "flowengine.cli.main:main"
 
 #: {extra: the distributions of which one is enough}
-EXTRAS: Final = {"fast": ("onednn-cpu-gomp", "onednn"), "image": ("pillow",)}
+EXTRAS: Final = {
+    "fast": ("onednn-cpu-gomp", "onednn"),
+    "image": ("pillow",),
+    "testing": ("hypothesis",),
+}
 
 HELP: Final = """\
 Check the installation: versions, the libraries that compute, devices, extras, and what a graph may do here.

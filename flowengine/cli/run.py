@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flowengine.cli import results
+from flowengine.cli.clusterfile import target_at
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
 from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
@@ -118,9 +119,10 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 )
 @click.option(
     "--at",
-    metavar="TARGET",
+    metavar="PLACE",
     envvar="FLOWENGINE_TARGET",
-    help="Run at a cluster's task: flow://HOST:PORT, or what FLOWENGINE_TARGET says.",
+    help="Run at a cluster's task: HOST:PORT, /job:worker/task:0 of the cluster in this folder or in "
+    "FLOWENGINE_CLUSTER, or a target flow://...; by default what FLOWENGINE_TARGET says.",
 )
 @click.option(
     "--labels",
@@ -217,7 +219,7 @@ def command(
         timeout_seconds=timeout,
         training=training,
         config=config_of(device_counts, places, soft, log=log_device_placement),
-        at=at or "",
+        at=target_at(at or ""),
         keeps=output is not None,
     )
     report = RunReport()

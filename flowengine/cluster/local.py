@@ -75,12 +75,18 @@ class LocalCluster:
 
     def environment(self) -> dict[str, str]:
         """Variables that tell a program where the cluster is: file, key, and the first task as target."""
-        job = next(reversed(list(self.spec.jobs)))
+        keyless = ClusterSpec(self.spec.jobs, self.spec.name)
         return {
             CLUSTER_VARIABLE: str(self.file),
             KEY_FILE_VARIABLE: self.spec.key_file,
-            TARGET_VARIABLE: self.target(job, min(self.spec.jobs[job])),
+            TARGET_VARIABLE: target_of(keyless, self.first_task),
         }
+
+    @property
+    def first_task(self) -> str:
+        """The task that programs take for their master unless they say another: the last job's first."""
+        job = next(reversed(list(self.spec.jobs)))
+        return task_name(job, min(self.spec.jobs[job]))
 
     async def start(self, task: str) -> None:
         """Start a task that has ended, or has not begun; it serves soon after."""
@@ -171,10 +177,18 @@ def _environment() -> dict[str, str]:
 
 def target_of(spec: ClusterSpec, task: str) -> str:
     """The target of a session whose master is this task; NotFoundError if there is none."""
+    return target_to(spec, spec.address(task))
+
+
+def target_to(spec: ClusterSpec, address: str) -> str:
+    """The target of a session at an address of a cluster.
+
+    It names the key's file, unless that is the one which the environment names anyway.
+    """
     query = {"cluster": spec.name}
-    if spec.key_file:
+    if spec.key_file and spec.key_file != os.environ.get(KEY_FILE_VARIABLE):
         query["key_file"] = spec.key_file
-    return f"flow://{spec.address(task)}?{urlencode(query, safe='/')}"
+    return f"flow://{address}?{urlencode(query, safe='/')}"
 
 
 def free_ports(count: int, outgoing: Path = _OUTGOING_PORTS) -> list[int]:
@@ -241,4 +255,12 @@ async def local_cluster(
                 await cluster.end()
 
 
-__all__ = ["CLUSTER_VARIABLE", "TARGET_VARIABLE", "LocalCluster", "free_ports", "local_cluster", "target_of"]
+__all__ = [
+    "CLUSTER_VARIABLE",
+    "TARGET_VARIABLE",
+    "LocalCluster",
+    "free_ports",
+    "local_cluster",
+    "target_of",
+    "target_to",
+]

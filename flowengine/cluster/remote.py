@@ -258,6 +258,11 @@ class RemoteSession:
 
     # -- the connection -----------------------------------------------------------------------------
 
+    @property
+    def has_opened(self) -> bool:
+        """Whether there is a connection that only `close` ends."""
+        return self._link is not None
+
     async def _open(self) -> _Link:
         """The connection with a session there that has the graph as it is now."""
         if self._is_closed:

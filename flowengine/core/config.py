@@ -273,6 +273,13 @@ class RunMetadata:
     bytes_saved: int = 0
     details: dict[str, Any] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        """A row for each thing that is known."""
+        from flowengine.core import html
+
+        named = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return html.table((name, value) for name, value in named if value not in (None, {}))
+
 
 def _variable(name: str) -> str:
     return f"FLOWENGINE_{name}"

@@ -9,10 +9,16 @@ every frame.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Final
+from typing import Any, Final, TypeVar, cast
+
+from flowengine.core.errors import OpError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: What lies between a caller and a kernel of the caller's own.
 _HIDDEN: Final = frozenset(
@@ -41,6 +47,32 @@ def _users_part(trace: TracebackType | None) -> TracebackType | None:
             return trace
         trace = trace.tb_next
     return None
+
+
+def hides_engine(function: Function) -> Function:
+    """The same function or coroutine function; an OpError that it raises ends in its caller's line."""
+    call: Any
+    if iscoroutinefunction(function):
+
+        @wraps(function)
+        async def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                return await function(*args, **keywords)
+            except OpError as error:
+                shorten(error)
+                raise
+
+    else:
+
+        @wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                return function(*args, **keywords)
+            except OpError as error:
+                shorten(error)
+                raise
+
+    return cast("Function", call)
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class DeviceRegistry:
     """Device types: how many there are of each, and how one is made."""
 
     def __init__(self, parent: DeviceRegistry | None = None) -> None:
+        self._parent = parent
         self._types: dict[str, tuple[MakeDevice, Callable[[], int]]] = (
             {} if parent is None else dict(parent._types)
         )
@@ -96,9 +97,17 @@ class DeviceRegistry:
     def types(self) -> Sequence[str]:
         return tuple(self._types)
 
+    def look_for(self, kinds: Iterable[str]) -> list[str]:
+        """Those of the types that were unknown until now, and that somebody else offers."""
+        return [kind for kind in dict.fromkeys(kinds) if kind not in self._types and self._is_offered(kind)]
+
     def _is_offered(self, kind: str) -> bool:
         """Whether somebody else offers a type that is unknown here, and it is registered now."""
-        return False
+        parent = self._parent
+        if parent is None or (kind not in parent._types and not parent._is_offered(kind)):
+            return False
+        self._types[kind] = parent._types[kind]
+        return True
 
     def make(
         self,
@@ -120,14 +129,38 @@ class DeviceRegistry:
                 )
             if wanted < 0 or (kind == "CPU" and not wanted):
                 raise InvalidArgumentError(f"device_count says {wanted} of {kind}")
+        self.look_for(kind for text in memory_limits or () if (kind := _type_in(text)))
+        return DeviceSet(self.make_some(self._types, counts, memory_limits, task=task))
+
+    def make_some(
+        self,
+        kinds: Iterable[str],
+        counts: Mapping[str, int] | None = None,
+        memory_limits: Mapping[str, int] | None = None,
+        *,
+        task: str = LOCAL_TASK,
+    ) -> list[Device]:
+        """New devices of these types, which must be known; otherwise as `make`."""
         limits = [(_pattern(text, self._types), size) for text, size in (memory_limits or {}).items()]
         devices: list[Device] = []
-        for kind, (make, count) in self._types.items():
+        for kind in kinds:
+            make, count = self._types[kind]
             number = count() if counts is None or kind not in counts else counts[kind]
             for index in range(number):
                 name = f"{task}/device:{kind}:{index}"
                 devices.append(make(name, _limit(DeviceName.parse(name), limits)))
-        return DeviceSet(devices)
+        return devices
+
+
+def _type_in(text: str) -> str:
+    """The type that a setting names as `TPU`, `TPU:1` or `/device:TPU:1`; "" if it cannot be read."""
+    head = text.partition(":")[0]
+    if head.isidentifier():
+        return head
+    try:
+        return DeviceName.parse(text).type or ""
+    except InvalidArgumentError:
+        return ""
 
 
 def _pattern(text: str, types: Iterable[str]) -> DeviceName:
@@ -151,17 +184,23 @@ class DeviceSet:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         """Raises InvalidArgumentError if two have one name, or none is a CPU of this process."""
-        self._devices = tuple(devices)
-        self._by_name = {device.name: device for device in devices}
-        if len(self._by_name) != len(self._devices):
-            raise InvalidArgumentError(
-                "two devices have one name: " + ", ".join(device.name for device in devices)
-            )
+        self._devices: tuple[Device, ...] = ()
+        self._by_name: dict[str, Device] = {}
+        self.extend(devices)
         found = next((device for device in devices if device.type == "CPU"), None)
         if found is None:
             raise InvalidArgumentError("a session needs at least one CPU device")
         #: Where a node goes that nothing calls elsewhere: the first CPU.
         self.default: Device = found
+
+    def extend(self, devices: Sequence[Device]) -> None:
+        """Add devices behind those there are; InvalidArgumentError if two have one name."""
+        self._devices += tuple(devices)
+        self._by_name = {device.name: device for device in self._devices}
+        if len(self._by_name) != len(self._devices):
+            raise InvalidArgumentError(
+                "two devices have one name: " + ", ".join(device.name for device in self._devices)
+            )
 
     def matching(self, constraint: str | DeviceName) -> list[Device]:
         """The devices that fulfil a partial name: "" all, "/device:GPU:*" every GPU."""

@@ -10,8 +10,9 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flowengine.core import tracebacks
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.graphs.attrs import check_attr, constant, free_attr, to_attr, unknown_attr
 from flowengine.graphs.signature import describe, signature
 from flowengine.graphs.suggest import close_matches
@@ -63,11 +64,15 @@ def make_constructor(graph: Graph, definition: OpDef) -> Callable[..., Any]:
     results = _result_maker(definition)
 
     def constructor(*inputs: Any, name: str | None = None, **attrs: Any) -> Any:
-        if attrs and not attrs.keys().isdisjoint(positional):
-            inputs = _merge_keywords(definition, inputs, attrs)
-        elif len(inputs) != len(positional):
-            raise _wrong_count(definition, inputs)
-        return results(graph, build_node(graph, definition, inputs, attrs, name))
+        try:
+            if attrs and not attrs.keys().isdisjoint(positional):
+                inputs = _merge_keywords(definition, inputs, attrs)
+            elif len(inputs) != len(positional):
+                raise _wrong_count(definition, inputs)
+            return results(graph, build_node(graph, definition, inputs, attrs, name))
+        except OpError as error:
+            tracebacks.shorten(error)
+            raise
 
     constructor.__name__ = definition.name
     constructor.__qualname__ = f"ops.{definition.name}"

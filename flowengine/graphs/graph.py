@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from flowengine.core import tracebacks
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
@@ -93,6 +94,7 @@ class Graph(ir.NodeGraph):
     # ------------------------------------------------------------------ reading and writing
 
     @classmethod
+    @tracebacks.hides_engine
     def from_graph_def(cls, data: Any, *, strict: bool = False, registry: OpRegistry | None = None) -> Graph:
         """Read a GraphDef: its bytes (binary or text form), a str (text form) or the message itself.
 
@@ -111,6 +113,7 @@ class Graph(ir.NodeGraph):
         return graph
 
     @classmethod
+    @tracebacks.hides_engine
     def load(
         cls, path: str | os.PathLike[str], *, strict: bool = False, registry: OpRegistry | None = None
     ) -> Graph:
@@ -125,6 +128,7 @@ class Graph(ir.NodeGraph):
         read_into(graph, load_file(path).graph_def, graph.registry, strict=strict)
         return graph
 
+    @tracebacks.hides_engine
     def to_graph_def(self) -> Any:
         """This graph as a GraphDef message that TensorFlow can load."""
         from flowengine.ir.graphdef import graph_to_def
@@ -133,6 +137,7 @@ class Graph(ir.NodeGraph):
 
     # ------------------------------------------------------------------ what is in it
 
+    @tracebacks.hides_engine
     def tensor(self, name: str) -> Tensor:
         """The tensor called `node:slot`; NotFoundError or InvalidArgumentError if there is none."""
         node_name, slot = parse_tensor_name(name)
@@ -143,6 +148,7 @@ class Graph(ir.NodeGraph):
             )
         return Tensor(self, node_name, slot)
 
+    @tracebacks.hides_engine
     def operation(self, name: str) -> Operation:
         """The operation of this name; NotFoundError if there is none."""
         self[name]
@@ -179,6 +185,7 @@ class Graph(ir.NodeGraph):
 
     # ------------------------------------------------------------------ building
 
+    @tracebacks.hides_engine
     def create_op(
         self,
         op: str,
@@ -195,6 +202,7 @@ class Graph(ir.NodeGraph):
             raise InvalidArgumentError(f"{op} takes {len(definition.inputs)} inputs; {len(inputs)} are given")
         return Operation(self, build_node(self, definition, inputs, attrs or {}, name).name)
 
+    @tracebacks.hides_engine
     def constant(
         self,
         value: Any,
@@ -212,6 +220,7 @@ class Graph(ir.NodeGraph):
             converted = _reshaped(converted, TensorShape(shape))
         return self.append_constant(constant_attr(converted, actual), self.scopes.unique_name(name))
 
+    @tracebacks.hides_engine
     def placeholder(self, dtype: Any, shape: Any = None, name: str = "Placeholder") -> Tensor:
         """A Placeholder: a value that every run must feed. `shape` may be partial; None is unknown."""
         result: Tensor = self.ops.Placeholder(dtype=as_dtype(dtype), shape=TensorShape(shape), name=name)
@@ -244,6 +253,7 @@ class Graph(ir.NodeGraph):
         """Ask for the same device as these for what is built inside."""
         return self.scopes.colocate_with(self._node_names(inputs))
 
+    @tracebacks.hides_engine
     def set_back_edge(self, merge: Any, slot: int, source: Any) -> Node:
         """Close a loop: input `slot` of a Merge comes from a NextIteration that was built after it.
 

@@ -77,9 +77,9 @@ class Tensor:
         raise TypeError(_SYMBOLIC.format(self.name, "array"))
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from flowengine.core import html
 
-        return f"<code>{escape(self.name)}</code> {escape(f'{self.dtype} {self.shape}')} by {self.op.type}"
+        return f"{html.code(self.name)} {html.text(f'{self.dtype} {self.shape} by {self.op.type}')}"
 
     def __repr__(self) -> str:
         return f"<Tensor '{self.name}' shape={self.shape} dtype={self.dtype}>"
@@ -129,6 +129,13 @@ class Operation:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    def _repr_html_(self) -> str:
+        from flowengine.core import html
+
+        shown = [("inputs", self.inputs), ("outputs", self.outputs)]
+        rows = [(name, ", ".join(each.name for each in tensors)) for name, tensors in shown if tensors]
+        return f"{html.code(self.name)} {html.text(self.type)}{html.table(rows)}"
 
     def __repr__(self) -> str:
         return f"<Operation '{self.name}' type={self.type}>"

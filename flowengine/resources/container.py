@@ -14,6 +14,7 @@ Nothing here locks: a manager is used from one trio run, on one thread, and says
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -61,7 +62,7 @@ class ResourceManager:
     `DEFAULT_CONTAINER`.
     """
 
-    __slots__ = ("_closed", "_containers", "_serial", "_token", "generation")
+    __slots__ = ("_closed", "_containers", "_process", "_serial", "_token", "generation")
 
     def __init__(self) -> None:
         #: Grows whenever a resource is removed or replaced: what was found before may be another's now.
@@ -69,6 +70,8 @@ class ResourceManager:
         #: {container: {(kind, name): resource}}
         self._containers: dict[str, dict[tuple[type[Any], str], Any]] = {}
         self._token: trio.lowlevel.TrioToken | None = None
+        #: That of the run: a child that was forked from it has none.
+        self._process = 0
         self._closed = False
         self._serial = 0
 
@@ -85,8 +88,14 @@ class ResourceManager:
             raise FailedPreconditionError(_NO_RUN if self._token is None else _OTHER_RUN) from None
         if self._token is None:
             self._token = token
+            self._process = os.getpid()
         elif self._token is not token:
             raise FailedPreconditionError(_OTHER_RUN)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a trio run of this process has used it, and it is not closed."""
+        return self._process == os.getpid() and not self._closed
 
     def lookup_or_create(self, container: str, name: str, kind: type[T], factory: Callable[[], T]) -> T:
         """The resource of this kind and name, made by `factory` where there is none.

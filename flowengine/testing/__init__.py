@@ -1,0 +1,63 @@
+"""Tools for tests of ops, kernels and graphs: those of this package, and one's own.
+
+    from flowengine.testing import check_kernel, evaluate, strategies
+
+    check_kernel("AddV2", np.float32([1, 2]), np.float32(3), expected=np.float32([4, 5]))
+
+`flowengine.testing.strategies` needs Hypothesis, and `flowengine.testing.simulation` with it where its worlds
+are drawn; the extra `testing` installs it. Nothing else here needs more than the package itself.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+from typing import Final as _Final
+
+if TYPE_CHECKING:
+    from flowengine.testing.control import conditional, while_loop
+    from flowengine.testing.graphs import as_text, graph, same_up_to_names
+    from flowengine.testing.kits import check_kernel
+    from flowengine.testing.reference import evaluate
+    from flowengine.testing.rendezvous import check_rendezvous
+    from flowengine.testing.streams import check_byte_stream
+
+#: {public name: the module that has it}
+_PUBLIC: _Final = {
+    "as_text": "graphs",
+    "check_byte_stream": "streams",
+    "check_kernel": "kits",
+    "check_rendezvous": "rendezvous",
+    "conditional": "control",
+    "evaluate": "reference",
+    "graph": "graphs",
+    "same_up_to_names": "graphs",
+    "while_loop": "control",
+}
+
+__all__ = [
+    "as_text",
+    "check_byte_stream",
+    "check_kernel",
+    "check_rendezvous",
+    "conditional",
+    "evaluate",
+    "graph",
+    "same_up_to_names",
+    "while_loop",
+]
+
+
+def __getattr__(name: str) -> _Any:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'flowengine.testing' has no attribute '{name}'")
+    value = getattr(_importlib.import_module(f"flowengine.testing.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names only."""
+    return sorted(__all__)

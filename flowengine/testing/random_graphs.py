@@ -8,7 +8,7 @@ through all of them, so that every legal order of execution has the same effects
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,8 @@ from flowengine.core import dtypes as dt
 from flowengine.core.dtypes import DType
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir.opdef import OpRegistry
+from flowengine.testing.random_ops import DrawnOp, OpChoice
 from flowengine.testing.random_recurrence import Recurrence
 
 #: Type and shape.
@@ -53,13 +55,17 @@ class GraphWriter:
         conditionals: bool,
         failing: bool,
         max_statements: int,
+        ops: Sequence[str | DrawnOp] | None = None,
+        registry: OpRegistry | None = None,
     ) -> None:
-        self.graph = Graph()
+        self.graph = Graph(registry=registry)
         self.placeholders: dict[str, Kind] = {}
         self.feedable: dict[str, Kind] = {}
         self.setup: list[str] = []
         self.targets: list[str] = []
         self._draw = draw
+        #: The ops that are drawn instead of this package's own choice.
+        self._chosen = None if ops is None else OpChoice(self.graph, draw, ops, self._pick_kind)
         self._max_statements = max_statements
         self._with_variables = variables
         self._variables: list[tuple[Tensor, Kind]] = []
@@ -94,7 +100,8 @@ class GraphWriter:
 
     def results(self) -> list[str]:
         """The tensors that a run may fetch."""
-        return [tensor.name for tensor, _ in self._root.values]
+        ends = [] if self._chosen is None else self._chosen.ends
+        return [*(tensor.name for tensor, _ in self._root.values), *ends]
 
     # -- statements ---------------------------------------------------------------------------------
 
@@ -124,6 +131,8 @@ class GraphWriter:
         block.add(self._constant(block, kind), kind)
 
     def _write_op(self, block: _GraphBlock) -> None:
+        if self._chosen is not None:
+            return self._chosen.write(block, is_root=block is self._root)
         ops = self.graph.ops
         draw = self._draw
         tensor, (dtype, shape) = draw(st.sampled_from(block.values))

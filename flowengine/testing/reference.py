@@ -16,7 +16,8 @@ iteration (the back edge in iteration 0, for one). A node with a NEVER input doe
     >>> evaluate(graph, ["y:0"], {"x:0": np.float32(2)})          # doctest: +SKIP
     [array(4., dtype=float32)]
 
-Kernels are those of the registry. A step that would have to wait (a queue without elements) is an error.
+Kernels are those of this package, or of a registry of one's own. A step that would have to wait (a queue
+without elements) is an error.
 """
 
 from __future__ import annotations
@@ -65,13 +66,14 @@ def evaluate(
     targets: Iterable[str] = (),
     *,
     resources: ResourceManager | None = None,
-    registry: KernelRegistry | None = None,
+    kernels: KernelRegistry | None = None,
 ) -> list[Array]:
     """Run one step and return an array for each tensor named in `fetches`.
 
     feeds       {tensor name: value}; overrides that output
     targets     names of nodes to run as well
     resources   holds variables and queues between steps; new ones by default
+    kernels     what computes, instead of this package's kernels
 
     Every node that a fetch or target depends on runs in every iteration that there is. Raises what the
     kernels raise; InvalidArgumentError for a fetch that is dead or lies inside a loop.
@@ -79,7 +81,7 @@ def evaluate(
     ports = {OutputPort(*parse_tensor_name(name)): value for name, value in (feeds or {}).items()}
     container = StepContainer()
     context = KernelContext(resources=resources or ResourceManager(), step_container=container)
-    step = _ReferenceStep(graph, ports, context, registry or load_all())
+    step = _ReferenceStep(graph, ports, context, kernels or load_all())
     try:
         with np.errstate(all="ignore"):
             return step.run([OutputPort(*parse_tensor_name(name)) for name in fetches], list(targets))
@@ -95,11 +97,11 @@ class _ReferenceStep:
         graph: NodeGraph,
         feeds: Mapping[OutputPort, Value],
         context: KernelContext,
-        registry: KernelRegistry,
+        kernels: KernelRegistry,
     ) -> None:
         self.graph = graph
         self.context = context
-        self.registry = registry
+        self.kernels = kernels
         self.outcomes: dict[Execution, Outcome] = {}
         self.frames = assign_frames(graph)
         self.feeds = {port: self._fed(port, value) for port, value in feeds.items()}
@@ -273,7 +275,7 @@ class _ReferenceStep:
     def _call(self, node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
         if node.op_def is None:
             raise NotFoundError(f"Op type not registered '{node.op}'")
-        kernel = self.registry.find(node)
+        kernel = self.kernels.find(node)
         function = kernel.bind_nowait(node) if kernel.is_async else kernel.bind(node)
         if function is None:
             raise FailedPreconditionError(f"'{node.name}' ({node.op}) may have to wait: not here")

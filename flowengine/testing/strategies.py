@@ -12,15 +12,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.extra import numpy as hnp
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "flowengine.testing.strategies needs Hypothesis: pip install 'hypothesis>=6.112'", name=error.name
+    ) from None
 
 from flowengine.core import dtypes as dt
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.graphs.graph import Graph
+from flowengine.ir.opdef import OpRegistry
 from flowengine.testing.graphs import as_text
 from flowengine.testing.random_graphs import GraphWriter
+from flowengine.testing.random_ops import DrawnOp
 
 #: The types that have arithmetic of their own in NumPy.
 NUMBERS: Final = (dt.float32, dt.float64, dt.int32, dt.int64, dt.uint8, dt.int8, dt.int16, dt.uint16)
@@ -94,6 +102,8 @@ def graphs(
     conditionals: bool = True,
     failing: bool = False,
     runs: int = 2,
+    ops: Sequence[str | DrawnOp] | None = None,
+    registry: OpRegistry | None = None,
 ) -> GraphCase:
     """A graph of float32, int32 and bool values with its runs.
 
@@ -101,6 +111,11 @@ def graphs(
     max_depth       how deep conditionals and loops are nested
     failing         divide integers, by zero among others: some steps fail. Which effects come before a
                     failure is not determined: leave out variables then
+    ops             names of the ops that compute, or `DrawnOp`s that say more; control flow, variables and
+                    constants are there as well. By default some of this package's
+    registry        where the ops are defined, if not in this package
+
+    Raises NotFoundError for an op that is not defined, InvalidArgumentError for one that cannot be drawn.
     """
     writer = GraphWriter(
         draw,
@@ -109,6 +124,8 @@ def graphs(
         conditionals=conditionals,
         failing=failing,
         max_statements=max_statements,
+        ops=ops,
+        registry=registry,
     )
     writer.write(max_depth)
     fed = st.fixed_dictionaries(
@@ -129,4 +146,4 @@ def graphs(
     return GraphCase(writer.graph, writer.setup, steps, writer.targets)
 
 
-__all__ = ["NUMBERS", "GraphCase", "arrays", "dtypes", "graphs", "shapes"]
+__all__ = ["NUMBERS", "DrawnOp", "GraphCase", "arrays", "dtypes", "graphs", "shapes"]

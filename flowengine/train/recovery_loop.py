@@ -69,6 +69,12 @@ class RecoveredRun:
     checkpoint: str | None = None
     restarts: list[Restart] = field(default_factory=list)
 
+    def _repr_html_(self) -> str:
+        from flowengine.core import html
+
+        rows = [("step", self.step), ("value", self.value), ("checkpoint", self.checkpoint)]
+        return html.table([*rows, *(("restart", restart) for restart in self.restarts)])
+
 
 @dataclass(frozen=True, slots=True)
 class RecoverableRun:

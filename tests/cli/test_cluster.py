@@ -20,6 +20,8 @@ _PROGRAM = """
 import os, trio, numpy as np
 import flowengine as fe
 
+assert "key" not in os.environ["FLOWENGINE_TARGET"]
+
 async def train():
     g = fe.Graph()
     with g.device("/job:ps/task:0"):
@@ -32,6 +34,12 @@ async def train():
         print("y =", await session.run("y:0"))
 
 trio.run(train)
+"""
+
+
+_SEVEN = """
+  attr { key: "dtype" value { type: DT_INT32 } }
+  attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 7 } } }
 """
 
 
@@ -105,7 +113,9 @@ def test_the_commands_exit_code_is_the_clusters(tmp_path: Path) -> None:
     assert process.returncode == 7
 
 
-def test_status_drain_and_sigterm() -> None:
+def test_status_drain_and_sigterm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     cluster = flowengine("cluster", "up", "--local", "ps=1,worker=1", "--log-level", "info")
     try:
         assert cluster.stdout is not None
@@ -121,6 +131,24 @@ def test_status_drain_and_sigterm() -> None:
         document = json.loads(asked.stdout)
         assert sorted(document) == ["/job:ps/task:0", "/job:worker/task:0"]
         assert all(answer["worker"]["steps_running"] == 0 for answer in document.values())
+
+        # In the cluster's folder nothing need be said of it, nor of its key.
+        graph = tmp_path / "graph.pbtxt"
+        graph.write_text('node { name: "y" op: "Const" ' + _SEVEN + "}")
+        monkeypatch.chdir(Path(file).parent)
+        capfd.readouterr()
+        assert main(["cluster", "status"]) == 0
+        assert main(["cluster", "target", "/job:worker/task:0"]) == 0
+        *_, shown = capfd.readouterr().out.splitlines()
+        assert shown.partition("?")[0] == target.partition("?")[0]
+        address = target.removeprefix("flow://").partition("?")[0]
+        for place in (
+            address,
+            "/job:worker/task:0",
+            f"{target.partition('key_file')[0]}key_file=cluster.key",
+        ):
+            assert main(["run", str(graph), "--at", place, "--fetch", "y"]) == 0
+            assert capfd.readouterr().out == "y:0 = 7\n"
 
         assert main(["cluster", "drain", "/job:ps/task:0", "--cluster", file]) == 0
         assert main(["cluster", "status", "--cluster", file]) == 0

@@ -31,6 +31,13 @@ from flowengine.devices.cpu import CpuDevice
 from flowengine.devices.load import DEVICES
 
 DEVICES.register("TPU", CpuDevice)
+DEVICES.register("NPU", CpuDevice, lambda: 2)
+"""
+
+#: A graph that names a device type itself.
+ON_NPU = """
+node { name: "x" op: "Placeholder" device: "/device:NPU:1" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "Neg" input: "x" device: "/device:NPU:1" attr { key: "T" value { type: DT_FLOAT } } }
 """
 
 GRAPH = """
@@ -115,5 +122,63 @@ def test_an_unknown_device_type_is_looked_for_too(folder: Path) -> None:
     assert code == 0
     assert "/device:TPU:1" in shown
     assert said == "flowengine: 'TPU' comes from tpu 1.0: tpus\n"
-    code, _, said = call(folder, "devices", "--device-count", "NPU=1", path=str(folder))
-    assert (code, "device type 'NPU'" in said) == (failure.USAGE, True)
+    code, _, said = call(folder, "devices", "--device-count", "QPU=1", path=str(folder))
+    assert (code, "device type 'QPU'" in said) == (failure.USAGE, True)
+
+
+def test_a_device_type_is_looked_for_wherever_a_device_is_named(folder: Path) -> None:
+    (folder / "npus.py").write_text(DEVICE)
+    (folder / "placed.pbtxt").write_text(ON_NPU)
+    (folder / "plain.pbtxt").write_text(ON_NPU.replace("/device:NPU:1", ""))
+    offer(folder, "npu", "[flowengine.devices]", "NPU = npus")
+    here, came = str(folder), "flowengine: 'NPU' comes from npu 1.0: npus\n"
+    run = ("--feed", "x=3", "--fetch", "y", "--log-device-placement")
+    code, shown, said = call(folder, "run", "placed.pbtxt", *run, path=here)
+    assert (code, shown) == (0, "y:0 = -3.0\n")
+    assert said.startswith(came)
+    assert "y" in said
+    assert "device:NPU:1" in said
+    code, shown, said = call(folder, "run", "plain.pbtxt", *run, "--place", "y=NPU:0", path=here)
+    assert (code, shown) == (0, "y:0 = -3.0\n")
+    assert came in said
+    assert "device:NPU:0" in said
+    limits = {"FLOWENGINE_DEVICE_MEMORY_LIMITS": "NPU:1=1000000"}
+    code, shown, said = call(folder, "devices", path=here, **limits)
+    assert (code, said) == (0, came)
+    assert "1,000,000 bytes" in shown
+    # Nobody looks where nothing unknown is named, or where it is turned off.
+    assert call(folder, "run", "plain.pbtxt", *run[:4], path=here) == (0, "y:0 = -3.0\n", "")
+    assert call(folder, "run", "placed.pbtxt", *run[:4], path=here, FLOWENGINE_PLUGINS="0") == (
+        0,
+        "y:0 = -3.0\n",
+        "",
+    )
+
+
+GROWS = """
+import flowengine as fe
+graph = fe.Graph()
+x = graph.placeholder("float32", [], name="x")
+graph.ops.Neg(x, name="y")
+with fe.blocking.Session(graph) as session:
+    print(session.run("y:0", {"x": 3.0}))
+    with graph.device("/device:NPU:1"):
+        graph.ops.Square(x, name="z")
+    print(session.run("z:0", {"x": 3.0}))
+    print(session.explain("z:0", ["x:0"], placement=True))
+    print(session.run("y:0", {"x": 4.0}))
+"""
+
+
+def test_a_graph_that_grows_may_come_to_name_one(folder: Path) -> None:
+    (folder / "npus.py").write_text(DEVICE)
+    offer(folder, "npu", "[flowengine.devices]", "NPU = npus")
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+    done = subprocess.run(
+        [sys.executable, "-c", GROWS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "flowengine: 'NPU' comes from npu 1.0: npus\n"
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[1], lines[-1]) == ("-3.0", "9.0", "-4.0")
+    assert any("device:NPU:1" in line for line in lines)

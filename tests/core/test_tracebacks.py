@@ -11,9 +11,11 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.cluster.local import free_ports
 from flowengine.core import tracebacks
 from flowengine.kernels.load import load_all
 from flowengine.ops.load import registry
+from flowengine.transport.wire.identity import new_key
 
 
 def failing() -> fe.Graph:
@@ -45,7 +47,23 @@ def on_asyncio(call: Callable[[Any], Any]) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("way", [blocking, on_trio, on_asyncio])
+def at_a_target(call: Callable[[Any], Any]) -> None:
+    """Over a connection: the master is a task of this process, but the client has a name of its own."""
+
+    async def main() -> None:
+        cluster = fe.ClusterSpec.of({"worker": [f"127.0.0.1:{free_ports(1)[0]}"]})
+        async with (
+            fe.Server(cluster, "worker", 0) as server,
+            fe.Session(failing(), target=f"{server.target}?client=test") as session,
+        ):
+            await call(session)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLOWENGINE_CLUSTER_KEY", new_key().hex())
+        trio.run(main)
+
+
+@pytest.mark.parametrize("way", [blocking, on_trio, on_asyncio, at_a_target])
 @pytest.mark.parametrize(
     "call",
     [
@@ -64,6 +82,28 @@ def test_the_last_line_is_the_users(way: Callable[[Any], None], call: Callable[[
     assert last.name in ("<lambda>", "main")
     text = "".join(traceback.format_exception(caught.value))
     assert "runtime/" not in text
+
+
+def test_errors_while_a_graph_is_built_end_in_the_users_line() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [2, 3], name="x")
+    wrong: list[Callable[[], Any]] = [
+        lambda: graph.ops.MatMul(x, x),
+        lambda: graph.ops.MatMul(x),
+        lambda: graph.constant([1, 2], "float32", [3]),
+        lambda: graph.tensor("nothing:0"),
+        lambda: graph.create_op("Nothing"),
+        lambda: graph.placeholder("floating"),
+        lambda: fe.Graph.load("nothing.pb"),
+        lambda: fe.Graph.from_graph_def(b"\xff\xff"),
+        lambda: fe.Session(graph, target="nowhere://x"),
+        lambda: fe.Session(graph).explain("nothing:0"),
+    ]
+    for call in wrong:
+        with pytest.raises(fe.errors.OpError) as caught:
+            call()
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert frames[-1].filename == __file__, frames
 
 
 def test_every_frame_is_there_if_asked_for() -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flowengine as fe
+from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.testing.kits import check_kernel
+from flowengine.ops.load import registry
+from flowengine.testing import check_kernel
 
 
 def test_good_kernels_pass() -> None:
@@ -22,9 +25,9 @@ def test_good_kernels_pass() -> None:
 
 
 def registry_with(function: Any) -> KernelRegistry:
-    registry = KernelRegistry()
-    registry.kernel("Neg")(function)
-    return registry
+    kernels = KernelRegistry()
+    kernels.kernel("Neg")(function)
+    return kernels
 
 
 def writes_its_input(x: Any) -> Any:
@@ -55,7 +58,57 @@ def minds_scalars(x: Any) -> Any:
 )
 def test_bad_kernels_are_found(function: Any, value: Any, complaint: str) -> None:
     with pytest.raises((AssertionError, ValueError), match=complaint):
-        check_kernel("Neg", value, registry=registry_with(function))
+        check_kernel("Neg", value, kernels=registry_with(function))
+
+
+def halving(function: Any) -> dict[str, Any]:
+    """An op of one's own, with two outputs where the kernel says so, as `check_kernel` takes it."""
+    ops = fe.OpRegistry(parent=registry())
+    ops.register(
+        fe.OpDef.parse("Halve(x: T) -> y: T", "T: {float, double}", shape=lambda context: [context.input(0)])
+    )
+    ops.register(fe.OpDef.parse("Halves(x: float) -> low: float, high: float"))
+    ops.register(fe.OpDef.parse("Told(x: float)", "stateful"))
+    kernels = fe.KernelRegistry(parent=load_all())
+    for name in ("Halve", "Halves", "Told"):
+        kernels.kernel(name)(function)
+    return {"ops": ops, "kernels": kernels}
+
+
+def test_an_op_of_ones_own_is_checked() -> None:
+    own = halving(lambda x: x / 2)
+    check_kernel("Halve", np.array([3.0]), expected=np.array([1.5]), **own)
+    check_kernel("Halve", np.float32(3), expected=np.float32(1.5), **own)
+    check_kernel("Neg", np.float32(3), expected=np.float32(-3), **own)
+    check_kernel(
+        "Halves",
+        np.float32(3),
+        expected=(np.float32(1), np.float32(2)),
+        **halving(lambda x: (x / 3, x / 1.5)),
+    )
+    assert check_kernel("Told", np.float32(3), **halving(lambda x: None)) == ()
+
+
+@pytest.mark.parametrize(
+    ("op", "returned", "complaint"),
+    [
+        ("Halve", None, "returned a NoneType, the signature has 1 outputs: return the array"),
+        ("Halve", (np.float32(1),), "returned a tuple of 1, the signature has 1 outputs"),
+        ("Halves", np.float32(1), "the signature has 2 outputs: return a tuple of 2 arrays"),
+        ("Halves", (np.float32(1),), "returned a tuple of 1, the signature has 2 outputs"),
+        ("Told", np.float32(1), "the signature has 0 outputs: return None"),
+    ],
+)
+def test_another_number_of_outputs_is_found(op: str, returned: Any, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check_kernel(op, np.float32(3), **halving(lambda x: returned))
+
+
+def test_what_cannot_be_checked_is_said() -> None:
+    with pytest.raises(fe.errors.NotFoundError, match="Halve"):
+        check_kernel("Halve", np.float32(3))
+    with pytest.raises(fe.errors.InvalidArgumentError, match="takes 1 inputs"):
+        check_kernel("Halve", np.float32(3), np.float32(3), **halving(lambda x: x))
 
 
 def test_a_wrong_expectation_is_found() -> None:

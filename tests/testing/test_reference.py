@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import flowengine as fe
+from flowengine.kernels.load import load_all
 from flowengine.resources.container import ResourceManager
 from flowengine.testing.control import conditional, while_loop
 from flowengine.testing.reference import evaluate
@@ -134,3 +135,11 @@ def test_an_error_says_where(g: fe.Graph) -> None:
     with pytest.raises(fe.errors.InvalidArgumentError) as caught:
         evaluate(g, ["bad:0"], {"x:0": [1, 2]})
     assert (caught.value.node_name, caught.value.op_type) == ("bad", "FloorDiv")
+
+
+def test_kernels_of_ones_own_are_used(g: fe.Graph) -> None:
+    g.ops.Neg(g.placeholder("float32", [], name="x"), name="y")
+    kernels = fe.KernelRegistry(parent=load_all())
+    kernels.kernel("Neg")(lambda x: x / 2)
+    assert evaluate(g, ["y:0"], {"x:0": 3.0}, kernels=kernels) == [1.5]
+    assert evaluate(g, ["y:0"], {"x:0": 3.0}) == [-3.0]

@@ -4,20 +4,43 @@ from __future__ import annotations
 
 from flowengine.ir.graph import NodeGraph
 from flowengine.passes import explain
+from flowengine.passes.context import PassContext
+from flowengine.passes.pipeline import prepare
 from flowengine.runtime.partitions import PartitionedPlan
+from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import kernel_summary
 from flowengine.runtime.planning.tiers import TieredPlan
 
 
+class Explanation(str):
+    """A text about a plan. Consoles and notebooks show it line by line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from flowengine.core import html
+
+        return html.listing(self)
+
+
 def explained(
     tiers: TieredPlan | PartitionedPlan, graph: NodeGraph, *, dot: bool, source: bool, form: bool
-) -> str:
+) -> Explanation:
     """The nodes that are left of a graph after the passes, and what these did to it.
 
     dot      the graph in DOT instead
     source   the Python that a hot plan is turned into instead
     form     what steps run as of now instead
     """
+    return Explanation(_text_of(tiers, graph, dot=dot, source=source, form=form))
+
+
+def _text_of(
+    tiers: TieredPlan | PartitionedPlan, graph: NodeGraph, *, dot: bool, source: bool, form: bool
+) -> str:
     if isinstance(tiers, PartitionedPlan):
         return tiers.explain(dot=dot, source=source, form=form)
     if form:
@@ -33,4 +56,13 @@ def explained(
     return f"{explain.listing(plan.graph)}\nitems: {kinds or 'none'}\n\n{difference}"
 
 
-__all__ = ["explained"]
+def explained_placement(graph: NodeGraph, context: PassContext, placer: Placer) -> Explanation:
+    """The device of each node that a step would run, and why it is there."""
+    prepared = prepare(graph, context)
+    if isinstance(placer, SessionPlacer):
+        return Explanation(placer.explain(prepared, context))
+    placed = placer(prepared, context)
+    return Explanation("\n".join(f"{node.name} ({node.op}): {placed[node.name]}" for node in prepared))
+
+
+__all__ = ["Explanation", "explained", "explained_placement"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
@@ -164,6 +165,18 @@ class Measuring(Generic[PlanType]):
         #: {devices of a placement, node by node: seconds of its fastest measured step}
         self._walls: dict[tuple[str, ...], float] = {}
         self._closing = False
+
+    @contextmanager
+    def trial(self) -> Iterator[PlanType]:
+        """A step, from its start to its end: gives what it runs."""
+        plan = self.begin()
+        succeeded = False
+        started = perf_counter()
+        try:
+            yield plan
+            succeeded = True
+        finally:
+            self.end(plan, succeeded=succeeded, seconds=perf_counter() - started)
 
     def begin(self) -> PlanType:
         """A step starts: what it runs."""

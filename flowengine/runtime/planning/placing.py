@@ -39,7 +39,7 @@ class SessionPlacer:
         costs: CostModel | None = None,
     ) -> None:
         """`whole` gives the session's graph, which may grow between steps."""
-        soft = settings.allow_soft_placement
+        self._soft = settings.allow_soft_placement
         self._whole = whole
         self._devices = devices
         #: Requests whose steps are faster on one device.
@@ -48,11 +48,19 @@ class SessionPlacer:
             offers_of(devices),
             kernels,
             rules=settings.place,
-            soft=len(devices) == 1 if soft is None else soft,
+            soft=self._is_soft(),
             log=settings.log_device_placement,
             links=links,
             costs=costs,
         )
+
+    def _is_soft(self) -> bool:
+        return len(self._devices) == 1 if self._soft is None else self._soft
+
+    def devices_came(self) -> None:
+        """The session has more devices than before: they are places from now on."""
+        self.placer.offers = offers_of(self._devices)
+        self.placer.soft = self._is_soft()
 
     def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
         return self.place(graph, context).device_of

@@ -10,18 +10,17 @@ if [[ -z "${FLOWENGINE_CLUSTER:-}" ]]; then
 fi
 
 show() { printf '\n$ %s\n' "$*" >&2; "$@"; }
-at() { printf '%s' "$(flowengine cluster target "/job:worker/task:$1")"; }
 
 show flowengine cluster status
 
 printf '\nTrain at the first worker.\n' >&2
-show flowengine run digits.pb --at "$(at 0)" \
+show flowengine run digits.pb --at /job:worker/task:0 \
     --place '*=/job:worker/task:0' --place 'variables/*=/job:ps/task:0' --place 'train/*=/job:ps/task:0' --place train=/job:ps/task:0 \
     --init init --target train --steps 300 --every 100 --fetch loss \
     --feed images=digits.npz:train_images --feed labels=digits.npz:train_labels
 
 printf '\nTest at the second one: the weights are where they were.\n' >&2
-result="$(show flowengine run digits.pb --at "$(at 1)" \
+result="$(show flowengine run digits.pb --at /job:worker/task:1 \
     --place '*=/job:worker/task:1' --place 'variables/*=/job:ps/task:0' --place 'train/*=/job:ps/task:0' --place train=/job:ps/task:0 \
     --fetch accuracy --feed images=digits.npz:test_images --feed labels=digits.npz:test_labels)"
 echo "$result"

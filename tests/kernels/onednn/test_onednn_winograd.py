@@ -278,9 +278,9 @@ async def test_a_network_and_its_gradients_are_as_by_numpy(
     with Always(20_000):
         for provider in ("onednn", "numpy"):
             graph, fetches = built()
-            session = fe.Session(graph, config=fe.Config(kernel_provider=provider))
-            x = numbers(9, 2, 11, 10, 16)
-            got.append([await session.run(fetches, {"x:0": x}) for _ in range(12)])
+            async with fe.Session(graph, config=fe.Config(kernel_provider=provider)) as session:
+                x = numbers(9, 2, 11, 10, 16)
+                got.append([await session.run(fetches, {"x:0": x}) for _ in range(12)])
     assert made
     for run, right_run in zip(*got, strict=True):
         for mine, right in zip(run, right_run, strict=True):

@@ -1,0 +1,64 @@
+"""What every kind of session shows of itself, and that it says when it was left open.
+
+>>> session                                                     # doctest: +SKIP
+<flowengine.blocking.Session of <Graph of 3 nodes, to be fed x:0>, open>
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+
+class SessionView:
+    """The common manners of sessions: `repr`, a notebook's view, a ResourceWarning.
+
+    A session that is collected while it holds something open warns. One that has run nothing holds nothing.
+    """
+
+    #: What it is called in texts.
+    _called: ClassVar[str] = "flowengine.Session"
+    #: Whether another session stands before this one, and warns in its place.
+    _is_behind_another = False
+
+    def _shown_graph(self) -> Any:
+        """The graph whose steps it runs; None where there is none yet."""
+        raise NotImplementedError
+
+    def _state(self) -> str:
+        """In a word whether it can run steps: open, closed."""
+        raise NotImplementedError
+
+    def _facts(self) -> Iterable[tuple[str, object]]:
+        """(name, value) of what else a notebook shows."""
+        return ()
+
+    def _holds_open(self) -> bool:
+        """Whether something is open that `close` would have closed; asked of half-made sessions too."""
+        return False
+
+    def _abandon(self) -> None:
+        """Let go of what is open, without waiting: nobody is left who could."""
+
+    def __repr__(self) -> str:
+        return f"<{self._called} of {self._shown_graph()!r}, {self._state()}>"
+
+    def _repr_html_(self) -> str:
+        from flowengine.core import html  # which nobody needs who is in no notebook
+
+        graph = self._shown_graph()
+        drawn = graph._repr_html_() if hasattr(graph, "_repr_html_") else html.code(repr(graph))
+        facts = html.table([("state", self._state()), *self._facts()])
+        return f"<div>{html.code(self._called)}{facts}{drawn}</div>"
+
+    def __del__(self) -> None:
+        if self._is_behind_another or not self._holds_open():
+            return
+        try:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
+        finally:
+            self._abandon()
+
+
+__all__ = ["SessionView"]

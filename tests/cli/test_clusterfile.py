@@ -1,0 +1,90 @@
+"""Which cluster is meant, and where a session goes: what `--cluster` and `--at` may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import flowengine as fe
+from flowengine.cli import failure
+from flowengine.cli.clusterfile import cluster_of, target_at
+from flowengine.cli.failure import CommandError
+from flowengine.cli.main import main
+
+TEXT = """
+name = "digits"
+key_file = "cluster.key"
+
+[jobs]
+worker = ["10.0.0.6:7000", "10.0.0.7:7000"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without a cluster, and an environment that says nothing of one."""
+    for name in ("FLOWENGINE_CLUSTER", "FLOWENGINE_CLUSTER_KEY_FILE", "FLOWENGINE_TARGET"):
+        monkeypatch.delenv(name, raising=False)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    return empty
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a cluster's file."""
+    made = tmp_path / "digits"
+    made.mkdir()
+    (made / "cluster.toml").write_text(TEXT)
+    return made
+
+
+def test_a_cluster_is_named_or_lies_in_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        CommandError, match=r"--cluster FILE, or FLOWENGINE_CLUSTER; there is no cluster\.toml"
+    ):
+        cluster_of(None)
+    for named in (str(folder), str(folder / "cluster.toml")):
+        assert cluster_of(named).name == "digits"
+    monkeypatch.setenv("FLOWENGINE_CLUSTER", str(folder))
+    assert cluster_of(None).name == "digits"
+    monkeypatch.delenv("FLOWENGINE_CLUSTER")
+    monkeypatch.chdir(folder)
+    assert cluster_of(None).name == "digits"
+    with pytest.raises(fe.errors.NotFoundError, match=r"there is no cluster file other\.toml"):
+        cluster_of("other.toml")
+
+
+def test_an_address_is_a_target(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert target_at("") == ""
+    assert target_at("flow://h:7000?cluster=c") == "flow://h:7000?cluster=c"
+    assert target_at("10.0.0.6:7000") == "flow://10.0.0.6:7000"
+    assert target_at("[::1]:7000") == "flow://[::1]:7000"
+    monkeypatch.chdir(folder)
+    assert target_at("10.0.0.6:7000") == "flow://10.0.0.6:7000?cluster=digits&key_file=cluster.key"
+    assert target_at("/job:worker/task:1") == "flow://10.0.0.7:7000?cluster=digits&key_file=cluster.key"
+    # No path of a key where the environment names the same.
+    monkeypatch.setenv("FLOWENGINE_CLUSTER_KEY_FILE", "cluster.key")
+    assert target_at("localhost:7000") == "flow://localhost:7000?cluster=digits"
+
+
+@pytest.mark.parametrize("place", ["10.0.0.6", "host:port", "a b:1", "/tmp/socket", ":7000", "host:7000/x"])
+def test_what_is_no_place_is_refused(place: str) -> None:
+    with pytest.raises(CommandError, match="write HOST:PORT, a task such as /job:worker/task:0, or flow://"):
+        target_at(place)
+
+
+def test_a_task_needs_its_cluster(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="say which cluster") as caught:
+        target_at("/job:worker/task:0")
+    assert caught.value.code == failure.USAGE
+    monkeypatch.chdir(folder)
+    with pytest.raises(fe.errors.NotFoundError, match="there are /job:worker/task:0"):
+        target_at("/job:ps/task:0")
+
+
+def test_the_folder_is_looked_into_by_the_verb(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "status"]) == failure.USAGE
+    assert "there is no cluster.toml in this folder" in capfd.readouterr().err
