@@ -37,7 +37,7 @@ def gradients(
     ys               one tensor or several of one graph
     xs               one or several; a variable is given by its handle or reference
     grad_ys          what each derivative is multiplied by: for each y a Tensor, an array or None, which is
-                     ones of its shape
+                     ones of its shape; one of as many elements is given the shape of y
     stop_gradients   tensors that are taken for constants
     unconnected      what an x on which no y depends gets: "none" None, "zero" zeros of its shape
     aggregation      how several gradients of one tensor are added: "add" at once, "tree" two at a time (less
@@ -195,7 +195,15 @@ def _seed(graph: Graph, index: int, y: Tensor, given: Any) -> Gradient | None:
             raise GradientTypeError(f"grad_ys[{index}], for '{y.name}': {error.message}") from None
     if found.dtype.base is not dtype:
         raise GradientTypeError(f"grad_ys[{index}] is {found.dtype.base}; '{y.name}' is {dtype}")
-    shape_of_given = found.shape if isinstance(found, Tensor) else None
-    if shape_of_given is not None and not shape_of_given.is_compatible_with(y.shape):
-        raise GradientValueError(f"grad_ys[{index}] is of shape {shape_of_given}; '{y.name}' is {y.shape}")
+    if isinstance(found, Tensor) and not found.shape.is_compatible_with(y.shape):
+        found = _of_shape(graph, index, y, found)
     return found if can_have_gradient(dtype) else None
+
+
+def _of_shape(graph: Graph, index: int, y: Tensor, given: Tensor) -> Tensor:
+    """A gradient of as many elements as `y`, such as [1] for a number, in the shape of `y`."""
+    wanted, known = y.shape.num_elements(), y.shape.as_tuple()
+    if wanted is None or wanted != given.shape.num_elements():
+        raise GradientValueError(f"grad_ys[{index}] is of shape {given.shape}; '{y.name}' is {y.shape}")
+    reshaped: Tensor = graph.ops.Reshape(given, np.array(known, np.int32))
+    return reshaped
