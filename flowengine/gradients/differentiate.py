@@ -11,6 +11,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
+from flowengine.gradients.lowering import CallLowering
 from flowengine.gradients.reach import Reach, can_have_gradient
 from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
 from flowengine.gradients.structure import Structure, structure_of
@@ -58,8 +59,9 @@ def gradients(
     _check_words(unconnected, aggregation, gate)
     if not targets or not sources:
         return [None] * len(sources)
+    dense_ys = [_one(graph, y) for y in targets]
+    _open_calls(graph, dense_ys, sources, stops)
     with graph.scopes.name_scope(name or "gradients") as scope:
-        dense_ys = [_one(graph, y) for y in targets]
         structure = structure_of(graph)
         call = GradientCall(graph, structure, scope.rstrip("/"), aggregation, gate, colocate)
         region = GradientRegion(call, common_frame(structure, dense_ys))
@@ -69,18 +71,41 @@ def gradients(
             return _finished(region, sources, found, unconnected, gate)
 
 
-def _swept(
-    region: GradientRegion, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor], grad_ys: Any
-) -> list[Gradient | None]:
-    graph = region.graph
-    reach = Reach(
+def _open_calls(graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]) -> None:
+    """Write out the functions that are called between ys and xs, and those called in them."""
+    if graph.library is None:
+        return
+    lowering = CallLowering(graph)
+    while True:
+        structure = structure_of(graph)
+        reach = _reach(graph, structure, ys, xs, stops)
+        calls = [name for name, ports in reach.nodes.items() if ports and lowering.can_lower(graph[name])]
+        if not calls:
+            return
+        with graph.name_scope(None):
+            for name in calls:
+                is_tied = bool(structure.frame(name) or structure.node_guard(name))
+                lowering.lower(graph[name], is_tied)
+
+
+def _reach(
+    graph: Graph, structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]
+) -> Reach:
+    return Reach(
         graph,
         [y.port for y in ys],
         [x.port for x in xs],
         {each.port for each in stops},
-        region.structure.stack_edges,
-        _merges_around(region.structure, region.frame),
+        structure.stack_edges,
+        _merges_around(structure, common_frame(structure, ys)),
     )
+
+
+def _swept(
+    region: GradientRegion, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor], grad_ys: Any
+) -> list[Gradient | None]:
+    graph = region.graph
+    reach = _reach(graph, region.structure, ys, xs, stops)
     _check_frames(region, xs)
     seeds = _seeds(graph, ys, grad_ys)
     order = {name: position for position, name in enumerate(graph.nodes)}

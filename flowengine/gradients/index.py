@@ -65,6 +65,20 @@ GRADIENTS: Final[dict[str, str]] = {
     "control.control_flow": """
         Enter Exit Merge NextIteration RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch
     """,
+    "control.functional": """
+        Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile While
+    """,
+    "data.optional": """
+        OptionalFromValue OptionalGetValue
+    """,
+    "data.tensor_list": """
+        TensorListConcatLists TensorListGetItem TensorListPopBack TensorListPushBack TensorListPushBackBatch
+        TensorListResize TensorListSetItem
+    """,
+    "data.tensor_list_joining": """
+        TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
+        TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
+    """,
     "image.boxes": """
         CropAndResize CropAndResizeGradImage
     """,
@@ -219,5 +233,12 @@ GRADIENTS: Final[dict[str, str]] = {
     """,
     "sparse.reductions": """
         SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse
+    """,
+    "state.resource_variables": """
+        ReadVariableOp _ReadVariablesOp
+    """,
+    "state.tensor_array": """
+        TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySplitV3
+        TensorArrayWriteV3
     """,
 }

@@ -280,6 +280,25 @@ class Graph(ir.NodeGraph):
             self._inference().replaced(name)
         return node
 
+    def widen(self, node: Node) -> Node:
+        """Put a node in the place of the one of its name: of other making, with the same first outputs.
+
+        The one change that a node may suffer that has run. Sessions plan anew. Raises NotFoundError if there
+        is none of this name, InvalidArgumentError if its outputs have other types.
+        """
+        present = self[node.name]
+        count = len(present.output_types)
+        if [t.base for t in node.output_types[:count]] != [t.base for t in present.output_types]:
+            raise InvalidArgumentError(
+                f"'{node.name}' has outputs {list(map(str, present.output_types))}; "
+                f"what is to stand in its place has {list(map(str, node.output_types))}"
+            )
+        self._nodes[node.name] = node
+        self._version += 1
+        # What comes around a loop, or was not known of a call, may be known better now.
+        self._shapes = None
+        return node
+
     # ------------------------------------------------------------------ for constructors
 
     def append(

@@ -46,8 +46,16 @@ class FunctionLibrary:
         functions = library.function if isinstance(library, FunctionDefLibrary) else ()
         self._functions: dict[str, FunctionDef] = {f.signature.name: f for f in functions}
         self._library = library if isinstance(library, FunctionDefLibrary) else FunctionDefLibrary()
-        self._registry = registry
+        #: The ops that bodies are made of.
+        self.registry = registry
         self._producer = producer
+
+    def gradient_of(self, name: str) -> str | None:
+        """The function that the library says is the gradient of one; None if it says nothing."""
+        for each in self._library.gradient:
+            if each.function_name == name:
+                return each.gradient_func
+        return None
 
     def __contains__(self, name: object) -> bool:
         return name in self._functions
@@ -70,13 +78,13 @@ class FunctionLibrary:
         or an attribute that is missing.
         """
         function = self._function(name)
-        return _Instantiation(function, attrs, self._registry, self._library, self._producer).make()
+        return _Instantiation(function, attrs, self.registry, self._library, self._producer).make()
 
     def op_def(self, op: str) -> OpDef | None:
         """The definition of an op of the registry, or of a function used as one."""
-        if op in self._functions and op not in self._registry:
+        if op in self._functions and op not in self.registry:
             return self.signature(op)
-        return self._registry.find(op)
+        return self.registry.find(op)
 
 
 class _Instantiation:

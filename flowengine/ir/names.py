@@ -32,7 +32,9 @@ WHILE_OPS: Final = frozenset({"While", "StatelessWhile"})
 FOR_OP: Final = "For"
 #: They run a body again and again.
 LOOPING_CALL_OPS: Final = WHILE_OPS | {FOR_OP}
-FUNCTION_CALL_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | LOOPING_CALL_OPS
+#: It calls the gradient of a function.
+SYMBOLIC_GRADIENT: Final = "SymbolicGradient"
+FUNCTION_CALL_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | LOOPING_CALL_OPS | {SYMBOLIC_GRADIENT}
 #: What stands for an argument and a result in the body of a function.
 ARGUMENT: Final = "_Arg"
 RESULT: Final = "_Retval"

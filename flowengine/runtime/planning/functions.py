@@ -20,9 +20,16 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.pieces import Pieces, at_once
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue, FuncAttr
-from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node
-from flowengine.ir.names import CASE_OPS, FOR_OP, FUNCTION_CALL_OPS, IF_OPS, WHILE_OPS
+from flowengine.ir.names import (
+    CASE_OPS,
+    FOR_OP,
+    FUNCTION_CALL_OPS,
+    IF_OPS,
+    SYMBOLIC_GRADIENT,
+    WHILE_OPS,
+)
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import preparing
@@ -70,7 +77,7 @@ class FunctionTable:
         key = _key(function)
         plans = self._plans.get(key)
         if plans is None:
-            body = self._library.instantiate(function.name, function.attrs)
+            body = self._instantiated(function)
             context = replace(
                 self._context,
                 feeds=body.arguments,
@@ -87,6 +94,14 @@ class FunctionTable:
                 self._under_way.discard(key)
             plans = self._plans.setdefault(key, plans)
         return plans
+
+    def _instantiated(self, function: FuncAttr) -> FunctionBody:
+        if function.name != SYMBOLIC_GRADIENT:
+            return self._library.instantiate(function.name, function.attrs)
+        # Here because few graphs differentiate when they run.
+        from flowengine.functions.gradients import gradient_body
+
+        return gradient_body(self._library, function.attrs["f"], function.attrs["Tin"])
 
     def planning_beforehand(self, function: FuncAttr) -> Pieces[None]:
         """Plan a body that a call will need, unless it is under way, as one is that calls itself."""
@@ -115,6 +130,8 @@ class FunctionTable:
             return _Loop(table, attrs["cond"], attrs["body"])
         if node.op == FOR_OP:
             return _Count(table, attrs["body"])
+        if node.op == SYMBOLIC_GRADIENT:
+            return _Invoke(table, FuncAttr(node.op, attrs))
         return _Invoke(table, attrs["f"])
 
 
