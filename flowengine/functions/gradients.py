@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.gradients.differentiate import gradients
+from flowengine.gradients.differentiate import differentiate
 from flowengine.gradients.values import Gradient, dense
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
@@ -40,7 +40,7 @@ def gradient_body(library: FunctionLibrary, function: FuncAttr, types: Sequence[
         _argument(graph, dtype, index)
         for index, dtype in enumerate(types[len(arguments) :], start=len(arguments))
     ]
-    found = gradients(results, arguments, seeds)
+    found = differentiate(results, arguments, seeds, own=frozenset({function.name}))
     made = [
         graph.ops.ZerosLike(argument) if each is None else _one(graph, each)
         for argument, each in zip(arguments, found, strict=True)

@@ -227,7 +227,7 @@ class Sweep:
                     f"not registered: write it under @gradient('{override.decode()}')"
                 )
             return rule
-        rule = find(node.op)
+        rule = self.region.call.functions.rule(node) or find(node.op)
         if rule is None and not node.has(NotDifferentiable):
             raise self._missing(node)
         return rule

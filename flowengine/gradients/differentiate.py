@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
+from flowengine.gradients.control.functional import FunctionRules
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.lowering import CallLowering
 from flowengine.gradients.reach import Reach, can_have_gradient
@@ -19,6 +20,7 @@ from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath, describe_frame
+from flowengine.ir.graph import OutputPort
 
 
 def gradients(
@@ -52,36 +54,75 @@ def gradients(
     only added to. Raises LookupError (as MissingGradientError) for an op without a gradient, ValueError and
     TypeError (as InvalidArgumentError) for arguments that do not fit.
     """
+    return differentiate(
+        ys,
+        xs,
+        grad_ys,
+        [stop_gradients] if isinstance(stop_gradients, Tensor) else list(stop_gradients),
+        unconnected,
+        aggregation,
+        gate,
+        colocate,
+        name,
+    )
+
+
+def differentiate(
+    ys: Tensor | IndexedSlices | Sequence[Tensor | IndexedSlices],
+    xs: Tensor | Sequence[Tensor],
+    grad_ys: Any,
+    stops: Sequence[Tensor] = (),
+    unconnected: str = "none",
+    aggregation: str = "add",
+    gate: str = "none",
+    colocate: bool = False,
+    name: str | None = None,
+    own: frozenset[str] = frozenset(),
+) -> list[Gradient | None]:
+    """As `gradients`, in a graph that may be the body of a function.
+
+    own   the functions whose body it is: calls of these stay calls
+    """
     targets = list(ys) if isinstance(ys, Sequence) else [ys]
     sources = list(xs) if isinstance(xs, Sequence) else [xs]
-    stops = [stop_gradients] if isinstance(stop_gradients, Tensor) else list(stop_gradients)
     graph = _graph_of(targets, sources, stops)
     _check_words(unconnected, aggregation, gate)
     if not targets or not sources:
         return [None] * len(sources)
     dense_ys = [_one(graph, y) for y in targets]
-    _open_calls(graph, dense_ys, sources, stops)
+    connected = _open_calls(CallLowering(graph, own), graph, dense_ys, sources, stops)
     with graph.scopes.name_scope(name or "gradients") as scope:
         structure = structure_of(graph)
-        call = GradientCall(graph, structure, scope.rstrip("/"), aggregation, gate, colocate)
+        source, functions = scope.rstrip("/"), FunctionRules(graph)
+        call = GradientCall(graph, structure, source, functions, aggregation, gate, colocate)
         region = GradientRegion(call, common_frame(structure, dense_ys))
         call.places[region.frame] = region
         with region.building():
             found = _swept(region, dense_ys, sources, stops, grad_ys)
-            return _finished(region, sources, found, unconnected, gate)
+            if unconnected == "zero":
+                connected = {x.port for x in sources}
+            return _finished(region, sources, found, connected, gate)
 
 
-def _open_calls(graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]) -> None:
-    """Write out the functions that are called between ys and xs, and those called in them."""
+def _open_calls(
+    lowering: CallLowering, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]
+) -> set[OutputPort]:
+    """Write out the functions that are called between ys and xs, and those called in them.
+
+    Returns the xs that a call connects with a y: it counts as a connection whatever its body does.
+    """
     if graph.library is None:
-        return
-    lowering = CallLowering(graph)
+        return set()
+    connected: set[OutputPort] | None = None
     while True:
         structure = structure_of(graph)
         reach = _reach(graph, structure, ys, xs, stops)
         calls = [name for name, ports in reach.nodes.items() if ports and lowering.can_lower(graph[name])]
+        if connected is None:
+            taken = {port for ports in reach.nodes.values() for port in ports} if calls else set()
+            connected = {x.port for x in xs if x.port in taken}
         if not calls:
-            return
+            return connected
         with graph.name_scope(None):
             for name in calls:
                 is_tied = bool(structure.frame(name) or structure.node_guard(name))
@@ -135,15 +176,19 @@ def _check_frames(region: GradientRegion, xs: Sequence[Tensor]) -> None:
 
 
 def _finished(
-    region: GradientRegion, xs: Sequence[Tensor], found: list[Gradient | None], unconnected: str, gate: str
+    region: GradientRegion,
+    xs: Sequence[Tensor],
+    found: list[Gradient | None],
+    zeroed: Collection[OutputPort],
+    gate: str,
 ) -> list[Gradient | None]:
-    """What the caller gets: absent gradients as it wants them, all waiting for each other if it says so."""
-    results = found
-    if unconnected == "zero":
-        results = [
-            Backward(region, x.op).zeros_like(x) if each is None else each
-            for x, each in zip(xs, results, strict=True)
-        ]
+    """What the caller gets: zeros for some that are absent, all waiting for each other if it says so."""
+    results = [
+        Backward(region, x.op).zeros_like(x)
+        if each is None and x.port in zeroed and can_have_gradient(x.dtype)
+        else each
+        for x, each in zip(xs, found, strict=True)
+    ]
     if gate == "graph" and any(each is not None for each in results):
         results = list(waiting_for_each_other(Backward(region, xs[0].op), results))
     return results

@@ -237,6 +237,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "state.resource_variables": """
         ReadVariableOp _ReadVariablesOp
     """,
+    "state.scatter": """
+        ResourceGather ResourceGatherNd
+    """,
     "state.tensor_array": """
         TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySplitV3
         TensorArrayWriteV3

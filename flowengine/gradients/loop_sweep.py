@@ -123,7 +123,10 @@ class LoopSweep:
         with self.region.building():
             b = Backward(self.region, Operation(self.graph, variable.merge))
             if not found:
-                return zeros_like(b, Tensor(self.graph, *(ports[0])))
+                zeros = zeros_like(b, Tensor(self.graph, *(ports[0])))
+                with self.graph.scopes.apart(None, [self.region.pivot]):
+                    tied: Tensor = self.graph.ops.Identity(zeros)  # it must end with the loop
+                return tied
             return b.dense(sweep.gradients.summed(found, ports[0]))
 
     # ------------------------------------------------------------------ what is the same in all iterations

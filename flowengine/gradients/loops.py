@@ -161,6 +161,11 @@ class LoopRegion(LoopPlace, GradientRegion):
         name: str = self._pivot.node_name
         return name
 
+    @property
+    def pivot(self) -> str:
+        """The node that is live in every iteration."""
+        return self._body_anchor()
+
     def close(self) -> None:
         """Close the counter; nothing may be brought here any more."""
         with self.graph.scopes.apart(self._pivot.node_name):
@@ -230,7 +235,7 @@ class LoopRegion(LoopPlace, GradientRegion):
 
     def _invariant(self, port: OutputPort) -> Tensor | None:
         """The tensor outside of the loop that a port of it is in every iteration, if it is one."""
-        origin = self.structure.origin(port)
-        if origin.node not in self.forward.loop.constants:
+        entered = self.structure.constant_of(port)
+        if entered is None or entered not in self.forward.loop.constants:
             return None
-        return Tensor(self.graph, *self.graph.nodes[origin.node].inputs[0])
+        return Tensor(self.graph, *self.graph.nodes[entered].inputs[0])

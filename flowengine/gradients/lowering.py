@@ -38,18 +38,23 @@ _LOWERED: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS
 class CallLowering:
     """Lowers calls in one graph.
 
-    within   {name of a call that a lowering has made: the functions whose bodies it is in}
+    own   the functions whose body the graph is
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, own: frozenset[str] = frozenset()) -> None:
         self._graph = graph
+        self._own = own
         self._library = FunctionLibrary(graph.library, graph.registry, graph.producer)
+        #: {name of a node that a lowering has made: the functions whose bodies it is in}
         self._within: dict[str, frozenset[str]] = {}
 
     def can_lower(self, node: Node) -> bool:
         """Whether a node is a call of functions that it is not itself a part of."""
         functions = self._functions(node)
-        return bool(functions) and not any(each.name in self._within.get(node.name, ()) for each in functions)
+        within = self._within.get(node.name, self._own)
+        return bool(functions) and not any(
+            each.name in within or self._library.gradient_of(each.name) is not None for each in functions
+        )
 
     def _functions(self, node: Node) -> list[FuncAttr]:
         if node.op in self._library:
@@ -67,7 +72,7 @@ class CallLowering:
         is_anchored   whether the call is in a loop or a conditional, so that its code has to be tied to it
         """
         prefix = self._graph.scopes.unique(node.name + "/called") + "/"
-        within = self._within.get(node.name, frozenset()) | {f.name for f in self._functions(node)}
+        within = self._within.get(node.name, self._own)
         writer = _CallWriter(self._graph, self._library, node, prefix, within, self._within)
         with self._graph.scopes.apart(None):
             if node.op in IF_OPS:
@@ -240,7 +245,9 @@ class _CallWriter:
         with graph.name_scope(self.prefix), graph.scopes.apart(None):
             switches = {i: ops.Switch(v, goes_on) for i, v in enumerate(values) if not kept[i]}
             pivot = ops.Identity(switches[first].output_true, name="pivot").node_name
-        given = [e.port if kept[i] else switches[i].output_true.port for i, e in enumerate(entered)]
+            # What the body makes of constants alone must end with the loop, too.
+            inside = [ops.Switch(e, goes_on) if kept[i] else switches[i] for i, e in enumerate(entered)]
+        given = [each.output_true.port for each in inside]
         results, targets = self._copied(body, given, self.prefix + "body/", pivot)
         outputs: list[OutputPort] = []
         for i, port in enumerate(results):
@@ -289,7 +296,7 @@ class _CallWriter:
         for node in body.graph:
             if node.name in inner:
                 self.graph.add(self._copy(node, scope, inner, [outside(port) for port in node.inputs], pivot))
-                self.noted[scope + node.name] = self.within
+                self.noted[scope + node.name] = self.within | {body.name}
         return [outside(port) for port in body.results], [scope + name for name in _certain_targets(body)]
 
     def _copy(

@@ -18,6 +18,7 @@ from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath, describe_frame
 
 if TYPE_CHECKING:
+    from flowengine.gradients.control.functional import FunctionRules
     from flowengine.gradients.history import History
     from flowengine.graphs.graph import Graph
 
@@ -31,6 +32,7 @@ class GradientCall:
     aggregation   "add", "tree" or "accumulate"
     gate          "none", or "op": the gradients of an op's inputs wait for each other
     colocate      whether a gradient asks for the device of its op
+    functions     the library, as far as it is called between ys and xs
     places        {frame: the place of forward code there}
     adjoints      {the node that made a stack: what goes back the way that the stack came}
     """
@@ -38,6 +40,7 @@ class GradientCall:
     graph: Graph
     structure: Structure
     source: str
+    functions: FunctionRules
     aggregation: str = "add"
     gate: str = "none"
     colocate: bool = False

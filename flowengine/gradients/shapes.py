@@ -20,17 +20,13 @@ _STORED_ELEMENTS: Final = 1000
 
 
 def shape_of(b: Backward, tensor: Tensor, dtype: DType | str) -> Tensor:
-    """The shape of a forward tensor as a vector."""
-    known = tensor.shape.as_tuple()
+    """The shape of a forward tensor, or of the variable of a handle, as a vector."""
+    is_handle = tensor.dtype.base is dtypes.resource
+    known = (b.graph.variable_behind(tensor)[0] if is_handle else tensor.shape).as_tuple()
     if known is not None:
         return b.constant(np.array(known, as_dtype(dtype).as_numpy_dtype))
-    if tensor.dtype.base is dtypes.resource:
-        return _asked(b, "VariableShape", tensor, dtype)
-    return _asked(b, "Shape", tensor, dtype)
-
-
-def _asked(b: Backward, op: str, tensor: Tensor, dtype: DType | str) -> Tensor:
-    return b.region.computed_forward(tensor, op, out_type=as_dtype(dtype))
+    asked = "VariableShape" if is_handle else "Shape"
+    return b.region.computed_forward(tensor, asked, out_type=as_dtype(dtype))
 
 
 def zeros_like(b: Backward, tensor: Tensor) -> Tensor:

@@ -181,6 +181,18 @@ class Structure:
         """Whether a Switch ends a loop rather than opening a conditional."""
         return self._graph.nodes[self.origin(node.inputs[1]).node].op == LOOP_COND
 
+    def constant_of(self, port: OutputPort) -> str | None:
+        """The Enter of a constant of a loop that a port of its body is, in every iteration."""
+        nodes = self._graph.nodes
+        while True:
+            port = self.origin(port)
+            node = nodes[port.node]
+            if node.op not in SWITCH_OPS or port.slot != 1 or not self.is_loop_switch(node):
+                break
+            port = node.inputs[0]
+        loop = self.loops.get(self.home(port.node)) if node.op in ENTER_OPS else None
+        return node.name if loop is not None and node.name in loop.constants else None
+
     def is_loop_merge(self, name: str) -> bool:
         return self._is_loop_merge(self._graph.nodes[name])
 

@@ -335,7 +335,7 @@ class TensorArray:
             )
         for index, row in zip(indices, rows, strict=True):
             self.write(index, row)
-        self.marked_size = len(self._elements)
+        self._mark()
 
     def split(self, pieces: Sequence[Value]) -> None:
         """Write the pieces to the first elements; there must be as many, unless it can grow."""
@@ -349,18 +349,19 @@ class TensorArray:
             )
         for index, piece in enumerate(pieces):
             self.write(index, piece)
-        self.marked_size = len(self._elements)
+        self._mark()
+
+    def _mark(self) -> None:
+        """A gradient array keeps the mark of its forward array, whoever fills it."""
+        if not self.is_gradient:
+            self.marked_size = len(self._elements)
 
     def make_gradient(self, name: str, prepend: tuple[int, ...] = ()) -> TensorArray:
-        """A gradient array for this one; from now on this one cannot grow.
+        """A gradient array for this one, which may be one itself; from now on this one cannot grow.
 
         `prepend` are leading dimensions that the gradients have and the elements have not.
         """
         self._check_open()
-        if self.is_gradient:
-            raise InvalidArgumentError(
-                f"Wrong input container: {self.name} is a gradient TensorArray, which has none of its own"
-            )
         self.dynamic_size = False
         gradient = TensorArray(
             self.dtype,

@@ -82,9 +82,6 @@ def tensor_array(size: Any, *, ctx: KernelContext, node: Node) -> TensorArray:
 def _gradient(handle: Any, ctx: KernelContext, source: bytes, prepend: tuple[int, ...] = ()) -> TensorArray:
     """The gradient array of this array and source, made by whoever asks first."""
     forward = _array(handle, ctx)
-    if forward.is_gradient:
-        # Fails with the reason.
-        return forward.make_gradient("")
     name = f"{forward.name}@{source.decode('utf-8', 'replace')}"
     return ctx.step_container.lookup_or_create(name, lambda: forward.make_gradient(name, prepend))
 

@@ -151,8 +151,15 @@ def test_gradients_add_up_and_default_to_zeros() -> None:
         InvalidArgumentError, match=r"existing shape is \[2\] but the new input shape is \[3\]"
     ):
         gradient.write(0, _floats(1, 2, 3))
-    with pytest.raises(InvalidArgumentError, match="Wrong input container"):
-        gradient.make_gradient("x")
+
+
+def test_a_gradient_array_has_a_gradient_array_of_its_own() -> None:
+    forward = TensorArray(dtypes.float32, 1, name="f")
+    forward.write(0, _floats(1, 2))
+    second = forward.make_gradient("f@g").make_gradient("f@g@h")
+    second.write(0, _floats(1, 1))
+    second.write(0, _floats(2, 0))
+    assert second.get(0).tolist() == [3, 1]
 
 
 def test_a_gradient_stops_growth_and_takes_the_marked_size() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flowengine.gradients.errors import MissingGradientError
-from flowengine.gradients.registry import gradient
+from flowengine.gradients.registry import GradientRule, gradient
 from flowengine.gradients.values import Backward, Gradient, Results
+from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.attrs import FuncAttr
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import Node
+from flowengine.ir.names import CALL_OPS
 
 
 @gradient("PartitionedCall", lazy=True)
@@ -39,6 +45,45 @@ def of_function(b: Backward, op: Operation, function: FuncAttr, grads: tuple[Ten
         for output, each in zip(op.outputs, grads, strict=True)
     ]
     results: Results = b.ops.SymbolicGradient(
+        [*op.inputs, *given], Tout=[each.dtype.base for each in op.inputs], f=function
+    )
+    return results
+
+
+class FunctionRules:
+    """How calls of a graph's functions are differentiated that stay calls."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._library = (
+            None if graph.library is None else FunctionLibrary(graph.library, graph.registry, graph.producer)
+        )
+
+    def rule(self, node: Node) -> GradientRule | None:
+        """The rule of a call whose function says its own gradient, or is used as an op; else None."""
+        if self._library is None:
+            return None
+        function = node.attrs.get("f") if node.op in CALL_OPS else None
+        if not isinstance(function, FuncAttr):
+            function = FuncAttr(node.op, node.attrs) if node.op in self._library else None
+        if function is None:
+            return None
+        given = self._library.gradient_of(function.name)
+        if given is not None:
+            return GradientRule(partial(_by_function, FuncAttr(given, function.attrs)), is_lazy=True)
+        return GradientRule(partial(_of_op, function), is_lazy=True) if node.op in self._library else None
+
+
+def _of_op(function: FuncAttr, b: Backward, op: Operation, *grads: Tensor | None) -> Results:
+    return of_function(b, op, function, grads)
+
+
+def _by_function(function: FuncAttr, b: Backward, op: Operation, *grads: Tensor | None) -> Results:
+    """A call of the function that the library says is the gradient."""
+    given = [
+        b.ops.ZerosLike(output) if each is None else each
+        for output, each in zip(op.outputs, grads, strict=True)
+    ]
+    results: Results = b.ops.PartitionedCall(
         [*op.inputs, *given], Tout=[each.dtype.base for each in op.inputs], f=function
     )
     return results

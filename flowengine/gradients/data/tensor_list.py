@@ -28,9 +28,7 @@ def push_back(b: Backward, op: Operation, grad: Tensor) -> Results:
 @gradient("TensorListPopBack", lazy=True)
 def pop_back(b: Backward, op: Operation, items: Tensor | None, item: Tensor | None) -> Results:
     if items is None:
-        items = b.ops.EmptyTensorList(
-            element_shape(b, op.outputs[0]), b.constant(-1), element_dtype=op.get_attr("element_dtype")
-        )
+        items = b.zeros_like(op.outputs[0])
     if item is None:
         item = b.zeros_like(op.outputs[1])
     return [b.ops.TensorListPushBack(items, item), None]

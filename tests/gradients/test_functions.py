@@ -1,0 +1,215 @@
+"""Gradients of calls of functions: written out where a gradient goes through them, or called themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+
+FLOAT = 'attr { key: "T" value { type: DT_DOUBLE } }'
+#: Functions of float64, among them the parts of a loop, and one that calls itself.
+LIBRARY = """
+library {
+  function {
+    signature { name: "square" input_arg { name: "a" type: DT_DOUBLE }
+      output_arg { name: "y" type: DT_DOUBLE } }
+    node_def { name: "m" op: "Mul" input: "a" input: "a" %(T)s }
+    ret { key: "y" value: "m:z:0" }
+  }
+  function {
+    signature { name: "thrice" input_arg { name: "a" type: DT_DOUBLE }
+      output_arg { name: "y" type: DT_DOUBLE } }
+    node_def { name: "c" op: "Const" attr { key: "dtype" value { type: DT_DOUBLE } }
+      attr { key: "value" value { tensor { dtype: DT_DOUBLE tensor_shape {} double_val: 3 } } } }
+    node_def { name: "inner" op: "PartitionedCall" input: "a"
+      attr { key: "Tin" value { list { type: DT_DOUBLE } } }
+        attr { key: "Tout" value { list { type: DT_DOUBLE } } }
+      attr { key: "f" value { func { name: "same" } } } }
+    node_def { name: "m" op: "Mul" input: "inner:output:0" input: "c:output:0" %(T)s }
+    ret { key: "y" value: "m:z:0" }
+  }
+  function {
+    signature { name: "same" input_arg { name: "a" type: DT_DOUBLE }
+      output_arg { name: "y" type: DT_DOUBLE } }
+    node_def { name: "i" op: "Identity" input: "a" %(T)s }
+    ret { key: "y" value: "i:output:0" }
+  }
+  function {
+    signature { name: "less" input_arg { name: "i" type: DT_INT32 }
+      input_arg { name: "v" type: DT_DOUBLE }
+      input_arg { name: "w" type: DT_DOUBLE } output_arg { name: "y" type: DT_BOOL } }
+    node_def { name: "n" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+      attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 3 } } } }
+    node_def { name: "l" op: "Less" input: "i" input: "n:output:0"
+      attr { key: "T" value { type: DT_INT32 } } }
+    ret { key: "y" value: "l:z:0" }
+  }
+  function {
+    signature { name: "round" input_arg { name: "i" type: DT_INT32 }
+      input_arg { name: "v" type: DT_DOUBLE }
+      input_arg { name: "w" type: DT_DOUBLE } output_arg { name: "j" type: DT_INT32 }
+      output_arg { name: "u" type: DT_DOUBLE } output_arg { name: "x" type: DT_DOUBLE } }
+    node_def { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+      attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }
+    node_def { name: "a" op: "AddV2" input: "i" input: "one:output:0"
+      attr { key: "T" value { type: DT_INT32 } } }
+    node_def { name: "m" op: "Mul" input: "v" input: "w" %(T)s }
+    ret { key: "j" value: "a:z:0" } ret { key: "u" value: "m:z:0" } ret { key: "x" value: "w" }
+  }
+  function {
+    signature { name: "halves" input_arg { name: "n" type: DT_INT32 }
+      input_arg { name: "a" type: DT_DOUBLE }
+      output_arg { name: "y" type: DT_DOUBLE } }
+    node_def { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+      attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
+    node_def { name: "p" op: "Greater" input: "n" input: "zero:output:0"
+      attr { key: "T" value { type: DT_INT32 } } }
+    node_def { name: "c" op: "StatelessIf" input: "p:z:0" input: "n" input: "a"
+      attr { key: "Tcond" value { type: DT_BOOL } }
+      attr { key: "Tin" value { list { type: DT_INT32 type: DT_DOUBLE } } }
+      attr { key: "Tout" value { list { type: DT_DOUBLE } } }
+      attr { key: "then_branch" value { func { name: "again" } } }
+      attr { key: "else_branch" value { func { name: "last" } } } }
+    ret { key: "y" value: "c:output:0" }
+  }
+  function {
+    signature { name: "again" input_arg { name: "n" type: DT_INT32 }
+      input_arg { name: "a" type: DT_DOUBLE }
+      output_arg { name: "y" type: DT_DOUBLE } }
+    node_def { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+      attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }
+    node_def { name: "less" op: "Sub" input: "n" input: "one:output:0"
+      attr { key: "T" value { type: DT_INT32 } } }
+    node_def { name: "m" op: "Mul" input: "a" input: "a" %(T)s }
+    node_def { name: "more" op: "PartitionedCall" input: "less:z:0" input: "m:z:0"
+      attr { key: "Tin" value { list { type: DT_INT32 type: DT_DOUBLE } } }
+      attr { key: "Tout" value { list { type: DT_DOUBLE } } }
+        attr { key: "f" value { func { name: "halves" } } } }
+    ret { key: "y" value: "more:output:0" }
+  }
+  function {
+    signature { name: "last" input_arg { name: "n" type: DT_INT32 }
+      input_arg { name: "a" type: DT_DOUBLE }
+      output_arg { name: "y" type: DT_DOUBLE } }
+    ret { key: "y" value: "a" }
+  }
+}
+""".replace("%(T)s", FLOAT)
+
+
+def evaluate(graph: fe.Graph, fetches: Any, feeds: Any = None) -> Any:
+    with fe.blocking.Session(graph) as session:
+        return session.run(fetches, feeds)
+
+
+@pytest.fixture
+def graph() -> fe.Graph:
+    return fe.Graph.from_graph_def(LIBRARY)
+
+
+def function(name: str) -> Any:
+    from flowengine.ir.attrs import FuncAttr
+
+    return FuncAttr(name)
+
+
+def two_orders(graph: fe.Graph, y: fe.Tensor, x: fe.Tensor, feeds: Any) -> list[float]:
+    (first,) = fe.gradients(y, x)
+    assert isinstance(first, fe.Tensor)
+    (second,) = fe.gradients(first, x)
+    return [float(each) for each in evaluate(graph, [y, first, second], feeds)]
+
+
+def test_a_call_and_a_call_within(graph: fe.Graph) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    (inner,) = graph.ops.PartitionedCall([x], Tout=["float64"], f=function("thrice"))
+    (y,) = graph.ops.PartitionedCall([inner], Tout=["float64"], f=function("square"), name="y")
+    before = evaluate(graph, y, {x: 2.0})
+    assert two_orders(graph, y, x, {x: 2.0}) == [before, 36.0, 18.0]
+    assert graph.operation("y").type == "IdentityN"
+
+
+def test_a_session_that_has_run_goes_on(graph: fe.Graph) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    (y,) = graph.ops.PartitionedCall([x], Tout=["float64"], f=function("square"), name="y")
+    with fe.blocking.Session(graph) as session:
+        assert session.run(y, {x: 3.0}) == 9.0
+        (dx,) = fe.gradients(y, x)
+        assert session.run([y, dx], {x: 3.0}) == [9.0, 6.0]
+
+
+@pytest.mark.parametrize(("cond", "expected"), [(True, [4.0, 4.0, 2.0]), (False, [6.0, 3.0, 0.0])])
+def test_if(graph: fe.Graph, cond: bool, expected: list[float]) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    pred = graph.placeholder("bool", [], name="pred")
+    (y,) = graph.ops.If(
+        pred, [x], Tout=["float64"], then_branch=function("square"), else_branch=function("thrice")
+    )
+    assert two_orders(graph, y, x, {x: 2.0, pred: cond}) == expected
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (0, [4.0, 4.0, 2.0]),
+        (1, [6.0, 3.0, 0.0]),
+        (2, [2.0, 1.0, 0.0]),
+        (-1, [2.0, 1.0, 0.0]),
+        (7, [2.0, 1.0, 0.0]),
+    ],
+)
+def test_case(graph: fe.Graph, index: int, expected: list[float]) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    chosen = graph.placeholder("int32", [], name="index")
+    branches = [function("square"), function("thrice"), function("same")]
+    (y,) = graph.ops.Case(chosen, [x], Tout=["float64"], branches=branches)
+    assert two_orders(graph, y, x, {x: 2.0, chosen: index}) == expected
+
+
+def test_while(graph: fe.Graph) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    loop = graph.ops.While(
+        [graph.constant(0), graph.constant(1.0, "float64"), x],
+        cond=function("less"),
+        body=function("round"),
+        name="loop",
+    )
+    assert two_orders(graph, loop[1], x, {x: 2.0}) == [8.0, 12.0, 12.0]
+    # What is handed on as it is leaves as it came.
+    assert evaluate(graph, loop[2], {x: 2.0}) == 2.0
+
+
+def test_a_recursive_function_is_called_again(graph: fe.Graph) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    times = graph.placeholder("int32", [], name="times")
+    (y,) = graph.ops.PartitionedCall([times, x], Tout=["float64"], f=function("halves"))
+    (dx,) = fe.gradients(y, x)
+    np.testing.assert_allclose(evaluate(graph, [y, dx], {x: 1.1, times: 3}), [1.1**8, 8 * 1.1**7])
+
+
+def test_symbolic_gradient(graph: fe.Graph) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    (dx,) = graph.ops.SymbolicGradient([x, np.float64(10.0)], Tout=["float64"], f=function("square"))
+    assert evaluate(graph, dx, {x: 3.0}) == 60.0
+
+
+def test_the_gradient_that_the_library_says() -> None:
+    named = LIBRARY.rstrip()[:-1] + ' gradient { function_name: "square" gradient_func: "wrong" } }'
+    wrong = named.replace(
+        "library {",
+        """library { function {
+        signature { name: "wrong" input_arg { name: "a" type: DT_DOUBLE }
+          input_arg { name: "g" type: DT_DOUBLE }
+          output_arg { name: "y" type: DT_DOUBLE } }
+        node_def { name: "m" op: "Mul" input: "a" input: "g" %(T)s }
+        ret { key: "y" value: "m:z:0" } }""".replace("%(T)s", FLOAT),
+        1,
+    )
+    graph = fe.Graph.from_graph_def(wrong)
+    x = graph.placeholder("float64", [], name="x")
+    (y,) = graph.ops.PartitionedCall([x], Tout=["float64"], f=function("square"))
+    (dx,) = fe.gradients(y, x)
+    assert evaluate(graph, dx, {x: 3.0}) == 3.0
