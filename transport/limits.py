@@ -48,6 +48,10 @@ LENT_PIECE_BYTES_MIN: Final = 64 * KIB
 ENTRY_BYTES: Final = 512
 
 
+#: What a listener gives those who dial it to prove who they are.
+STRANGER_SECONDS: Final = 3.0
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits that this side sets the other. Sizes in bytes, times in seconds."""
@@ -70,7 +74,7 @@ class Limits:
     pulls_max: int = 131_072
 
     #: From the first byte to the end of the handshake.
-    handshake_seconds: float = 10.0
+    handshake_seconds: float = STRANGER_SECONDS
     #: Silence after which the other side is asked for a sign of life.
     heartbeat_seconds: float = 5.0
     #: Silence, or output that does not move, after which the connection is given up.

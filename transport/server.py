@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from math import inf
 from typing import Any, Final
 
 import trio
@@ -17,9 +19,10 @@ import trio
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
 from flowengine.transport.calls.service import Service, TensorSink
 from flowengine.transport.connection import Connection
-from flowengine.transport.limits import Limits
+from flowengine.transport.limits import STRANGER_SECONDS, Limits
+from flowengine.transport.lobby import Lobby, LobbyPlace, origin_of
 from flowengine.transport.peer import Peer
-from flowengine.transport.streams.schemes import ByteStream, Listener, listen_streams
+from flowengine.transport.streams.schemes import ByteStream, Listener, listen_streams, wait_spoken
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side
 
@@ -27,6 +30,10 @@ logger = logging.getLogger("flowengine.transport")
 
 #: Wait after a failed accept: descriptors may come back.
 _RETRY_SECONDS: Final = 0.1
+#: No stranger loses his place before he had so long: a few round trips around the world.
+_YOUNG_SECONDS: Final = 1.0
+#: Connections that have said nothing, for each stranger that is listened to.
+_SILENT_PER_STRANGER: Final = 2
 
 
 async def listen(address: str, *, security: Any = None) -> Listener:
@@ -36,12 +43,18 @@ async def listen(address: str, *, security: Any = None) -> Listener:
 
 
 class _Server:
+    """Who is there, and who is still proving who he is: the silent, and those who have said something."""
+
     def __init__(self, make: Callable[[ByteStream], Peer], connections_max: int, strangers_max: int) -> None:
         self._make = make
         self._connections_max = connections_max
         self._strangers_max = strangers_max
         self._connections = 0
-        self._strangers = 0
+        #: Who has said nothing costs little and has no claim to anything: an honest dialler speaks at once.
+        self._silent = Lobby(_SILENT_PER_STRANGER * strangers_max, young_seconds=0.0)
+        self._strangers = Lobby(strangers_max, young_seconds=_YOUNG_SECONDS)
+        #: How many wait for a place among the strangers.
+        self._waiting = 0
 
     async def run(self, listener: Listener, nursery: trio.Nursery) -> None:
         while True:
@@ -53,18 +66,26 @@ class _Server:
                 continue
             except FailedPreconditionError:
                 return
-            if self._connections >= self._connections_max or self._strangers >= self._strangers_max:
+            if self._connections >= self._connections_max:
                 logger.warning("%s: no room for %s", listener.address, stream.address)
                 stream.close()
                 continue
             self._connections += 1
-            self._strangers += 1
             nursery.start_soon(self._serve, stream)
 
     async def _serve(self, stream: ByteStream) -> None:
-        visit = _Visit(self)
+        # All that comes before the proof has this long, together.
+        scope = trio.CancelScope(deadline=trio.current_time() + STRANGER_SECONDS)
+        visit = _Visit(self._strangers, scope)
         try:
-            await self._make(stream).run(task_status=visit)
+            with scope:
+                origin = origin_of(stream.address)
+                await self._spoken(stream, origin, scope)
+                visit.place = await self._admitted(origin, scope)
+                if visit.place is not None:
+                    await self._make(stream).run(task_status=visit)
+            if scope.cancelled_caught or visit.place is None:
+                logger.info("%s did not prove in time who it is, or had to make room", stream.address)
         except OpError as error:
             logger.info("%s: %s", stream.address, error.message)
         finally:
@@ -72,20 +93,45 @@ class _Server:
             self._connections -= 1
             visit.started(None)
 
-    def one_stranger_less(self) -> None:
-        self._strangers -= 1
+    async def _spoken(self, stream: ByteStream, origin: str, scope: trio.CancelScope) -> None:
+        """Wait for somebody's first byte."""
+        place = self._silent.enter(origin, trio.current_time(), scope.cancel)
+        if place is not None:
+            try:
+                await wait_spoken(stream)
+            finally:
+                self._silent.leave(place)
+
+    async def _admitted(self, origin: str, scope: trio.CancelScope) -> LobbyPlace | None:
+        """A place among the strangers, perhaps once another has had his time; None where there is none."""
+        while True:
+            now = trio.current_time()
+            place = self._strangers.enter(origin, now, scope.cancel)
+            if place is not None:
+                return place
+            again = self._strangers.room_at(origin)
+            if again is None or self._waiting >= self._strangers_max:
+                return None
+            self._waiting += 1
+            try:
+                await trio.sleep_until(again)
+            finally:
+                self._waiting -= 1
 
 
 class _Visit:
     """One connection's place among the strangers, given up when it has proved itself or is over."""
 
-    def __init__(self, server: _Server) -> None:
-        self._server: _Server | None = server
+    def __init__(self, strangers: Lobby, scope: trio.CancelScope) -> None:
+        self._strangers = strangers
+        self._scope = scope
+        self.place: LobbyPlace | None = None
 
     def started(self, peer: Peer | None) -> None:
-        if self._server is not None:
-            self._server.one_stranger_less()
-            self._server = None
+        if self.place is not None:
+            self._strangers.leave(self.place)
+        if peer is not None:
+            self._scope.deadline = inf
 
 
 async def serve(
@@ -103,7 +149,9 @@ async def serve(
     """Take connections until cancelled, or until the listener is closed and the last peer is gone.
 
     connections_max     peers at one time; who comes beyond it finds the connection closed
-    strangers_max       of these, how many may still be proving who they are
+    strangers_max       of these, how many may still be proving who they are, for 3 s at most; twice as many may
+                        have said nothing yet. Beyond it the newest takes the place of the oldest of the
+                        address that has most (see `lobby`)
 
     InvalidArgumentError without a key, unless the listener's streams prove their peers themselves.
     """
@@ -111,6 +159,9 @@ async def serve(
         raise InvalidArgumentError(
             f"{listener.address} would be open to anybody: give the cluster's key, or listen on tls://"
         )
+
+    limits = limits if limits is not None else Limits()
+    limits = replace(limits, handshake_seconds=min(limits.handshake_seconds, STRANGER_SECONDS))
 
     def make(stream: ByteStream) -> Peer:
         connection = Connection(

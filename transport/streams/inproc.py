@@ -81,6 +81,13 @@ class InprocStream:
     def __repr__(self) -> str:
         return f"<InprocStream {self.address}>"
 
+    async def wait_spoken(self) -> None:
+        """Wait until there is something to read, or the other end is closed."""
+        pipe = self._incoming
+        while not (pipe.pieces or pipe.is_ended):
+            self._check_open()
+            await pipe.readers.park()
+
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         pipe = self._incoming
         while True:

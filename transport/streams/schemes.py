@@ -48,6 +48,13 @@ class ByteStream(Protocol):
         """End the stream now. Whoever waits at this end gets FailedPreconditionError; may be repeated."""
 
 
+async def wait_spoken(stream: ByteStream) -> None:
+    """Wait until the other end has sent something, or is gone; not for streams that cannot tell."""
+    wait: Any = getattr(stream, "wait_spoken", None)
+    if wait is not None:
+        await wait()
+
+
 def is_within_machine(stream: ByteStream) -> bool:
     """Whether nothing but one system's memory lies between the two ends; no, if the stream does not say."""
     return bool(getattr(stream, "is_within_machine", False))

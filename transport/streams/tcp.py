@@ -68,6 +68,13 @@ class TcpStream:
     def __repr__(self) -> str:
         return f"<TcpStream {self.address}>"
 
+    async def wait_spoken(self) -> None:
+        """Wait until there is something to read, or the link is gone."""
+        try:
+            await trio.lowlevel.wait_readable(self._socket)
+        except (trio.ClosedResourceError, OSError, ValueError) as error:
+            raise self._failed(error) from None
+
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         only = buffers[0] if len(buffers) == 1 else None
         room = len(only) if only is not None else sum(map(len, buffers))

@@ -78,6 +78,13 @@ class TlsStream:
     def __repr__(self) -> str:
         return f"<TlsStream {self.address}>"
 
+    async def wait_spoken(self) -> None:
+        """Wait for the first byte of the TLS handshake, or the end of the link."""
+        try:
+            await trio.lowlevel.wait_readable(self._socket)
+        except (trio.ClosedResourceError, OSError, ValueError) as error:
+            raise self._failed(error) from None
+
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         if self._is_closed:
             raise self._failed(None)

@@ -1,0 +1,216 @@
+"""Places among strangers: shared fairly, whoever comes how often; and a server that is flooded."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowengine.core.errors import FailedPreconditionError, OpError
+from flowengine.testing.links import KEY, identity, output
+from flowengine.transport.calls.service import Reply, Service
+from flowengine.transport.connection import Connection
+from flowengine.transport.lobby import Lobby, LobbyPlace, origin_of
+from flowengine.transport.peer import Peer
+from flowengine.transport.server import serve
+from flowengine.transport.streams.inproc import InprocStream, stream_pair
+from flowengine.transport.wire.states import Side
+
+
+@pytest.mark.parametrize(
+    ("address", "origin"),
+    [
+        ("tcp://10.0.0.7:43210", "10.0.0.7"),
+        ("tls://10.0.0.7:1", "10.0.0.7"),
+        ("tcp://[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::/64"),
+        ("tcp://[2001:db8:1:2::9]:80", "2001:db8:1:2::/64"),
+        ("tcp://[2001:db8:1:3::9]:80", "2001:db8:1:3::/64"),
+        ("tcp://[::ffff:10.0.0.7]:80", "10.0.0.7"),
+        ("tcp://[fe80::1%eth0]:80", "fe80::/64"),
+        ("tcp://(gone)", "(gone)"),
+        ("inproc://name", "name"),
+    ],
+)
+def test_one_machine_is_one_origin(address: str, origin: str) -> None:
+    assert origin_of(address) == origin
+
+
+@given(st.data())
+def test_the_newest_takes_the_place_of_the_oldest_of_those_who_have_most(data: st.DataObject) -> None:
+    most, young = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([0.0, 1.0]))
+    lobby, now = Lobby(most, young_seconds=young), 0.0
+    inside: list[tuple[str, float, LobbyPlace]] = []
+    gone: list[LobbyPlace] = []
+    for _ in range(data.draw(st.integers(1, 30))):
+        now += data.draw(st.sampled_from([0.0, 0.3, 0.6]))
+        if inside and data.draw(st.booleans()):
+            left = inside.pop(data.draw(st.integers(0, len(inside) - 1)))
+            lobby.leave(left[2])
+            lobby.leave(left[2])
+            continue
+        origin = data.draw(st.sampled_from("abc"))
+        gone.clear()
+        place = lobby.enter(origin, now, lambda: None)
+        counts = {each: sum(o == each for o, _, _ in inside) for each, _, _ in inside}
+        crowded = [o for o, count in counts.items() if count == max(counts.values())]
+        if len(inside) < most:
+            assert place is not None
+        else:
+            first = {o: min(since for other, since, _ in inside if other == o) for o in crowded}
+            if place is None:
+                assert min(now - since for since in first.values()) < young
+                assert lobby.room_at("nobody's") in {since + young for since in first.values()}
+            else:
+                # Which of several that have most loses one is free.
+                held = lobby._places
+                losers = [each for each in inside if each[2] not in held.get(each[0], {})]
+                assert len(losers) == 1
+                assert losers[0][0] in crowded
+                assert losers[0][1] == first[losers[0][0]]
+                assert now - losers[0][1] >= young
+                inside.remove(losers[0])
+        if place is not None:
+            inside.append((origin, now, place))
+        assert len(lobby) == len(inside) <= most
+
+
+class _Arrivals:
+    """A listener at which streams arrive from any address."""
+
+    address = "inproc://flooded"
+
+    def __init__(self) -> None:
+        self._arrived: deque[InprocStream] = deque()
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def dial(self, address: str) -> InprocStream:
+        near, far = stream_pair(address=address)
+        self._arrived.append(far)
+        self._waiting.unpark()
+        return near
+
+    async def accept(self) -> InprocStream:
+        await trio.lowlevel.checkpoint()
+        while not self._arrived:
+            await self._waiting.park()
+        return self._arrived.popleft()
+
+    def close(self) -> None:
+        pass
+
+
+async def _reopen(listener: _Arrivals, address: str, words: Callable[[], bytes], rng: random.Random) -> None:
+    """Connect, say so much and nothing more, and connect anew as soon as the connection is closed."""
+    while True:
+        await trio.sleep(rng.uniform(0, 0.2))
+        stream = listener.dial(address)
+        said = words()
+        if said:
+            await stream.send_some([said])
+        while await stream.receive_into([memoryview(bytearray(4096))]):
+            pass
+        stream.close()
+
+
+async def _gets_in(listener: _Arrivals, address: str, tries: int) -> bool:
+    """Whether an honest client proves itself, and is answered."""
+    for _ in range(tries):
+        stream = listener.dial(address)
+        connection = Connection(
+            Side.DIALLER, identity("/job:c/task:0"), address=address, now=trio.current_time(), key=KEY
+        )
+        peer = Peer(stream, connection)
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(peer.run)
+                assert (await peer.call("echo", 1)).result == 1
+                nursery.cancel_scope.cancel()
+            return True
+        except* OpError:
+            await trio.sleep(0.05)
+    return False
+
+
+async def _flooded(
+    count: int, words: Callable[[], bytes], clients: Callable[[_Arrivals], Awaitable[Any]]
+) -> Any:
+    rng = random.Random(0)
+    listener = _Arrivals()
+    service = Service({"echo": lambda request: Reply(request.arguments, request.tensors)})
+    async with trio.open_nursery() as nursery:
+        await nursery.start(
+            partial(serve, listener, identity=identity("/job:s/task:0"), key=KEY, service=service)
+        )
+        for number in range(count):
+            nursery.start_soon(_reopen, listener, f"tcp://10.0.0.1:{number}", words, rng)
+        await trio.sleep(0.5)
+        result = await clients(listener)
+        nursery.cancel_scope.cancel()
+    return result
+
+
+async def _all_get_in(listener: _Arrivals, origin: str, tries: int) -> list[bool]:
+    found: list[bool] = []
+
+    async def one(number: int) -> None:
+        await trio.sleep(number * 0.005)
+        found.append(await _gets_in(listener, f"tcp://{origin}:{number}", tries))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(100):
+            nursery.start_soon(one, number)
+    return found
+
+
+async def test_silent_connections_shut_nobody_out(autojump_clock: trio.testing.MockClock) -> None:
+    """Two thousand, that reopen at once; from another address all get in, from the same with a second try."""
+    others = await _flooded(2000, lambda: b"", partial(_all_get_in, origin="10.0.0.2", tries=1))
+    assert others == [True] * 100
+    same = await _flooded(2000, lambda: b"", partial(_all_get_in, origin="10.0.0.1", tries=3))
+    assert sum(same) >= 99
+
+
+async def test_strangers_that_begin_to_speak_shut_nobody_from_elsewhere_out(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """They hold every place for a second; whoever comes from elsewhere waits for that, and gets in."""
+
+    def hello() -> bytes:
+        return bytes(output(Connection(Side.DIALLER, identity(), address="x", now=0.0, key=KEY)))
+
+    others = await _flooded(600, hello, partial(_all_get_in, origin="10.0.0.2", tries=1))
+    assert others == [True] * 100
+
+
+async def test_all_before_the_proof_has_three_seconds(autojump_clock: trio.testing.MockClock) -> None:
+    """Silence, a word and silence: each ends then, counted from the beginning."""
+
+    async def ends(listener: _Arrivals, pause: float, said: bytes) -> float:
+        began = trio.current_time()
+        stream = listener.dial("tcp://10.0.0.9:1")
+        await trio.sleep(pause)
+        if said:
+            await stream.send_some([said])
+        while await stream.receive_into([memoryview(bytearray(4096))]):
+            pass
+        return trio.current_time() - began
+
+    hello = bytes(output(Connection(Side.DIALLER, identity(), address="x", now=0.0, key=KEY)))
+    for pause, said in ((0.0, b""), (2.5, hello), (2.5, hello[:3])):
+        took = await _flooded(0, bytes, partial(ends, pause=pause, said=said))
+        assert took == pytest.approx(3.0, abs=0.01)
+
+
+async def test_a_silent_stream_that_is_closed_is_told(autojump_clock: trio.testing.MockClock) -> None:
+    near, far = stream_pair()
+    far.close()
+    with pytest.raises(FailedPreconditionError):
+        await far.wait_spoken()
+    await near.wait_spoken()
