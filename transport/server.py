@@ -149,7 +149,7 @@ async def serve(
     """Take connections until cancelled, or until the listener is closed and the last peer is gone.
 
     connections_max     peers at one time; who comes beyond it finds the connection closed
-    strangers_max       of these, how many may still be proving who they are, for 3 s at most; twice as many may
+    strangers_max       of these, how many may still prove who they are, for 3 s at most; twice as many may
                         have said nothing yet. Beyond it the newest takes the place of the oldest of the
                         address that has most (see `lobby`)
 
