@@ -50,7 +50,7 @@ def test_the_newest_takes_the_place_of_the_oldest_of_those_who_have_most(data: s
     gone: list[LobbyPlace] = []
     for _ in range(data.draw(st.integers(1, 30))):
         now += data.draw(st.sampled_from([0.0, 0.3, 0.6]))
-        if inside and data.draw(st.booleans()):
+        if data.draw(st.booleans()) and inside:
             left = inside.pop(data.draw(st.integers(0, len(inside) - 1)))
             lobby.leave(left[2])
             lobby.leave(left[2])
