@@ -70,23 +70,26 @@ def _type_attrs(op_def: OpDef) -> tuple[str, ...]:
 
 def _make_signature(node: Node, op_def: OpDef, kernel: Kernel) -> Signature:
     lists: list[int | None] = []
-    plain, mutates = True, False
+    plain, mutates, texts = True, False, False
     for arg in op_def.inputs:
         types = arg.types(node.attrs)
         lists.append(len(types) if arg.is_list else None)
         if arg.is_ref or any(t.base is resource for t in types):
             mutates = True
         plain = plain and not any(_is_object(t) for t in types)
+        texts = texts or any(t.base is string for t in types)
     groups = tuple(lists) if any(length is not None for length in lists) else None
     cost: Callable[..., float] | None = None
-    if kernel.heavy is False or kernel.is_async or not (plain or mutates):
+    # What strings take no count of bytes tells, but a kernel may say so itself.
+    is_measured = plain or mutates or (texts and callable(kernel.heavy))
+    if kernel.heavy is False or kernel.is_async or not is_measured:
         inline_bytes = ALWAYS_INLINE
     elif kernel.heavy is None or kernel.heavy is True:
         inline_bytes = INLINE_BYTES
     else:
         cost = kernel.heavy
         sized_by_inputs = not any(t.is_integer for t in node.input_types()) and len(node.inputs) > 1
-        inline_bytes = ESTIMATE_BYTES if sized_by_inputs else -1
+        inline_bytes = ESTIMATE_BYTES if sized_by_inputs and not texts else -1
     kind = Kind.GENERAL
     if (
         plain

@@ -1,0 +1,68 @@
+"""Kernels over strings that take long run beside the event loop, and the step ends without them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.kernels.load import load_all
+from flowengine.ops.load import registry
+
+
+def _texts(count: int) -> Any:
+    array = np.empty(count, object)
+    array[:] = [b"text number %d" % number for number in range(count)]
+    return array
+
+
+OPS: dict[str, Any] = {
+    "RegexFullMatch": lambda g, x: g.ops.RegexFullMatch(x, ".*7"),
+    "RegexReplace": lambda g, x: g.ops.RegexReplace(x, "t", "T"),
+    "StaticRegexReplace": lambda g, x: g.ops.StaticRegexReplace(x, pattern="t", rewrite="T"),
+    "StringUpper": lambda g, x: g.ops.StringUpper(x),
+    "StringToHashBucketFast": lambda g, x: g.ops.StringToHashBucketFast(x, num_buckets=10),
+    "StringLength": lambda g, x: g.ops.StringLength(x),
+}
+
+
+@pytest.mark.parametrize("op", OPS)
+async def test_a_long_batch_is_for_a_thread_and_a_short_one_is_not(op: str) -> None:
+    g = fe.Graph()
+    x = g.placeholder("string", None, name="x")
+    y = OPS[op](g, x)
+    async with fe.Session(g) as session:
+        for value, heavy in ((_texts(20_000), 1), (_texts(3), 0), (b"alone", 0)):
+            metadata = fe.RunMetadata()
+            result = await session.run(y, {x: value}, run_metadata=metadata)
+            assert metadata.heavy_items == heavy
+            small = np.asarray(result).reshape(-1)[:3]
+            alone = [await session.run(y, {x: text}) for text in np.asarray(value, object).reshape(-1)[:3]]
+            assert small.tolist() == [np.asarray(each).item() for each in alone]
+
+
+async def test_a_step_ends_at_its_deadline_while_a_kernel_over_strings_goes_on() -> None:
+    ops = fe.OpRegistry(parent=registry())
+    ops.register(fe.OpDef.parse("Read(x: string) -> y: string"))
+    kernels = fe.KernelRegistry(parent=load_all())
+    go, gone = threading.Event(), threading.Event()
+
+    @kernels.kernel("Read", heavy=lambda x: 1e6)
+    def read(x: Any) -> Any:
+        go.wait()
+        gone.set()
+        return x
+
+    g = fe.Graph(registry=ops)
+    x = g.placeholder("string", [], name="x")
+    y = g.create_op("Read", [x], {}, "y").outputs[0]
+    g.ops.StringUpper(y, name="z")
+    async with fe.Session(g, kernels=kernels) as session:
+        with pytest.raises(fe.errors.DeadlineExceededError):
+            await session.run("z:0", {x: b"a"}, options=fe.RunOptions(timeout_seconds=0.02))
+        assert not gone.is_set()
+        go.set()
+        assert await session.run("z:0", {x: b"a"}) == b"A"
