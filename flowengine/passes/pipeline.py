@@ -23,6 +23,7 @@ from flowengine.passes.cut.schedule_recv import schedule_receives
 from flowengine.passes.simplify.cse import merge_common_subexpressions
 from flowengine.passes.simplify.fold import folding_constants
 from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
+from flowengine.passes.simplify.large_constants import refuse_large_constants
 from flowengine.passes.simplify.late_reads import read_late
 from flowengine.passes.simplify.pass_over import pass_over
 from flowengine.passes.simplify.prune import prune
@@ -67,6 +68,8 @@ def _regions(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
 _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     # Everything after this is linear in what a step runs, not in what the user's graph holds.
     ("prune", prune, lambda context: True),
+    # Before anybody asks a constant for its value.
+    ("refuse_large_constants", refuse_large_constants, lambda c: c.memory_bytes_max is not None),
     ("drop_unused_gradients", drop_unused_gradients, lambda context: True),
     # Before CSE, which then finds more that is equal: constants that were computed in different ways.
     ("fold_constants", folding_constants, lambda context: context.fold_constants),
