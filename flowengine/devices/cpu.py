@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flowengine.core.accounting import bytes_of
 from flowengine.core.arrays import Value
 from flowengine.core.buffers import LINE, AlignedBytes, MemoryLease
 from flowengine.core.dtypes import DType
@@ -47,7 +48,7 @@ class CpuDevice:
             return owner.base, owner.base.nbytes
         if isinstance(owner, AlignedBytes):
             return owner, owner.nbytes - LINE
-        return (owner, owner.nbytes) if owner.flags.owndata else None
+        return (owner, bytes_of(owner)) if owner.flags.owndata else None
 
     def synchronize(self) -> None:
         """Nothing is launched ahead on a CPU."""

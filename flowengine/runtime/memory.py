@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flowengine.core.accounting import REFERENCE_BYTES, text_bytes
 from flowengine.core.errors import OpError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -47,7 +48,7 @@ class MemoryMeter:
         wanted = 0
         for shape, dtype in zip(shapes, item.node.output_types, strict=False):
             if not dtype.is_ref:
-                wanted += (shape.num_elements() or 0) * dtype.size
+                wanted += (shape.num_elements() or 0) * (dtype.size or REFERENCE_BYTES)
         for ledger in self._ledgers:
             ledger.check(wanted)
 
@@ -56,7 +57,11 @@ class MemoryMeter:
 
         Raises ResourceExhaustedError if that is too much.
         """
+        texts = 0
         for value in outputs if isinstance(outputs, tuple) else (outputs,):
+            if isinstance(value, bytes):
+                texts += text_bytes(value)  # when its last reference goes, nobody is told
+                continue
             owned = self._device.owner_of(value)
             if owned is not None:
                 for ledger in self._ledgers:
@@ -66,7 +71,7 @@ class MemoryMeter:
                 if isinstance(value, Variable):
                     self._count_variable(value)
         for ledger in self._ledgers:
-            ledger.check()
+            ledger.check(texts)
 
     def _count_variable(self, variable: Variable) -> None:
         owned = self._device.owner_of(variable.held())
