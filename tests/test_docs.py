@@ -65,6 +65,8 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     for value in names.values():
         if isinstance(value, fe.blocking.Session):
             value.close()
+        elif isinstance(value, fe.Session):
+            trio.run(value.close)
 
 
 def test_the_configuration_table_is_complete() -> None:
