@@ -24,6 +24,9 @@ from flowengine.kernels.registry import kernel
 
 HOST: Final = "one part of one image: a few numbers, drawn until they are accepted"
 
+#: So many draws at most, some tenths of a second: what they did not find is not there, or is not worth the wait.
+ATTEMPTS_MAX: Final = 10_000
+
 _INT32_MAX: Final = (1 << 31) - 1
 
 
@@ -190,7 +193,7 @@ def _sample(
     stream = philox.Stream(*start)
     low, high = (np.float32(ratio) for ratio in ranges.aspect_ratio)
     whole = chosen = _Crop(0, 0, height, width)
-    for _ in range(ranges.attempts):
+    for _ in range(min(ranges.attempts, ATTEMPTS_MAX)):
         ratio = np.float32(stream.single()) * (high - low) + low
         part = _drawn(width, height, ranges.area, ratio, stream)
         if part is not None and part.shows_enough(objects, np.float32(least)):
@@ -220,7 +223,8 @@ def sample_distorted_bounding_box(
 ) -> Any:
     """Where a random part begins and how large it is, for a Slice; and the same as a box (1, 1, 4).
 
-    A part shows at least a share of one of the boxes (N, n, 4). After `max_attempts` it is the whole image.
+    A part shows at least a share of one of the boxes (N, n, 4). After `max_attempts`, or 10,000, it is
+    the whole image.
     """
     ranges = _CropRanges(aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
     start = node_generator(ctx, node).reserve(max(max_attempts, 0))

@@ -141,5 +141,5 @@ def image_projective_transform_v3(
     """`ImageProjectiveTransformV2` with the value where nothing of the image lies."""
     if getattr(fill_value, "ndim", 0):
         raise InvalidArgumentError(f"fill_value must be a scalar, not {shape_text(fill_value)}")
-    fill = np.asarray(fill_value).astype(images.dtype)[()]
+    fill = images.dtype.type(fill_value)
     return _projected(xp, images, transforms, output_shape, interpolation, fill_mode, fill)

@@ -48,6 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         stale += 1
         print(f"{path.relative_to(ROOT)} {'is out of date: run make generate' if check else 'written'}")
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     return 1 if check and stale else 0
 

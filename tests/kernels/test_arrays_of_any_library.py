@@ -29,6 +29,7 @@ HOST_FAMILIES: Final = {
     "strings": "bytes are Python objects",
     "array.ragged_variants": "variants are Python objects",
     "image.coding": "compressed images",
+    "image.cropping": "one part of one image, drawn by chance until it is accepted",
     **dict.fromkeys(
         [
             f"sparse.{name}"
@@ -36,6 +37,8 @@ HOST_FAMILIES: Final = {
         ],
         "how many entries come out is seen from their indices",
     ),
+    "sparse.csr_matrices": "variants are Python objects",
+    "sparse.csr_products": "variants are Python objects",
     "sparse.maps": "resources hold their values in host memory",
     "sparse.serialized": "bytes and variants are Python objects",
 }

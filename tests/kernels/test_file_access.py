@@ -87,6 +87,7 @@ READING: dict[str, Build] = {
     "RestoreV2": lambda g, p: g.ops.RestoreV2(p, strings(g, "x"), strings(g, ""), dtypes=["float32"])[0],
     "Restore": lambda g, p: g.ops.Restore(p, "x", dt="float32"),
     "RestoreSlice": lambda g, p: g.ops.RestoreSlice(p, "x", "", dt="float32"),
+    "ImmutableConst": lambda g, p: g.ops.ImmutableConst(dtype="uint8", shape=[1], memory_region_name=p),
 }
 WRITING: dict[str, Build] = {
     "WriteFile": lambda g, p: g.ops.WriteFile(p, "contents"),
@@ -94,6 +95,7 @@ WRITING: dict[str, Build] = {
     "Save": lambda g, p: g.ops.Save(p, strings(g, "x"), [g.constant(1.0)]),
     "SaveSlices": lambda g, p: g.ops.SaveSlices(p, strings(g, "x"), strings(g, ""), [g.constant(1.0)]),
     "MergeV2Checkpoints": lambda g, p: g.ops.MergeV2Checkpoints(strings(g, p), p),
+    "CreateSummaryFileWriter": lambda g, p: g.ops.CreateSummaryFileWriter(g.ops.SummaryWriter(), p, 1, 1, ""),
 }
 
 #: Ops of modules that touch files which do not themselves: they name, count, or only hold.
@@ -106,6 +108,10 @@ HARMLESS = {
     *("AllCandidateSampler", "ComputeAccidentalHits", "LearnedUnigramCandidateSampler"),
     *("LogUniformCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", "UniformCandidateSampler"),
     *("Print", "PrintV2", "Timestamp"),  # PrintV2 writes to a file by name: tests/kernels/test_printing.py
+    # These write to the file with which a writer was created.
+    *("SummaryWriter", "FlushSummaryWriter", "CloseSummaryWriter", "ImportEvent", "WriteSummary"),
+    *("WriteScalarSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteAudioSummary"),
+    *("WriteGraphSummary", "WriteRawProtoSummary"),
 }
 
 
