@@ -24,7 +24,7 @@ from flowengine.kernels.registry import kernel
 
 HOST: Final = "one part of one image: a few numbers, drawn until they are accepted"
 
-#: So many draws at most, some tenths of a second: what they did not find is not there, or is not worth the wait.
+#: So many draws at most, some tenths of a second: what they did not find is not there, or not worth waiting.
 ATTEMPTS_MAX: Final = 10_000
 
 _INT32_MAX: Final = (1 << 31) - 1
