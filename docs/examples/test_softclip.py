@@ -20,9 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.testing.kits import check_kernel
-from flowengine.testing.reference import evaluate
-from flowengine.testing.strategies import arrays
+from flowengine.testing import check_kernel, evaluate
+from flowengine.testing.strategies import GraphCase, arrays, graphs
 
 settings.register_profile("any machine", deadline=None, max_examples=30)  # a slow one is no fault of the op
 settings.load_profile("any machine")
@@ -108,6 +107,15 @@ def test_it_is_odd(clip: Callable[[Any], Any], x: Any) -> None:
 def test_the_op_is_what_other_ops_make_of_it(x: Any) -> None:
     mine, theirs = evaluate(graph, ["y:0", "by_hand:0"], {"x:0": x})
     np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+@given(case=graphs(ops=["SoftClip", "Mul", "Sub"], variables=False))
+def test_it_is_itself_in_random_graphs(case: GraphCase) -> None:
+    with fe.blocking.Session(case.graph) as session:
+        for fetches, feeds in case.runs:
+            values = session.run(list(fetches), dict(feeds))
+            for value, expected in zip(values, evaluate(case.graph, fetches, feeds), strict=True):
+                np.testing.assert_array_equal(value, expected)
 
 
 @pytest.mark.parametrize("run", [in_trio, in_asyncio, in_anyio, in_script])

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Final
 
 import flowengine as fe
+from flowengine import testing
 
 PAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PAGE: Final = "more.md"
@@ -33,6 +34,7 @@ def public() -> Iterator[str]:
                 yield from (f"flowengine.{name}.{each}" for each in sorted(value.__all__))
         elif not name.startswith("_"):
             yield f"flowengine.{name}"
+    yield from (f"flowengine.testing.{each}" for each in sorted(testing.__all__))
 
 
 def shown() -> set[str]:
