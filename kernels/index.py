@@ -423,6 +423,9 @@ OPS: Final[dict[str, str]] = {
         QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd QuantizedInstanceNorm
         QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedResizeBilinear
     """,
+    "quantized.uniform": """
+        UniformDequantize UniformQuantize UniformQuantizedClipByValue
+    """,
     "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
         ConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated
@@ -615,6 +618,9 @@ OPS: Final[dict[str, str]] = {
         SparseApplyAdagrad SparseApplyAdagradDA SparseApplyAdagradV2 SparseApplyCenteredRMSProp
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp
+    """,
+    "training.boosted_trees": """
+        BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesMakeStatsSummary
     """,
     "training.clustering": """
         KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors

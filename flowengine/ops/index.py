@@ -195,6 +195,7 @@ OPS: Final[dict[str, str]] = {
     "quantized.layers": """QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd
         QuantizedInstanceNorm QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX
         QuantizedResizeBilinear""",
+    "quantized.uniform": """UniformDequantize UniformQuantize UniformQuantizedClipByValue""",
     "queues.accumulators": """AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
         AccumulatorTakeGradient ConditionalAccumulator ResourceAccumulatorApplyGradient
         ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient
@@ -301,6 +302,8 @@ OPS: Final[dict[str, str]] = {
         SparseApplyAdagrad SparseApplyAdagradDA SparseApplyAdagradV2 SparseApplyCenteredRMSProp
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp""",
+    "training.boosted_trees": """BoostedTreesAggregateStats BoostedTreesBucketize
+        BoostedTreesMakeStatsSummary""",
     "training.clustering": """KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors""",
     "training.linear_models": """SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1""",
     "training.word_pairs": """NegTrain Skipgram""",

@@ -161,11 +161,18 @@ def _deeper(columns: list[Array], splits: Array, lengths: Array) -> list[Array]:
 
 
 @kernel("RaggedGather", fresh=True)
-def ragged_gather(nested_splits: tuple[Value, ...], values: Value, indices: Value) -> Any:
+def ragged_gather(
+    nested_splits: tuple[Value, ...], values: Value, indices: Value, *, num_outputs: int
+) -> Any:
     """Rows of a ragged tensor by index: the splits of the result, the outermost first, and its values."""
     elements, wanted = to_array(values), to_array(indices)
     if not elements.ndim:
         raise InvalidArgumentError("params.rank must be nonzero")
+    if wanted.ndim + len(nested_splits) != num_outputs:
+        raise InvalidArgumentError(
+            f"indices of rank {wanted.ndim} give {wanted.ndim + len(nested_splits) - 1} splits, but "
+            f"OUTPUT_RAGGED_RANK is {num_outputs - 1}"
+        )
     splits = [to_array(each) for each in nested_splits]
     if any(each.ndim != 1 or not each.size for each in splits):
         raise InvalidArgumentError("Split tensors must be vectors of at least one element")

@@ -8,7 +8,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.array.slicing import refuse_spec, strided_spec
+from flowengine.kernels.array.slicing import check_vectors, refuse_spec, strided_spec
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import existing
 from flowengine.resources.variable import Variable
@@ -25,6 +25,7 @@ def _assign(
     masks: tuple[int, int, int, int, int],
 ) -> None:
     """variable[begin:end:strides] = value, the value being of the slice's shape or of rank 0."""
+    check_vectors(begin, end, strides)
     spec = strided_spec(begin.tobytes(), end.tobytes(), strides.tobytes(), begin.size, *masks)
     target = variable.mutable()
     value = to_array(value)

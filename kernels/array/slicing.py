@@ -162,6 +162,13 @@ def refuse_spec(spec: Spec, shape: tuple[int, ...]) -> None:
             axis += 1
 
 
+def check_vectors(*given: Array) -> None:
+    """InvalidArgumentError where begin, end or strides is no vector."""
+    if any(each.ndim != 1 for each in given):
+        shapes = ", ".join(brackets(each.shape) for each in given)
+        raise InvalidArgumentError(f"begin, end and strides must be vectors, but have shapes {shapes}")
+
+
 @kernel("StridedSliceGrad", fresh=True, host=("shape", "begin", "end", "strides"))
 def strided_slice_grad(
     xp: Any,
@@ -178,6 +185,7 @@ def strided_slice_grad(
     shrink_axis_mask: int,
 ) -> Any:
     """Zeros of the given shape with dy where the slice would read."""
+    check_vectors(begin, end, strides)
     spec = strided_spec(
         begin.tobytes(),
         end.tobytes(),

@@ -67,6 +67,12 @@ def _brought_in(xp: Any, place: Any, size: int, mode: bytes) -> Any:
     return xp.clip(xp.where(before, low, xp.where(after, high, place)), np.float32(0), last)
 
 
+def _nearest_place(xp: Any, place: Any) -> Any:
+    """Whole places, halves away from 0; in float32 the sum with a half could be rounded up."""
+    wide = place.astype(np.float64)
+    return xp.copysign(xp.floor(xp.abs(wide) + np.float64(0.5)), wide)
+
+
 def _projected(
     xp: Any,
     images: Array,
@@ -87,7 +93,7 @@ def _projected(
     scale = c0 * x + c1 * y + np.float32(1)
     across = _brought_in(xp, (a0 * x + a1 * y + a2) / scale, width, mode)
     down = _brought_in(xp, (b0 * x + b1 * y + b2) / scale, height, mode)
-    inside = (scale != 0) & ~((across < 0) | (across > width - 1) | (down < 0) | (down > height - 1))
+    somewhere = (scale != 0)[..., None]
     across, down = (xp.broadcast_to(each, (batch, rows, columns)) for each in (across, down))
     which = xp.arange(batch)[:, None, None]
 
@@ -98,10 +104,7 @@ def _projected(
         return xp.where(there, images[which, row, column], fill)
 
     if interpolation == b"NEAREST":
-        # Halves go up; in float32 the sum with a half could be rounded up to the next whole number.
-        half = np.float64(0.5)
-        found = read(xp.floor(down.astype(np.float64) + half), xp.floor(across.astype(np.float64) + half))
-        return xp.where(inside[..., None], found, fill)
+        return xp.where(somewhere, read(_nearest_place(xp, down), _nearest_place(xp, across)), fill)
     top, left = xp.floor(down), xp.floor(across)
     bottom, right = top + np.float32(1), left + np.float32(1)
 
@@ -110,7 +113,7 @@ def _projected(
         return (right - across)[..., None] * low + (across - left)[..., None] * high
 
     value = (bottom - down)[..., None] * mixed(top) + (down - top)[..., None] * mixed(bottom)
-    return xp.where(inside[..., None], value.astype(images.dtype), fill)
+    return xp.where(somewhere, value.astype(images.dtype), fill)
 
 
 @kernel("ImageProjectiveTransformV2", fresh=True, heavy=_cost, host=("output_shape",))

@@ -98,6 +98,8 @@ def labelled(serialized: Value, names: Value, called: str) -> tuple[Array, list[
     texts, labels = to_array(serialized), to_array(names)
     if texts.ndim != 1:
         raise InvalidArgumentError(f"Expected serialized to be a vector, got shape: {list(texts.shape)}")
+    if labels.ndim != 1:
+        raise InvalidArgumentError(f"Expected {called} to be a vector, got shape: {list(labels.shape)}")
     if labels.size and labels.shape != texts.shape:
         raise InvalidArgumentError(
             f"Expected len({called}) == len(serialized), but got: {labels.size} vs. {texts.size}"

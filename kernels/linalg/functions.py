@@ -40,6 +40,8 @@ def matrix_determinant(xp: Any, x: Array) -> Any:
 def log_matrix_determinant(xp: Any, x: Array) -> Any:
     """The determinants' signs (of absolute value 1, or 0) and the logarithms of their absolute values."""
     sign, logarithm = xp.linalg.slogdet(square_matrices(x))
+    # LAPACK tells a sign of what is no number as well.
+    sign = xp.where(xp.isnan(logarithm), logarithm, sign)
     return sign.astype(x.dtype), logarithm.astype(x.dtype)
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
@@ -141,7 +142,23 @@ def max_pool_v2(
 def max_pool_3d(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The greatest of each window of (N, D, H, W, C)."""
     check_rank(x, 5)
-    return max_pooled(xp, WindowReductions(xp), x, ksize, strides, padding, data_format)
+
+    def pooled(values: Array) -> Any:
+        return max_pooled(xp, WindowReductions(xp), values, ksize, strides, padding, data_format)
+
+    return without_numbers(xp, x, pooled)
+
+
+def without_numbers(xp: Any, x: Array, pooled: Callable[[Array], Any]) -> Any:
+    """What pooling gives, but NaN for a window of nothing else (in two dimensions the least number)."""
+    found = pooled(x)
+    if x.dtype.kind in "iu":
+        return found
+    lost = ~(found > ml_dtypes.finfo(x.dtype).min)
+    if is_numpy(xp) and not lost.any():
+        return found
+    is_number = pooled(xp.where(xp.isnan(x), x.dtype.type(0), x.dtype.type(1)))
+    return xp.where(lost & ~(is_number > 0), x.dtype.type(np.nan), found)
 
 
 def max_pooled_gradient(

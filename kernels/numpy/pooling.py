@@ -33,7 +33,11 @@ def max_pool_v2(x: Array, ksize: Array, strides: Array, *, padding: bytes, data_
 def max_pool_3d(x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes) -> Any:
     """The greatest of each window of (N, D, H, W, C)."""
     plain.check_rank(x, 5)
-    return plain.max_pooled(np, pool, x, ksize, strides, padding, data_format)
+
+    def pooled(values: Array) -> Any:
+        return plain.max_pooled(np, pool, values, ksize, strides, padding, data_format)
+
+    return plain.without_numbers(np, x, pooled)
 
 
 @kernel("MaxPoolGrad", "MaxPool3DGrad", device="CPU", supports=accepts, fresh=True)

@@ -34,6 +34,7 @@ NOT_ON_A_DEVICE: Final = {
         SparseSegmentSumGradV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Where
     """,
     "TensorFlow has no kernel for GPUs either": """
+        BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesMakeStatsSummary
         AllCandidateSampler AudioSpectrogram CTCBeamSearchDecoder CTCGreedyDecoder
         ComputeAccidentalHits FixedUnigramCandidateSampler KMC2ChainInitialization
         KmeansPlusPlusInitialization LearnedUnigramCandidateSampler ListDiff

@@ -15,6 +15,7 @@ from flowengine.ops.shape_functions import (
     attr_shape,
     axis_of,
     axis_value,
+    check_scalars,
     divide_dim,
     merge,
     merge_dims,
@@ -104,6 +105,7 @@ def unpack(c: ShapeContext) -> Shapes:
 @define("Split(split_dim: int32, value: T) -> output: num_split * T", "num_split: int >= 1; T: type")
 def split(c: ShapeContext) -> Shapes:
     """Equal parts along one axis."""
+    check_scalars(c, 0)
     axis = axis_value(c, 0)
     shape = ranked_at_least(c, 1, 1)
     count: int = c.attrs["num_split"]
@@ -123,6 +125,7 @@ def split_sizes(c: ShapeContext) -> Shapes:
     """Parts of given sizes along one axis; -1 takes what is left."""
     shape = ranked_at_least(c, 0, 1)
     ranked(c, 1, 1)
+    check_scalars(c, 2)
     sizes = c.input_value(1)
     axis = axis_value(c, 2)
     count = c.num_outputs

@@ -12,7 +12,7 @@ from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Droppable, NetworkLayer
 from flowengine.ops.nn.data_format import join_layout, sizes_from, split_layout
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import dims_of, like_input, of_rank, ranked, windowed
+from flowengine.ops.shape_functions import dims_of, of_rank, ranked, windowed
 
 #: How windows lie in volumes.
 VOLUMES: Final = (
@@ -129,21 +129,27 @@ define(
 def pool_grad_grad(c: ShapeContext) -> Shapes:
     """The shape of the pooled output."""
     ranked(c, 0, 4)
+    ranked(c, 2, 4)
     return [ranked(c, 1, 4)]
 
 
 @define("MaxPool3DGradGrad(orig_input, orig_output, grad: T) -> output: T", VOLUMES, "T: realnumbertype")
 def pool_3d_grad_grad(c: ShapeContext) -> Shapes:
     ranked(c, 0, 5)
+    ranked(c, 2, 5)
     return [ranked(c, 1, 5)]
 
 
-define(
+@define(
     "MaxPoolGradGradWithArgmax(input, grad: T, argmax: Targmax) -> output: T",
     "ksize, strides: list(int) >= 4; padding: {'SAME', 'VALID'}; include_batch_in_index: bool = false",
     "Targmax: indextype; T: realnumbertype",
-    shape=like_input(2),
 )
+def pool_grad_grad_with_places(c: ShapeContext) -> Shapes:
+    """The shape of the places."""
+    ranked(c, 0, 4)
+    ranked(c, 1, 4)
+    return [ranked(c, 2, 4)]
 
 
 define(

@@ -13,17 +13,21 @@ from flowengine.ops.shape_functions import (
     ranked,
     ranked_at_least,
     scalars,
-    unchanged,
     vector,
 )
 
-define(
+
+@define(
     "Dequantize(input: T, min_range, max_range: float) -> output: dtype",
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
     "narrow_range: bool = false; axis: int = -1; dtype: {bfloat16, float} = float",
     NotDifferentiable(),
-    shape=unchanged,
 )
+def dequantized(c: ShapeContext) -> Shapes:
+    """Numbers for codes; ranges are numbers, or vectors where they belong to an axis."""
+    if c.attrs["axis"] == -1:
+        check_scalars(c, 1, 2)
+    return [c.input(0)]
 
 
 @define(

@@ -6,15 +6,19 @@ from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import dimension_value, suffix, vector, vectors
+from flowengine.ops.shape_functions import VECTOR, dimension_value, ranked, suffix, vector
 
-define(
+
+@define(
     "StringNGrams(data: string, data_splits: Tsplits) -> ngrams: string, ngrams_splits: Tsplits",
     "separator: string; ngram_widths: list(int) >= 0; left_pad, right_pad: string; pad_width: int",
     "preserve_short_sequences: bool; Tsplits: indextype = int64",
     NotDifferentiable(),
-    shape=vectors,
 )
+def ngrams(c: ShapeContext) -> Shapes:
+    ranked(c, 0, 1)
+    ranked(c, 1, 1)
+    return [VECTOR, VECTOR]
 
 
 @define(

@@ -39,10 +39,9 @@ def _read(image: Any, row: int, column: int, fill: Any) -> Any:
 
 
 def _looked_up(image: Any, y: float, x: float, fill: Any, bilinear: bool) -> Any:
-    if not (0 <= x <= image.shape[1] - 1 and 0 <= y <= image.shape[0] - 1):
-        return np.full(image.shape[2], fill)
     if not bilinear:
-        return _read(image, math.floor(y + 0.5), math.floor(x + 0.5), fill)
+        row, column = (int(math.copysign(math.floor(abs(v) + 0.5), v)) for v in (y, x))
+        return _read(image, row, column, fill)
     top, left = math.floor(y), math.floor(x)
     total = np.zeros(image.shape[2])
     for row, column in itertools.product((top, top + 1), (left, left + 1)):
