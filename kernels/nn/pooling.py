@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from flowengine.core.arrays import Array, is_numpy
-from flowengine.core.dtypes import DType
+from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import refuse
@@ -154,7 +153,7 @@ def without_numbers(xp: Any, x: Array, pooled: Callable[[Array], Any]) -> Any:
     found = pooled(x)
     if x.dtype.kind in "iu":
         return found
-    lost = ~(found > ml_dtypes.finfo(x.dtype).min)
+    lost = ~(found > x.dtype.type(as_dtype(x.dtype).min))
     if is_numpy(xp) and not lost.any():
         return found
     is_number = pooled(xp.where(xp.isnan(x), x.dtype.type(0), x.dtype.type(1)))
