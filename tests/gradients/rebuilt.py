@@ -53,13 +53,19 @@ class TrainingGraph:
             names = [arg.name for arg in definition.inputs] if definition is not None else []
             if not names or names[0] not in _VARIABLE or not set(names) & set(_VALUES):
                 continue
-            parts = found.setdefault(_tensor(node.input[0]), {})
+            parts = found.setdefault(self._variable(node), {})
             for name, given in zip(names, node.input, strict=False):
                 if name in _VALUES:
                     parts["values"] = self._source(given)
                 elif name == _ROWS:
                     parts["indices"] = self._source(given)
         return found
+
+    def _variable(self, update: Any) -> str:
+        """What an update is of: where a slot gets the rows, the variable that is assigned to beside it."""
+        scope = update.name.rpartition("/")[0]
+        beside = [n for n in self.later if n.op == "AssignSub" and n.name.rpartition("/")[0] == scope]
+        return _tensor((beside[0] if scope and beside else update).input[0])
 
     def _source(self, name: str) -> str:
         """The gradient of which something was made: first inputs are followed back to it."""
