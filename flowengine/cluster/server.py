@@ -13,7 +13,13 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import near
-from flowengine.cluster.credentials import CLIENT, WORKER, read_key
+from flowengine.cluster.credentials import (
+    CLIENT,
+    KEY_FILE_VARIABLE,
+    KEY_VARIABLE,
+    WORKER,
+    read_key,
+)
 from flowengine.cluster.handlers import TaskService
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.links import Links
@@ -21,10 +27,7 @@ from flowengine.cluster.master.master import Master
 from flowengine.cluster.spec import ClusterSpec, device_prefix, task_name
 from flowengine.cluster.worker.worker import Worker
 from flowengine.core.config import Config
-from flowengine.core.errors import (
-    FailedPreconditionError,
-    OpError,
-)
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.devices.load import DEVICES
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
@@ -97,6 +100,12 @@ class Server:
 
     async def __aenter__(self) -> Server:
         """Listen. Raises UnavailableError if the address is taken, InvalidArgumentError without a key."""
+        if self._key is None and self._scheme == "tcp":
+            raise InvalidArgumentError(
+                f"{self.name} has no key, and would be open to anybody: give key_file in the cluster's "
+                f"file, set {KEY_FILE_VARIABLE} or {KEY_VARIABLE}, or give the Server its key: 32 bytes, the "
+                "same for all tasks"
+            )
         listener = await listen(self._address, security=self._security)
         self._address = listener.address
         self._nursery_manager = trio.open_nursery()
