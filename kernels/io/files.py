@@ -9,7 +9,7 @@ import contextlib
 import fnmatch
 import os
 import secrets
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -19,6 +19,9 @@ from flowengine.kernels.common.file_access import path_of, require_reading, tran
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.formatting import strings_like
+
+#: Bytes of a file that are read at a time.
+_PIECE: Final = 16 << 20
 
 
 def _scalar(value: Value, what: str) -> bytes:
@@ -39,14 +42,22 @@ async def read_file(filename: Value, *, ctx: KernelContext) -> bytes:
     path = path_of(_scalar(filename, "Input filename"))
     require_reading(ctx, path)
 
+    is_over = False
+
     def read() -> bytes:
+        # In pieces: a device, or a pipe, may have no end, and nobody wants more when the step is over.
+        parts: list[bytes] = []
         with open(path, "rb") as file:
-            return file.read()
+            while not is_over and (part := file.read(_PIECE)):
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     try:
         return await trio.to_thread.run_sync(read, abandon_on_cancel=True)
     except OSError as error:
         raise translated(error, path) from error
+    finally:
+        is_over = True
 
 
 @kernel("WriteFile", heavy=False)
