@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import HandsOn, Reads
+from flowengine.ir.traits import HandsOn, NotDifferentiable, Reads
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import of_rank, ranked, unchanged
 
@@ -52,7 +52,9 @@ define("Exit(data: T) -> output: T", "T: type", shape=unchanged)
 define("RefExit(data: Ref(T)) -> output: Ref(T)", "T: type", Reads("data"), shape=unchanged)
 define("NextIteration(data: T) -> output: T", "T: type", shape=unchanged)
 define("RefNextIteration(data: Ref(T)) -> output: Ref(T)", "T: type", Reads("data"), shape=unchanged)
-define("LoopCond(input: bool) -> output: bool", HandsOn("input", "output"), shape=of_rank(0))
+define(
+    "LoopCond(input: bool) -> output: bool", HandsOn("input", "output"), NotDifferentiable(), shape=of_rank(0)
+)
 
 
 @define(
@@ -66,4 +68,4 @@ def select_reference(c: ShapeContext) -> Shapes:
     return [shape]
 
 
-define("ControlTrigger()")
+define("ControlTrigger()", NotDifferentiable())

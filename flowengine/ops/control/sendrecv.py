@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import unchanged
 
@@ -13,9 +14,9 @@ RENDEZVOUS: Final = (
     "client_terminated: bool = false"
 )
 
-define("_HostRecv() -> tensor: tensor_type", "stateful; tensor_type: type", RENDEZVOUS)
-define("_HostSend(tensor: T)", "stateful; T: type", RENDEZVOUS)
-define("_Recv() -> tensor: tensor_type", "stateful; tensor_type: type", RENDEZVOUS)
-define("_Send(tensor: T)", "stateful; T: type", RENDEZVOUS)
-define("_Narrow(tensor: float) -> upper: uint16", shape=unchanged)
-define("_Widen(upper: uint16) -> tensor: float", shape=unchanged)
+define("_HostRecv() -> tensor: tensor_type", "stateful; tensor_type: type", RENDEZVOUS, NotDifferentiable())
+define("_HostSend(tensor: T)", "stateful; T: type", RENDEZVOUS, NotDifferentiable())
+define("_Recv() -> tensor: tensor_type", "stateful; tensor_type: type", RENDEZVOUS, NotDifferentiable())
+define("_Send(tensor: T)", "stateful; T: type", RENDEZVOUS, NotDifferentiable())
+define("_Narrow(tensor: float) -> upper: uint16", NotDifferentiable(), shape=unchanged)
+define("_Widen(upper: uint16) -> tensor: float", NotDifferentiable(), shape=unchanged)

@@ -4,54 +4,78 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import Uses
+from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
 #: The tensors of an element.
 ELEMENTS: Final = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"
 
-define("BatchDataset(input_dataset: variant, batch_size: int64) -> handle: variant", ELEMENTS, shape=scalars)
+define(
+    "BatchDataset(input_dataset: variant, batch_size: int64) -> handle: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> handle: variant",
     "parallel_copy: bool = false",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
-define("CacheDataset(input_dataset: variant, filename: string) -> handle: variant", ELEMENTS, shape=scalars)
+define(
+    "CacheDataset(input_dataset: variant, filename: string) -> handle: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "CacheDatasetV2(input_dataset: variant, filename: string, cache: resource) -> handle: variant",
     "stateful",
     ELEMENTS,
     Uses("cache"),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
-    "ConcatenateDataset(input_dataset, another_dataset: variant) -> handle: variant", ELEMENTS, shape=scalars
+    "ConcatenateDataset(input_dataset, another_dataset: variant) -> handle: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
 )
-define("FilterByLastComponentDataset(input_dataset: variant) -> output: variant", ELEMENTS, shape=scalars)
+define(
+    "FilterByLastComponentDataset(input_dataset: variant) -> output: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "FilterDataset(input_dataset: variant, other_arguments: Targuments) -> handle: variant",
     "predicate: func; Targuments: list(type) >= 0",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "FixedLengthRecordDataset(filenames: string, header_bytes, record_bytes, footer_bytes, "
     "buffer_size: int64) -> handle: variant",
     "stateful",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "FixedLengthRecordDatasetV2(filenames: string, header_bytes, record_bytes, footer_bytes, "
     "buffer_size: int64, compression_type: string) -> handle: variant",
     "stateful",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "FlatMapDataset(input_dataset: variant, other_arguments: Targuments) -> handle: variant",
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -60,6 +84,7 @@ define(
     "stateful; init_func, next_func, finalize_func: func",
     "Tinit_func_args, Tnext_func_args, Tfinalize_func_args: list(type) >= 0",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -67,6 +92,7 @@ define(
     "block_length: int64) -> handle: variant",
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -74,24 +100,28 @@ define(
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
     "use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "ModelDataset(input_dataset: variant) -> handle: variant",
     "algorithm, cpu_budget: int = 0",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "OptimizeDataset(input_dataset: variant, optimizations: string) -> handle: variant",
     ELEMENTS,
     "optimization_configs: list(string) = []",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "PaddedBatchDataset(input_dataset: variant, batch_size: int64, padded_shapes: N * int64, "
     "padding_values: Toutput_types) -> handle: variant",
     "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -99,6 +129,7 @@ define(
     "padding_values: Toutput_types, drop_remainder: bool) -> handle: variant",
     "parallel_copy: bool = false; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
     "N: int >= 1",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -107,6 +138,7 @@ define(
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
     "sloppy: bool = false",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -115,32 +147,48 @@ define(
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
     "use_inter_op_parallelism: bool = true; sloppy, preserve_cardinality: bool = false",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "PrefetchDataset(input_dataset: variant, buffer_size: int64) -> handle: variant",
     ELEMENTS,
     "slack_period: int = 0; legacy_autotune: bool = true",
+    NotDifferentiable(),
     shape=scalars,
 )
-define("RangeDataset(start, stop, step: int64) -> handle: variant", "stateful", ELEMENTS, shape=scalars)
-define("RepeatDataset(input_dataset: variant, count: int64) -> handle: variant", ELEMENTS, shape=scalars)
+define(
+    "RangeDataset(start, stop, step: int64) -> handle: variant",
+    "stateful",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "RepeatDataset(input_dataset: variant, count: int64) -> handle: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "ShardDataset(input_dataset: variant, num_shards, index: int64) -> handle: variant",
     "require_non_empty: bool = false",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "ShuffleAndRepeatDataset(input_dataset: variant, buffer_size, seed, seed2, count: int64) "
     "-> handle: variant",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "ShuffleDataset(input_dataset: variant, buffer_size, seed, seed2: int64) -> handle: variant",
     "reshuffle_each_iteration: bool = true",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -149,33 +197,62 @@ define(
     "stateful",
     ELEMENTS,
     Uses("seed_generator"),
+    NotDifferentiable(),
     shape=scalars,
 )
-define("SkipDataset(input_dataset: variant, count: int64) -> handle: variant", ELEMENTS, shape=scalars)
+define(
+    "SkipDataset(input_dataset: variant, count: int64) -> handle: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "SparseTensorSliceDataset(indices: int64, values: Tvalues, dense_shape: int64) -> handle: variant",
     "stateful; Tvalues: type",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TFRecordDataset, "
     "TextLineDataset(filenames, compression_type: string, buffer_size: int64) -> handle: variant",
     "stateful",
+    NotDifferentiable(),
     shape=scalars,
 )
-define("TakeDataset(input_dataset: variant, count: int64) -> handle: variant", ELEMENTS, shape=scalars)
+define(
+    "TakeDataset(input_dataset: variant, count: int64) -> handle: variant",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "TensorDataset, TensorSliceDataset(components: Toutput_types) -> handle: variant",
     "stateful; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    NotDifferentiable(),
     shape=scalars,
 )
-define("UnbatchDataset(input_dataset: variant) -> handle: variant", ELEMENTS, shape=scalars)
-define("UnwrapDatasetVariant(input_handle: variant) -> output_handle: variant", shape=scalars)
+define(
+    "UnbatchDataset(input_dataset: variant) -> handle: variant", ELEMENTS, NotDifferentiable(), shape=scalars
+)
+define(
+    "UnwrapDatasetVariant(input_handle: variant) -> output_handle: variant",
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "WindowDataset(input_dataset: variant, size, shift, stride: int64, drop_remainder: bool) "
     "-> handle: variant",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
-define("WrapDatasetVariant(input_handle: variant) -> output_handle: variant", shape=scalars)
-define("ZipDataset(input_datasets: N * variant) -> handle: variant", ELEMENTS, "N: int >= 1", shape=scalars)
+define(
+    "WrapDatasetVariant(input_handle: variant) -> output_handle: variant", NotDifferentiable(), shape=scalars
+)
+define(
+    "ZipDataset(input_datasets: N * variant) -> handle: variant",
+    ELEMENTS,
+    "N: int >= 1",
+    NotDifferentiable(),
+    shape=scalars,
+)

@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import Dimension
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Uses
+from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.data.optional import components
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge_dims, ranked_at_least, scalars, vector
@@ -22,12 +22,14 @@ define(
     "stateful",
     ELEMENTS,
     USES_ITERATOR,
+    NotDifferentiable(),
     shape=components,
 )
 define(
     "DatasetToSingleElement(dataset: variant) -> components: output_types",
     "stateful",
     ELEMENTS,
+    NotDifferentiable(),
     shape=components,
 )
 define(
@@ -36,6 +38,7 @@ define(
     "stateful; f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0",
     ELEMENTS,
     "use_inter_op_parallelism: bool = true",
+    NotDifferentiable(),
     shape=components,
 )
 define(
@@ -44,32 +47,54 @@ define(
     "stateful",
     ELEMENTS,
     Uses("multi_device_iterator"),
+    NotDifferentiable(),
     shape=components,
 )
-define("AnonymousIterator() -> handle: resource", "stateful", ELEMENTS, shape=scalars)
-define("AnonymousIteratorV2() -> handle: resource, deleter: variant", "stateful", ELEMENTS, shape=scalars)
-define("AnonymousMemoryCache() -> handle: resource, deleter: variant", "stateful", shape=scalars)
+define("AnonymousIterator() -> handle: resource", "stateful", ELEMENTS, NotDifferentiable(), shape=scalars)
+define(
+    "AnonymousIteratorV2() -> handle: resource, deleter: variant",
+    "stateful",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "AnonymousMemoryCache() -> handle: resource, deleter: variant",
+    "stateful",
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "AnonymousMultiDeviceIterator() -> handle: resource, deleter: variant",
     "stateful; devices: list(string) >= 1",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "AnonymousRandomSeedGenerator(seed, seed2: int64) -> handle: resource, deleter: variant",
     "stateful",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "DatasetToGraph(input_dataset: variant) -> graph: string",
     "stateful_whitelist: list(string) >= 0 = []",
+    NotDifferentiable(),
     shape=scalars,
 )
-define("Iterator() -> handle: resource", "stateful; shared_name, container: string", ELEMENTS, shape=scalars)
+define(
+    "Iterator() -> handle: resource",
+    "stateful; shared_name, container: string",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
+)
 define(
     "IteratorFromStringHandle, "
     "IteratorFromStringHandleV2(string_handle: string) -> resource_handle: resource",
     "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -77,26 +102,34 @@ define(
     "stateful",
     ELEMENTS,
     USES_ITERATOR,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "IteratorToStringHandle(resource_handle: resource) -> string_handle: string",
     "stateful",
     Uses("resource_handle"),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
-    "IteratorV2() -> handle: resource", "stateful; shared_name, container: string", ELEMENTS, shape=scalars
+    "IteratorV2() -> handle: resource",
+    "stateful; shared_name, container: string",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=scalars,
 )
 define(
     "MultiDeviceIterator() -> handle: resource",
     "stateful; devices: list(string) >= 1; shared_name, container: string",
     ELEMENTS,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "MultiDeviceIteratorFromStringHandle(string_handle: string) -> multi_device_iterator: resource",
     "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -104,6 +137,7 @@ define(
     "-> incarnation_id: int64",
     "stateful",
     Uses("multi_device_iterator"),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -111,12 +145,14 @@ define(
     "stateful; dataset_factory: func",
     ELEMENTS,
     "container, shared_name: string = ''",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "MultiDeviceIteratorToStringHandle(multi_device_iterator: resource) -> string_handle: string",
     "stateful",
     Uses("multi_device_iterator"),
+    NotDifferentiable(),
     shape=scalars,
 )
 
@@ -126,6 +162,7 @@ define(
     "Targuments: list(type) >= 1; Tcaptured: list(type) >= 0 = []",
     ELEMENTS,
     "f: func; max_intra_op_parallelism: int = 1",
+    NotDifferentiable(),
 )
 def map_defun(c: ShapeContext) -> Shapes:
     """One result for every row of the arguments."""
@@ -135,18 +172,32 @@ def map_defun(c: ShapeContext) -> Shapes:
     return [vector(rows).concatenate(shape) for shape in c.attrs["output_shapes"]]
 
 
-define("DeleteIterator(handle: resource, deleter: variant)", "stateful", Uses("handle"))
-define("DeleteMemoryCache(handle: resource, deleter: variant)", "stateful", Uses("handle"))
+define("DeleteIterator(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable())
+define(
+    "DeleteMemoryCache(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable()
+)
 define(
     "DeleteMultiDeviceIterator(multi_device_iterator: resource, iterators: N * resource, deleter: variant)",
     "stateful; N: int >= 0",
     Uses("multi_device_iterator", "iterators"),
+    NotDifferentiable(),
 )
-define("DeleteRandomSeedGenerator(handle: resource, deleter: variant)", "stateful", Uses("handle"))
 define(
-    "DeserializeIterator(resource_handle: resource, serialized: variant)", "stateful", Uses("resource_handle")
+    "DeleteRandomSeedGenerator(handle: resource, deleter: variant)",
+    "stateful",
+    Uses("handle"),
+    NotDifferentiable(),
 )
-define("MakeIterator(dataset: variant, iterator: resource)", "stateful", USES_ITERATOR)
 define(
-    "SerializeIterator(resource_handle: resource) -> serialized: variant", "stateful", Uses("resource_handle")
+    "DeserializeIterator(resource_handle: resource, serialized: variant)",
+    "stateful",
+    Uses("resource_handle"),
+    NotDifferentiable(),
+)
+define("MakeIterator(dataset: variant, iterator: resource)", "stateful", USES_ITERATOR, NotDifferentiable())
+define(
+    "SerializeIterator(resource_handle: resource) -> serialized: variant",
+    "stateful",
+    Uses("resource_handle"),
+    NotDifferentiable(),
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -28,5 +29,5 @@ define(
     "Toutput_types: list(type) >= 1",
     shape=scalars,
 )
-define("OptionalHasValue(optional: variant) -> has_value: bool", shape=scalars)
-define("OptionalNone() -> optional: variant", shape=scalars)
+define("OptionalHasValue(optional: variant) -> has_value: bool", NotDifferentiable(), shape=scalars)
+define("OptionalNone() -> optional: variant", NotDifferentiable(), shape=scalars)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import of_rank, scalars
 
 define(
     "EmptyTensorList(element_shape: shape_type, max_num_elements: int32) -> handle: variant",
     "element_dtype: type; shape_type: indextype",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TensorListReserve(element_shape: shape_type, num_elements: int32) -> handle: variant",
     "element_dtype: type; shape_type: indextype",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -32,20 +35,26 @@ define(
     "stateful",
     shape=scalars,
 )
-define("TensorListLength(input_handle: variant) -> length: int32", shape=scalars)
+define("TensorListLength(input_handle: variant) -> length: int32", NotDifferentiable(), shape=scalars)
 define(
     "TensorListConcatLists(input_a, input_b: variant) -> output: variant",
     "element_dtype: type",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TensorListPushBackBatch(input_handles: variant, tensor: element_dtype) -> output_handles: variant",
     "element_dtype: type",
+    NotDifferentiable(),
     shape=of_rank(1),
 )
 
 
-@define("TensorListElementShape(input_handle: variant) -> element_shape: shape_type", "shape_type: indextype")
+@define(
+    "TensorListElementShape(input_handle: variant) -> element_shape: shape_type",
+    "shape_type: indextype",
+    NotDifferentiable(),
+)
 def element_shape(c: ShapeContext) -> Shapes:
     # A vector, or the scalar -1 for an unknown rank.
     return [UNKNOWN_SHAPE]

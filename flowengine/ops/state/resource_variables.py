@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Bookkeeping, GivesVariable, Reads, ValueOf
+from flowengine.ir.traits import Bookkeeping, GivesVariable, NotDifferentiable, Reads, ValueOf
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked, scalars, vector
 
 
-@define("ResourceCountUpTo(resource: resource) -> output: T", "stateful; limit: int; T: indextype")
+@define(
+    "ResourceCountUpTo(resource: resource) -> output: T",
+    "stateful; limit: int; T: indextype",
+    NotDifferentiable(),
+)
 def resource_count_up_to(c: ShapeContext) -> Shapes:
     ranked(c, 0, 0)
     return [c.handle_shape(0).with_rank(0)]
@@ -18,11 +22,13 @@ define(
     "VarHandleOp() -> resource: resource",
     "stateful; container, shared_name: string = ''; dtype: type; shape: shape",
     GivesVariable("dtype"),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "_VarHandlesOp() -> resources: N * resource",
     "stateful; containers, shared_names: list(string); N: int >= 0; dtypes: list(type); shapes: list(shape)",
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -30,6 +36,7 @@ define(
     "stateful",
     Reads("resource"),
     Bookkeeping(),
+    NotDifferentiable(),
     shape=scalars,
 )
 
@@ -57,13 +64,21 @@ def read_variables(c: ShapeContext) -> Shapes:
     "VariableShape(input: resource) -> output: out_type",
     "stateful; out_type: indextype = int32",
     Reads("input"),
+    NotDifferentiable(),
 )
 def variable_shape(c: ShapeContext) -> Shapes:
     return [vector(c.handle_shape(0).rank)]
 
 
-define("AssignAddVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
-define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype: type")
-define("AssignVariableOp(resource: resource, value: dtype)", "stateful; dtype: type", Bookkeeping())
-define("DestroyResourceOp(resource: resource)", "stateful; ignore_lookup_error: bool = true")
-define("DisableCopyOnRead(resource: resource)", "stateful", Reads("resource"))
+define("AssignAddVariableOp(resource: resource, value: dtype)", "stateful; dtype: type", NotDifferentiable())
+define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype: type", NotDifferentiable())
+define(
+    "AssignVariableOp(resource: resource, value: dtype)",
+    "stateful; dtype: type",
+    Bookkeeping(),
+    NotDifferentiable(),
+)
+define(
+    "DestroyResourceOp(resource: resource)", "stateful; ignore_lookup_error: bool = true", NotDifferentiable()
+)
+define("DisableCopyOnRead(resource: resource)", "stateful", Reads("resource"), NotDifferentiable())

@@ -7,7 +7,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Reads
+from flowengine.ir.traits import NotDifferentiable, Reads
 from flowengine.ops.array.scatter_values import check_scatter_nd
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked_at_least, suffix
@@ -16,17 +16,27 @@ from flowengine.ops.shape_functions import prefix, ranked_at_least, suffix
 ROWS: Final = "T: numbertype; Tindices: indextype; use_locking: bool = false"
 
 
-@define("ScatterAdd(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
-@define("ScatterDiv(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
+@define(
+    "ScatterAdd(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS, NotDifferentiable()
+)
+@define(
+    "ScatterDiv(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS, NotDifferentiable()
+)
 @define(
     "ScatterMax, ScatterMin(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     "T: {half, bfloat16, float, double, int32, int64}; Tindices: indextype; use_locking: bool = false",
+    NotDifferentiable(),
 )
-@define("ScatterMul(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
-@define("ScatterSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
+@define(
+    "ScatterMul(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS, NotDifferentiable()
+)
+@define(
+    "ScatterSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS, NotDifferentiable()
+)
 @define(
     "ScatterUpdate(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     "T: type; Tindices: indextype; use_locking: bool = true",
+    NotDifferentiable(),
 )
 def scatter(c: ShapeContext) -> Shapes:
     """ref (rows, rest...), indices, updates (indices..., rest...) or a scalar -> ref"""
@@ -45,11 +55,20 @@ def check_scatter(ref: TensorShape, indices: TensorShape, updates: TensorShape) 
         )
 
 
-@define("ScatterNdAdd(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
-@define("ScatterNdSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)", ROWS)
+@define(
+    "ScatterNdAdd(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
+    ROWS,
+    NotDifferentiable(),
+)
+@define(
+    "ScatterNdSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
+    ROWS,
+    NotDifferentiable(),
+)
 @define(
     "ScatterNdUpdate(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     "T: type; Tindices: indextype; use_locking: bool = true",
+    NotDifferentiable(),
 )
 def scatter_nd_ref(c: ShapeContext) -> Shapes:
     check_scatter_nd(c.input(0), c.input(1), c.input(2))
@@ -60,6 +79,7 @@ define(
     "ResourceScatterNdAdd, ResourceScatterNdSub, "
     "ResourceScatterNdUpdate(ref: resource, indices: Tindices, updates: T)",
     "stateful; T: type; Tindices: indextype; use_locking: bool = true",
+    NotDifferentiable(),
 )
 
 
@@ -104,8 +124,10 @@ define(
     "ResourceScatterAdd, ResourceScatterDiv, ResourceScatterMax, ResourceScatterMin, ResourceScatterMul, "
     "ResourceScatterSub(resource: resource, indices: Tindices, updates: dtype)",
     "stateful; dtype: numbertype; Tindices: indextype",
+    NotDifferentiable(),
 )
 define(
     "ResourceScatterUpdate(resource: resource, indices: Tindices, updates: dtype)",
     "stateful; dtype: type; Tindices: indextype",
+    NotDifferentiable(),
 )

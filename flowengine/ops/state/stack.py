@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import HandleOf, Method, OfOneStep, Uses
+from flowengine.ir.traits import HandleOf, Method, NotDifferentiable, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import like_input, scalars, two_strings
 
@@ -27,6 +27,7 @@ define(
     "Stack() -> handle: Ref(string)",
     "stateful; elem_type: type; stack_name: string = ''",
     OfOneStep(),
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
@@ -39,6 +40,7 @@ define(
 define(
     "StackPush(handle: Ref(string), elem: T) -> output: T",
     "T: type; swap_memory: bool = false",
+    NotDifferentiable(),
     shape=like_input(1),
 )
 define(
@@ -48,9 +50,9 @@ define(
     Method("stack", "T", "{0}.push({1})"),
     shape=like_input(1),
 )
-define("StackClose(handle: Ref(string))")
+define("StackClose(handle: Ref(string))", NotDifferentiable())
 define("StackCloseV2(handle: resource)", "stateful", *IN_STEP)
-define("StackPop(handle: Ref(string)) -> elem: elem_type", "elem_type: type")
+define("StackPop(handle: Ref(string)) -> elem: elem_type", "elem_type: type", NotDifferentiable())
 define(
     "StackPopV2(handle: resource) -> elem: elem_type",
     "stateful; elem_type: type",

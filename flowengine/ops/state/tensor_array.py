@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import HandleOf, Method, OfOneStep, Uses
+from flowengine.ir.traits import HandleOf, Method, NotDifferentiable, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, check_scalars, ranked, scalars, two_strings, vector
 
@@ -19,6 +19,7 @@ define(
     "clear_after_read: bool = true; identical_element_shapes: bool = false; tensor_array_name: string = ''",
     OfOneStep(),
     HandleOf("array", dtype="dtype"),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -26,6 +27,7 @@ define(
     "stateful; source: string",
     *IN_STEP,
     HandleOf("array", like="handle"),
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -33,6 +35,7 @@ define(
     "-> grad_handle: resource, flow_out: float",
     "stateful; source: string",
     *IN_STEP,
+    NotDifferentiable(),
     shape=scalars,
 )
 define(
@@ -40,6 +43,7 @@ define(
     "stateful; dtype: type; dynamic_size: bool = false; clear_after_read: bool = true",
     "tensor_array_name: string = ''; element_shape: shape = unknown",
     OfOneStep(),
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
@@ -47,18 +51,21 @@ define(
     "stateful; dtype: type; element_shape: shape = unknown; dynamic_size: bool = false",
     "clear_after_read: bool = true; tensor_array_name: string = ''",
     OfOneStep(),
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "TensorArrayGrad(handle: string, flow_in: float) -> grad_handle: Ref(string)",
     "stateful; source: string",
     OfOneStep(),
+    NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "TensorArrayGradV2(handle: string, flow_in: float) -> grad_handle: string",
     "stateful; source: string",
     OfOneStep(),
+    NotDifferentiable(),
     shape=two_strings,
 )
 
@@ -181,11 +188,17 @@ def concat(c: ShapeContext) -> Shapes:
     return [vector(None).concatenate(c.attrs["element_shape_except0"]), VECTOR]
 
 
-define("TensorArraySize(handle: Ref(string), flow_in: float) -> size: int32", shape=scalars)
-define("TensorArraySizeV2(handle: string, flow_in: float) -> size: int32", shape=scalars)
 define(
-    "TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32", "stateful", *IN_STEP, shape=scalars
+    "TensorArraySize(handle: Ref(string), flow_in: float) -> size: int32", NotDifferentiable(), shape=scalars
 )
-define("TensorArrayClose(handle: Ref(string))")
-define("TensorArrayCloseV2(handle: string)")
-define("TensorArrayCloseV3(handle: resource)", "stateful", *IN_STEP)
+define("TensorArraySizeV2(handle: string, flow_in: float) -> size: int32", NotDifferentiable(), shape=scalars)
+define(
+    "TensorArraySizeV3(handle: resource, flow_in: float) -> size: int32",
+    "stateful",
+    *IN_STEP,
+    NotDifferentiable(),
+    shape=scalars,
+)
+define("TensorArrayClose(handle: Ref(string))", NotDifferentiable())
+define("TensorArrayCloseV2(handle: string)", NotDifferentiable())
+define("TensorArrayCloseV3(handle: resource)", "stateful", *IN_STEP, NotDifferentiable())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Bookkeeping, GivesVariable, OfOneStep, Reads
+from flowengine.ir.traits import Bookkeeping, GivesVariable, NotDifferentiable, OfOneStep, Reads
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import attr_shape, merge, merged, of_rank, scalars, unchanged
 
@@ -12,12 +12,14 @@ define(
     "VariableV2() -> ref: Ref(dtype)",
     "stateful; shape: shape; dtype: type; container, shared_name: string = ''",
     GivesVariable("dtype"),
+    NotDifferentiable(),
     shape=attr_shape,
 )
 define(
     "TemporaryVariable() -> ref: Ref(dtype)",
     "stateful; shape: shape; dtype: type; var_name: string = ''",
     OfOneStep(),
+    NotDifferentiable(),
     shape=attr_shape,
 )
 
@@ -26,6 +28,7 @@ define(
     "Variable() -> ref: Ref(dtype)",
     "stateful; shape: shape; dtype: type; container, shared_name: string = ''",
     GivesVariable("dtype"),
+    NotDifferentiable(),
 )
 def variable(c: ShapeContext) -> Shapes:
     """The attribute, except that of old a scalar's shape stands for an unknown one."""
@@ -38,15 +41,22 @@ define(
     "takes_uninitialized; dtype: type",
     Reads("ref"),
     Bookkeeping(),
+    NotDifferentiable(),
     shape=scalars,
 )
-define("DestroyTemporaryVariable(ref: Ref(T)) -> value: T", "T: type; var_name: string", shape=unchanged)
+define(
+    "DestroyTemporaryVariable(ref: Ref(T)) -> value: T",
+    "T: type; var_name: string",
+    NotDifferentiable(),
+    shape=unchanged,
+)
 
 
 @define(
     "Assign(ref: Ref(T), value: T) -> output_ref: Ref(T)",
     "takes_uninitialized; T: type; validate_shape, use_locking: bool = true",
     Bookkeeping(),
+    NotDifferentiable(),
 )
 def assign(c: ShapeContext) -> Shapes:
     """The value's shape; where it is validated, the variable's too."""
@@ -56,6 +66,9 @@ def assign(c: ShapeContext) -> Shapes:
 define(
     "AssignAdd, AssignSub(ref: Ref(T), value: T) -> output_ref: Ref(T)",
     "T: numbertype; use_locking: bool = false",
+    NotDifferentiable(),
     shape=merged,
 )
-define("CountUpTo(ref: Ref(T)) -> output: T", "limit: int; T: indextype", shape=of_rank(0))
+define(
+    "CountUpTo(ref: Ref(T)) -> output: T", "limit: int; T: indextype", NotDifferentiable(), shape=of_rank(0)
+)

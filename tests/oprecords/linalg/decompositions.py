@@ -154,6 +154,7 @@ RECORDS: Final = [
             [bad("InvalidArgumentError", "square", np.ones((2, 3)), np.ones((2, 3)))],
             _REALS,
             loose=50,
+            differentiable=True,
         )
         for p in ("", "Batch")
     ],
@@ -185,6 +186,7 @@ RECORDS: Final = [
             bad=[_NOT_SQUARE, _NO_MATRIX],
             dtypes=_REALS,
             check=_eigen_packed,
+            differentiable=True,
         )
         for p in ("", "Batch")
     ],
@@ -200,6 +202,7 @@ RECORDS: Final = [
         ],
         check=_eigen_general,
         partial=True,
+        differentiable=True,
     ),
     *[
         OpRecord(
@@ -237,5 +240,6 @@ RECORDS: Final = [
         ],
         check=_lu,
         loose=100,
+        differentiable=True,
     ),
 ]

@@ -116,5 +116,6 @@ RECORDS: Final = [
         [sample(_POSITIVE), sample(_TURN), sample(_JORDAN), sample(_SQUARE), *map(sample, _NONE)],
         bad=[_NOT_SQUARE, _NO_MATRIX],
         check=_is_logarithm,
+        differentiable=True,
     ),
 ]

@@ -115,6 +115,7 @@ def _of_diagonals(version: str, attrs: list[dict[str, Any]]) -> list[OpRecord]:
             [bad("InvalidArgumentError", _OUT_OF_BOUND, _STACK, 3, 9.0)],
             {"T": MOVED},
             partial=True,
+            differentiable=True,
         ),
         OpRecord(
             f"MatrixSetDiag{version}",
@@ -125,6 +126,7 @@ def _of_diagonals(version: str, attrs: list[dict[str, Any]]) -> list[OpRecord]:
             put,
             [bad("InvalidArgumentError", "expected [2,3]", _STACK, _STACK[:, 0, :2], 0)],
             {"T": MOVED},
+            differentiable=True,
         ),
         OpRecord(
             f"MatrixDiag{version}",
@@ -137,6 +139,7 @@ def _of_diagonals(version: str, attrs: list[dict[str, Any]]) -> list[OpRecord]:
             [bad("InvalidArgumentError", "does not have diagonals", _STACK[0], 0, 2, 2, 9.0)],
             {"T": MOVED},
             partial=True,
+            differentiable=True,
         ),
     ]
 

@@ -84,6 +84,7 @@ RECORDS: Final = [
             {"Ta": "int8", "Tb": "uint8", "Tout": "int32"},
         ],
         loose=4,
+        differentiable=True,
     ),
     OpRecord(
         "Cross",

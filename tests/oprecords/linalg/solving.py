@@ -117,6 +117,7 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "", np.ones((2, 1, 1)), np.ones((3, 1, 1))),
         ],
         loose=30,
+        differentiable=True,
     ),
     *[
         OpRecord(
@@ -143,6 +144,7 @@ RECORDS: Final = [
                 bad("InvalidArgumentError", "must be scalar", np.eye(2), [[1.0], [1.0]], [1.0]),
             ],
             loose=300,
+            differentiable=True,
         )
         for p in ("", "Batch")
     ],

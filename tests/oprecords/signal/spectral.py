@@ -81,6 +81,7 @@ def _records(axes: int) -> list[OpRecord]:
             _complex(axes, sign),
             [flat],
             loose=30,
+            differentiable=True,
         )
         for way, sign in (("FFT", -1), ("IFFT", 1))
     ]

@@ -104,6 +104,7 @@ RECORDS: Final = [
             for t in ("float32", "float64", "int32", "int64", "int8", "int16", "complex64", "complex128")
         ],
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "SparseAddGrad",
@@ -116,6 +117,7 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "1 and 2", [1.0], _INDICES, _INDICES, [[0, 0], [1, 0]]),
             bad("InvalidArgumentError", "ndims", [1.0, 2.0], _INDICES, _INDICES, [[0], [1]]),
         ],
+        differentiable=True,
     ),
     OpRecord(
         "SparseSparseMaximum",
@@ -124,6 +126,7 @@ RECORDS: Final = [
         _OTHER_SHAPE,
         {"T": REALS},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "SparseSparseMinimum",
@@ -132,15 +135,23 @@ RECORDS: Final = [
         _OTHER_SHAPE,
         {"T": REALS},
         partial=True,
+        differentiable=True,
     ),
-    OpRecord("SparseDenseCwiseAdd", _CWISE, _with_dense(np.add), _BAD_CWISE, {"T": REALS}),
-    OpRecord("SparseDenseCwiseMul", _CWISE, _with_dense(np.multiply), _BAD_CWISE, {"T": REALS}),
-    OpRecord("SparseDenseCwiseDiv", _CWISE, _with_dense(_divided), _BAD_CWISE, {"T": REALS}),
+    OpRecord(
+        "SparseDenseCwiseAdd", _CWISE, _with_dense(np.add), _BAD_CWISE, {"T": REALS}, differentiable=True
+    ),
+    OpRecord(
+        "SparseDenseCwiseMul", _CWISE, _with_dense(np.multiply), _BAD_CWISE, {"T": REALS}, differentiable=True
+    ),
+    OpRecord(
+        "SparseDenseCwiseDiv", _CWISE, _with_dense(_divided), _BAD_CWISE, {"T": REALS}, differentiable=True
+    ),
     OpRecord(
         "SparseSoftmax",
         [sample(*_A), sample(*_NOTHING), sample([[0, 0, 1], [0, 0, 2]], [1000.0, 1001.0], [1, 1, 3])],
         _softmax,
         [bad("InvalidArgumentError", "rank", [[0]], [1.0], [3])],
         {"T": [name for name in FLOATS if name in ("float32", "float64")]},
+        differentiable=True,
     ),
 ]

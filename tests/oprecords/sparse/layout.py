@@ -117,6 +117,7 @@ RECORDS: Final = [
         _reorder,
         _BROKEN,
         {"T": MOVED},
+        differentiable=True,
     ),
     OpRecord(
         "SparseConcat",
@@ -151,6 +152,7 @@ RECORDS: Final = [
         ],
         {"T": MOVED},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "SparseSlice",
@@ -167,6 +169,7 @@ RECORDS: Final = [
         ],
         {"T": MOVED},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "SparseSliceGrad",
@@ -179,6 +182,7 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "1 elements", [5.0], _INDICES, [1, 0], [[0, 0], [0, 3]]),
             bad("InternalError", "not found", [5.0, 6.0], _INDICES, [1, 0], [[0, 0], [0, 4]]),
         ],
+        differentiable=True,
     ),
     OpRecord(
         "SparseReshape",
@@ -216,11 +220,13 @@ RECORDS: Final = [
         ],
         {"T": MOVED},
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "SparseFillEmptyRowsGrad",
         [sample([2, 0, 3], [1.0, 2.0, 3.0, 4.0, 5.0]), sample(_EMPTY, _EMPTY), sample([1, 0], [1.0, 2.0])],
         _fill_grad,
         [bad("InvalidArgumentError", "[1] = 5", [0, 5], [1.0, 2.0])],
+        differentiable=True,
     ),
 ]

@@ -58,6 +58,7 @@ RECORDS: Final = [
         {"T": ["float32", "float64", "int32", *COMPLEX, *HALVES]},
         loose=10,
         partial=True,
+        differentiable=True,
     ),
     OpRecord(
         "SparseTensorDenseAdd",
@@ -73,5 +74,6 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "invalid index", [[3, 0]], [1.0], [3, 4], np.zeros((3, 4))),
         ],
         {"T": NUMBERS},
+        differentiable=True,
     ),
 ]

@@ -58,8 +58,34 @@ _BAD: Final = [
 _OUTSIDE: Final = bad("InternalError", "[4]", [[4, 0]], [1.0], [4, 5], [1])
 
 RECORDS: Final = [
-    OpRecord("SparseReduceSum", _SAMPLES, _dense(sum), [*_BAD, _OUTSIDE], {"T": NUMBERS}, partial=True),
-    OpRecord("SparseReduceMax", _SAMPLES, _dense(max), [*_BAD, _OUTSIDE], {"T": REALS}, partial=True),
-    OpRecord("SparseReduceSumSparse", _SAMPLES, _sparse(sum), _BAD, {"T": NUMBERS}, partial=True),
-    OpRecord("SparseReduceMaxSparse", _SAMPLES, _sparse(max), _BAD, {"T": REALS}, partial=True),
+    OpRecord(
+        "SparseReduceSum",
+        _SAMPLES,
+        _dense(sum),
+        [*_BAD, _OUTSIDE],
+        {"T": NUMBERS},
+        partial=True,
+        differentiable=True,
+    ),
+    OpRecord(
+        "SparseReduceMax",
+        _SAMPLES,
+        _dense(max),
+        [*_BAD, _OUTSIDE],
+        {"T": REALS},
+        partial=True,
+        differentiable=True,
+    ),
+    OpRecord(
+        "SparseReduceSumSparse",
+        _SAMPLES,
+        _sparse(sum),
+        _BAD,
+        {"T": NUMBERS},
+        partial=True,
+        differentiable=True,
+    ),
+    OpRecord(
+        "SparseReduceMaxSparse", _SAMPLES, _sparse(max), _BAD, {"T": REALS}, partial=True, differentiable=True
+    ),
 ]
