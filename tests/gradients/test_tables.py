@@ -33,7 +33,7 @@ BEYOND: Final = {
     "TensorFlow 2 differentiates it": "RaggedTensorToVariant",
 }
 
-#: {reason: ops that have neither a gradient nor the trait}. A gradient that comes to one is an error, not None.
+#: {reason: ops that have neither a gradient nor the trait}; a gradient that comes to one is an error.
 UNDECIDED: Final = {
     "calls, ends of function bodies, and lists: calls are written out where a gradient goes through them": """
         Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessIf StatelessWhile
