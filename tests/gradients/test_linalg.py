@@ -152,6 +152,12 @@ def test_least_squares(dtype: str, weight: float, rows: int, columns: int) -> No
         check(lambda ops, v: ops.MatrixSolveLs(*v, np.float64(weight)), arrays, shapes=shapes)
 
 
+def test_a_single_band() -> None:
+    arrays = [_some(2, 1, 3, dtype="float64") + 4, _some(5, 2, 3, 2, dtype="float64")]
+    for shapes in ("known", "unknown"):
+        check(lambda ops, v: ops.BandedTriangularSolve(*v), arrays, shapes=shapes)
+
+
 def test_the_shortest_solution_has_no_gradient() -> None:
     graph = fe.Graph()
     matrix = graph.placeholder("float64", [3, 2], name="matrix")

@@ -41,3 +41,17 @@ def test_transforms_of_real_numbers(axes: int, suffix: str, shapes: str, last: i
     real = _some(2, *(size + more for size in lengths), dtype="float64")
     half = _some(2, *lengths[:-1], lengths[-1] // 2 + 1 + more, dtype="complex128")
     check(build, [real, half, np.array(lengths, np.int32)], shapes=shapes)
+
+
+@_SHAPES
+@_AXES
+def test_an_empty_axis_has_an_empty_gradient(axes: int, suffix: str, shapes: str) -> None:
+    lengths = np.full(axes, 4, np.int32)
+
+    def build(ops: Any, v: Any) -> Any:
+        types = {"Treal": "float64", "Tcomplex": "complex128"}
+        there = getattr(ops, "RFFT" + suffix)(v[0], lengths, **types)
+        return [there, getattr(ops, "IRFFT" + suffix)(v[1], lengths, **types)]
+
+    empty = (*[4] * (axes - 1), 0)
+    check(build, [np.zeros(empty), np.zeros(empty, complex)], shapes=shapes)

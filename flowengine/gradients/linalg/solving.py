@@ -53,7 +53,11 @@ def banded_solve(b: Backward, op: Operation, grad: Tensor) -> Results:
     which = b.ops.Pack([b.ops.Neg(last), 0] if is_lower else [0, last])
     zero = b.constant(0, grad.dtype.base)
     # The element of row i stands at place i: shorter diagonals below are at the right, others at the left.
-    of_bands = b.ops.MatrixDiagPartV3(of_matrix, which, zero, align="LEFT_RIGHT")
+    rows = b.ops.MatrixDiagPartV3(of_matrix, which, zero, align="LEFT_RIGHT")
+    # Of a single diagonal the result has no axis that counts them.
+    outer = b.ops.StridedSlice(b.ops.Shape(of_matrix), [0], [-2], [1], begin_mask=1)
+    own = b.ops.StridedSlice(b.shape(bands), [-2], [0], [1], end_mask=1)
+    of_bands = b.ops.Reshape(rows, b.ops.ConcatV2([outer, own], 0))
     return [sum_batches(b, of_bands, bands, right), sum_batches(b, of_right, right, bands)]
 
 

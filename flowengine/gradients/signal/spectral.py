@@ -93,7 +93,10 @@ def _padded(b: Backward, grad: Tensor, x: Tensor, axes: int) -> Tensor:
         and mine[-axes:] == wanted[-axes:]
     ):
         return grad
-    missing = b.ops.Sub(b.shape(x), b.ops.Shape(grad))
+    sizes = b.shape(x)
+    # Where an axis of the input is empty there is less of it than the op gave.
+    grad = b.ops.Slice(grad, b.ops.ZerosLike(sizes), b.ops.Minimum(sizes, b.ops.Shape(grad)))
+    missing = b.ops.Sub(sizes, b.ops.Shape(grad))
     behind: Tensor = b.ops.ExpandDims(missing, np.int32(1))
     result: Tensor = b.ops.Pad(grad, b.ops.ConcatV2([b.ops.ZerosLike(behind), behind], np.int32(1)))
     return result
