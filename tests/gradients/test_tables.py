@@ -24,6 +24,11 @@ WITHOUT: Final = {
     "there the function returns no gradient for any input: that is what not to be differentiable means": """
         ArgMax ArgMin Ceil Floor FloorDiv LoopCond Rint Round TruncateDiv
     """,
+    "old versions, whose handles are strings: only the third version is differentiated": """
+        TensorArrayConcat TensorArrayConcatV2 TensorArrayGather TensorArrayGatherV2 TensorArrayRead
+        TensorArrayReadV2 TensorArrayScatter TensorArrayScatterV2 TensorArraySplit TensorArraySplitV2
+        TensorArrayWrite TensorArrayWriteV2
+    """,
 }
 
 #: {reason: ops that are declared to have none there and have one here}
@@ -31,14 +36,14 @@ BEYOND: Final = {
     "a gradient node of SparseAdd: without it second derivatives would be missing": "SparseAddGrad",
     "it is the root of a sum of squares, and TensorFlow 2 differentiates it": "EuclideanNorm",
     "TensorFlow 2 differentiates it": "RaggedTensorToVariant",
+    "lists are put together and taken apart as tensors are": "TensorListConcatLists TensorListPushBackBatch",
 }
 
 #: {reason: ops that have neither a gradient nor the trait}; a gradient that comes to one is an error.
 UNDECIDED: Final = {
-    "calls, ends of function bodies, and lists: calls are written out where a gradient goes through them": """
-        Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessIf StatelessWhile
-        SymbolicGradient While BatchFunction _Arg _ArrayToList _DeviceArg _DeviceRetval _If _ListToArray
-        _Retval _While
+    "calls that are not written out where a gradient goes through them, and ends of function bodies": """
+        BatchFunction For RemoteCall SymbolicGradient _Arg _ArrayToList _DeviceArg _DeviceRetval _If
+        _ListToArray _Retval _While
     """,
     "values of steps kept aside: what is pushed and what is popped are matched by the sweep": """
         StackCloseV2 StackPopV2 StackPushV2 StackV2 RefSelect

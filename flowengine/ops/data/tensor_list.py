@@ -39,13 +39,11 @@ define("TensorListLength(input_handle: variant) -> length: int32", NotDifferenti
 define(
     "TensorListConcatLists(input_a, input_b: variant) -> output: variant",
     "element_dtype: type",
-    NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TensorListPushBackBatch(input_handles: variant, tensor: element_dtype) -> output_handles: variant",
     "element_dtype: type",
-    NotDifferentiable(),
     shape=of_rank(1),
 )
 
