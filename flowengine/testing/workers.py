@@ -43,9 +43,9 @@ def _serve(connection: Connection, timeout_seconds: float, scattered: RandomPlac
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
     connection.send("ready")
-    # Some graphs write files with relative names.
-    with tempfile.TemporaryDirectory(prefix="replay-") as scratch, contextlib.chdir(scratch):
-        while (address := connection.recv()) is not None:
+    while (address := connection.recv()) is not None:
+        # Some graphs write files with relative names; none finds what another has written.
+        with tempfile.TemporaryDirectory(prefix="replay-") as scratch, contextlib.chdir(scratch):
             try:
                 connection.send(replay_case(address, timeout_seconds=timeout_seconds, scattered=scattered))
             except Exception as error:
