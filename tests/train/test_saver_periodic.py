@@ -93,7 +93,7 @@ async def test_a_save_that_fails_ends_the_block(tmp_path: Path) -> None:
                 await saves.after_step()
                 await trio.sleep_forever()
 
-        with pytest.raises(fe.errors.UnknownError, match="No space left"):
+        with pytest.raises(fe.errors.ResourceExhaustedError, match="No space left"):
             await fail()
     assert saved(tmp_path) == {}
 
