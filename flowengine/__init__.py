@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from flowengine.core.config import Config, RunMetadata, RunOptions
     from flowengine.core.dtypes import DType
     from flowengine.core.shapes import TensorShape
+    from flowengine.gradients.custom import custom_gradient
     from flowengine.gradients.differentiate import gradients as gradients
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
     from flowengine.graphs.graph import Graph
@@ -61,6 +62,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "anyio": ("flowengine.anyio", None),
     "asyncio": ("flowengine.asyncio", None),
     "blocking": ("flowengine.blocking", None),
+    "custom_gradient": ("flowengine.gradients.custom", "custom_gradient"),
     "dtypes": ("flowengine.core.dtypes", None),
     "errors": ("flowengine.core.errors", None),
     "gradients": ("flowengine.gradients", None),
@@ -88,6 +90,7 @@ __all__ = [
     "anyio",
     "asyncio",
     "blocking",
+    "custom_gradient",
     "dtypes",
     "errors",
     "gradients",

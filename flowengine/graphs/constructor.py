@@ -86,6 +86,8 @@ def build_node(
 ) -> Node:
     """Convert inputs and attributes, then append the node; InvalidArgumentError if they do not fit."""
     op = definition.name
+    if graph.scopes.bring is not None:
+        inputs = [_brought(graph.scopes.bring, each) for each in inputs]
     final: dict[str, AttrValue] = {}
     if attrs:
         for attr in definition.attrs:
@@ -134,6 +136,13 @@ def build_node(
         ]
     )
     return graph.append(definition, full_name, ports, final)
+
+
+def _brought(bring: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """An input with its tensors replaced by what stands for them where the node is built."""
+    if type(value) is Tensor:
+        return bring(value)
+    return [_brought(bring, each) for each in value] if isinstance(value, list | tuple) else value
 
 
 class _Constant(NamedTuple):

@@ -253,6 +253,19 @@ class Graph(ir.NodeGraph):
         """Ask for the same device as these for what is built inside."""
         return self.scopes.colocate_with(self._node_names(inputs))
 
+    def gradient_override(self, **names: str) -> AbstractContextManager[None]:
+        """Let nodes of some ops built inside have gradient functions of other names.
+
+            with graph.gradient_override(Relu="GuidedRelu"):
+                y = graph.ops.Relu(x)
+
+        The function is registered by `@flowengine.gradients.registry.gradient("GuidedRelu")`, and looked for
+        when the node is differentiated. Raises NotFoundError for an op that there is not.
+        """
+        for op in names:
+            self.registry[op]
+        return self.scopes.gradients_by(names)
+
     @tracebacks.hides_engine
     def set_back_edge(self, merge: Any, slot: int, source: Any) -> Node:
         """Close a loop: input `slot` of a Merge comes from a NextIteration that was built after it.
@@ -320,6 +333,8 @@ class Graph(ir.NodeGraph):
             control_inputs = (scopes.pivot,)
         if scopes.colocation and "_class" not in attrs:
             attrs["_class"] = tuple(f"loc:@{other}".encode() for other in scopes.colocation)
+        if scopes.gradient_names and definition.name in scopes.gradient_names:
+            attrs.setdefault("_gradient_op_type", scopes.gradient_names[definition.name].encode())
         node = Node(
             name,
             definition.name,

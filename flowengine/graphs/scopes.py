@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName, is_valid_node_name
+
+if TYPE_CHECKING:
+    from flowengine.graphs.tensor import Tensor
 
 #: Frames of files below here are ours, not the user's.
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -53,6 +56,10 @@ class Scopes:
         self.colocation: tuple[str, ...] = ()
         #: The node that a node without inputs waits for, so that it runs where that does; or empty.
         self.pivot = ""
+        #: {op: the name of the gradient function that its next nodes ask for}
+        self.gradient_names: dict[str, str] = {}
+        #: What a tensor is replaced by when it is given to a constructor, where code does not know its place.
+        self.bring: Callable[[Tensor], Tensor] | None = None
 
     def unique_name(self, name: str) -> str:
         """The name in the current scope, made unique by `_1`, `_2`, ...; `name/` means exactly `name`."""
@@ -143,9 +150,30 @@ class Scopes:
     @contextmanager
     def apart(self, pivot: str | None, controls: Iterable[str] = ()) -> Iterator[None]:
         """As `placed`, apart from the control dependencies and colocations around; `controls` are its own."""
-        before = self.pivot, self.control_inputs, self.colocation
+        before = self.pivot, self.control_inputs, self.colocation, self.bring
         self.pivot, self.control_inputs, self.colocation = pivot or "", tuple(dict.fromkeys(controls)), ()
+        self.bring = None
         try:
             yield
         finally:
-            self.pivot, self.control_inputs, self.colocation = before
+            self.pivot, self.control_inputs, self.colocation, self.bring = before
+
+    @contextmanager
+    def bringing(self, bring: Callable[[Tensor], Tensor]) -> Iterator[None]:
+        """Let every tensor that is given to a constructor be replaced by what `bring` makes of it."""
+        before = self.bring
+        self.bring = bring
+        try:
+            yield
+        finally:
+            self.bring = before
+
+    @contextmanager
+    def gradients_by(self, names: Mapping[str, str]) -> Iterator[None]:
+        """Let nodes of some ops ask for gradient functions of other names."""
+        before = self.gradient_names
+        self.gradient_names = {**before, **names}
+        try:
+            yield
+        finally:
+            self.gradient_names = before

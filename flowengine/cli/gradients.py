@@ -1,0 +1,48 @@
+"""`flowengine gradients`: a graph with the nodes that compute derivatives, written to a file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.graphs import find_port, load_graph
+from flowengine.cli.imports import import_option
+
+HELP: Final = """\
+Extend GRAPH by the derivatives of tensors by others, and write it.
+
+GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
+For each --by a line says which tensor has its gradient. Conditionals, loops and functions are gone through.
+"""
+
+
+@click.command("gradients", help=HELP)
+@click.argument("graph", type=click.Path(), metavar="GRAPH")
+@click.option("--of", "ys", multiple=True, required=True, metavar="NAME", help="What is differentiated.")
+@click.option("--by", "xs", multiple=True, required=True, metavar="NAME", help="By what it is.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
+@import_option
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def command(graph: str, ys: tuple[str, ...], xs: tuple[str, ...], output: str, debug: bool) -> None:
+    from flowengine.core.errors import InvalidArgumentError
+    from flowengine.gradients.differentiate import gradients
+    from flowengine.graphs.tensor import Tensor
+
+    loaded = load_graph(graph).graph
+    targets = [Tensor(loaded, *find_port(loaded, each, USAGE, "--of")) for each in ys]
+    sources = [Tensor(loaded, *find_port(loaded, each, USAGE, "--by")) for each in xs]
+    try:
+        found = gradients(targets, sources)
+    except InvalidArgumentError as error:
+        raise CommandError(str(error), USAGE) from error
+    with open(output, "wb") as file:
+        file.write(loaded.to_graph_def().SerializeToString())
+    for x, each in zip(sources, found, strict=True):
+        if each is None:
+            click.echo(f"{x.name}: no gradient, nothing leads from it to {', '.join(ys)}")
+        elif isinstance(each, Tensor):
+            click.echo(f"{x.name}: {each.name}")
+        else:
+            click.echo(f"{x.name}: rows {each.values.name} at {each.indices.name}")
