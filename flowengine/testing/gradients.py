@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import trio
 
-from flowengine.blocking import Session
 from flowengine.core.arrays import Array
 from flowengine.gradients.differentiate import gradients
 from flowengine.gradients.values import dense
 from flowengine.graphs.tensor import Tensor
+from flowengine.session import Session
 
 
 def check_gradient(
@@ -37,32 +38,42 @@ def check_gradient(
     leaves 1e-8 of them.
     """
     sources = [xs] if isinstance(xs, Tensor) else list(xs)
-    graph = y.graph
     chance = np.random.default_rng(seed)
-    with Session(graph) as session:
-        weights = _random(chance, np.asarray(session.run(y, feeds)))
-        found = gradients(y, sources, graph.constant(weights, y.dtype.base), unconnected="zero")
-        fetches = [
-            each if isinstance(each, Tensor) else dense(graph, graph.ops, each)
-            for each in found
-            if each is not None
-        ]
-        slopes = session.run(fetches, feeds)
-        worst = 0.0
-        for x, slope in zip(sources, slopes, strict=True):
-            direction = _random(chance, np.asarray(feeds[x]))
-            ends = [
-                np.vdot(weights, session.run(y, {**feeds, x: feeds[x] + sign * step * direction})).real
-                for sign in (1, -1)
-            ]
-            difference = (ends[0] - ends[1]) / (2 * step)
-            told = float(np.vdot(slope, direction).real)
-            worst = max(worst, abs(told - difference))
-            assert abs(told - difference) <= atol + rtol * max(abs(told), abs(difference)), (
-                f"the gradient of '{y.name}' by '{x.name}' is {told:.10g} along a direction; "
-                f"differences of values say {difference:.10g}"
-            )
-    return worst
+
+    async def compared() -> float:
+        async with Session(y.graph) as session:
+            weights = _random(chance, np.asarray(await session.run(y, feeds)))
+            slopes = await session.run(_fetches(y, sources, weights), feeds)
+            worst = 0.0
+            for x, slope in zip(sources, slopes, strict=True):
+                direction = _random(chance, np.asarray(feeds[x]))
+                ends = [
+                    np.vdot(
+                        weights, await session.run(y, {**feeds, x: feeds[x] + sign * step * direction})
+                    ).real
+                    for sign in (1, -1)
+                ]
+                difference = float(ends[0] - ends[1]) / (2 * step)
+                told = float(np.vdot(slope, direction).real)
+                worst = max(worst, abs(told - difference))
+                assert abs(told - difference) <= atol + rtol * max(abs(told), abs(difference)), (
+                    f"the gradient of '{y.name}' by '{x.name}' is {told:.10g} along a direction; "
+                    f"differences of values say {difference:.10g}"
+                )
+        return worst
+
+    return trio.run(compared)
+
+
+def _fetches(y: Tensor, xs: Sequence[Tensor], weights: Array) -> list[Tensor]:
+    """The gradients of a projection of y, slices made dense."""
+    graph = y.graph
+    found = gradients(y, xs, graph.constant(weights, y.dtype.base), unconnected="zero")
+    return [
+        each if isinstance(each, Tensor) else dense(graph, graph.ops, each)
+        for each in found
+        if each is not None
+    ]
 
 
 def _random(chance: np.random.Generator, like: Array) -> Array:
