@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 import flowengine as fe
-from flowengine.cli.main import main
+from flowengine.cli.gradients import command
 
 
 def test_a_graph_is_extended(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_a_graph_is_extended(tmp_path: Path) -> None:
     source, target = tmp_path / "graph.pb", tmp_path / "out.pb"
     source.write_bytes(graph.to_graph_def().SerializeToString())
     said = CliRunner().invoke(
-        main, ["gradients", str(source), "--of", "y", "--by", "x", "--by", other.name, "-o", str(target)]
+        command, [str(source), "--of", "y", "--by", "x", "--by", other.name, "-o", str(target)]
     )
     assert said.exit_code == 0, said.output
     first, second = said.output.splitlines()
