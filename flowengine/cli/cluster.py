@@ -1,4 +1,4 @@
-"""`flowengine cluster`: look at a cluster, drain its tasks, or bring one up on this machine."""
+"""`flowengine cluster`: make a cluster's files, look at it, drain its tasks, or bring one up here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,45 @@ stays until Ctrl-C.
 
 @click.group("cluster")
 def command() -> None:
-    """Look at a cluster, drain its tasks, or bring one up on this machine."""
+    """Make a cluster's files, look at it, drain its tasks, or bring one up on this machine."""
+
+
+@command.command("new")
+@click.argument("folder", default=".")
+@click.option(
+    "--job",
+    "jobs",
+    multiple=True,
+    required=True,
+    metavar="JOB=HOST:PORT,...",
+    help="A job and where its tasks are, such as worker=10.0.0.6:7000,10.0.0.7:7000. May be repeated.",
+)
+@click.option("--name", default="flowengine", show_default=True, help="Tasks of other names are refused.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def new(folder: str, jobs: tuple[str, ...], name: str, debug: bool) -> None:
+    """Write cluster.toml and a new key into FOLDER, for every machine of the cluster to have a copy of.
+
+    Files that are there are never overwritten.
+    """
+    from flowengine.cluster.founding import found_cluster
+    from flowengine.cluster.spec import ClusterSpec
+
+    file = found_cluster(folder, _addresses(jobs), name=name)
+    click.echo(file)
+    click.echo("copy the folder to each machine, and start its task there:", err=True)
+    for job, tasks in ClusterSpec.from_toml(file).jobs.items():
+        for task in tasks:
+            click.echo(f"  flowengine worker --cluster {file} --job {job} --task {task}", err=True)
+
+
+def _addresses(jobs: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in jobs:
+        job, equals, addresses = text.partition("=")
+        if not equals or not addresses:
+            raise CommandError(f"--job {text!r}: write JOB=HOST:PORT,... such as ps=10.0.0.5:7000", USAGE)
+        found.setdefault(job.strip(), []).extend(each.strip() for each in addresses.split(","))
+    return found
 
 
 @command.command("status")

@@ -26,10 +26,10 @@ import trio
 import flowengine
 from flowengine.cluster.console import open_console
 from flowengine.cluster.credentials import KEY_FILE_VARIABLE
+from flowengine.cluster.founding import found_cluster
 from flowengine.cluster.pages import huge_pages
 from flowengine.cluster.spec import ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
-from flowengine.transport.wire.identity import new_key
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
@@ -238,12 +238,8 @@ async def local_cluster(
     with tempfile.TemporaryDirectory(prefix="flowengine-cluster-") as folder:
         ports = free_ports(sum(jobs.values()))
         addresses = {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
-        key_file = Path(folder) / "cluster.key"
-        key_file.touch(mode=0o600)
-        key_file.write_text(new_key().hex(), encoding="ascii")
-        spec = ClusterSpec.of(addresses, name=name, key_file=str(key_file))
-        file = Path(folder) / "cluster.toml"
-        file.write_text(ClusterSpec(spec.jobs, name, key_file.name).to_toml(), encoding="utf-8")
+        file = found_cluster(folder, addresses, name=name)
+        spec = ClusterSpec.from_toml(file)
         cluster = LocalCluster(spec, file, {}, options, cwd)
         try:
             for task in spec:

@@ -11,6 +11,7 @@ from flowengine.cli import failure
 from flowengine.cli.clusterfile import cluster_of, target_at
 from flowengine.cli.failure import CommandError
 from flowengine.cli.main import main
+from flowengine.cluster.credentials import read_key
 
 TEXT = """
 name = "digits"
@@ -88,3 +89,41 @@ def test_a_task_needs_its_cluster(folder: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_folder_is_looked_into_by_the_verb(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "status"]) == failure.USAGE
     assert "there is no cluster.toml in this folder" in capfd.readouterr().err
+
+
+def test_a_new_cluster_is_a_folder_for_every_machine(
+    nowhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = ["--job", "ps=10.0.0.5:7000", "--job", "worker=10.0.0.6:7000,10.0.0.7:7000"]
+    assert main(["cluster", "new", "digits", "--name", "digits", *jobs]) == failure.OK
+    said = capsys.readouterr()
+    assert said.out == f"{Path('digits', 'cluster.toml')}\n"
+    assert said.err.splitlines()[-1].endswith("--cluster digits/cluster.toml --job worker --task 1")
+    spec = cluster_of("digits")
+    assert dict(spec.tasks) == {
+        "/job:ps/task:0": "10.0.0.5:7000",
+        "/job:worker/task:0": "10.0.0.6:7000",
+        "/job:worker/task:1": "10.0.0.7:7000",
+    }
+    assert (spec.name, spec.key_file) == ("digits", str(Path("digits", "cluster.key")))
+    key = read_key(spec.key_file)
+    assert key is not None
+    assert len(key) == 32
+    assert Path("digits").stat().st_mode & 0o777 == 0o700
+    assert Path(spec.key_file).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("there", ["cluster.toml", "cluster.key"])
+def test_a_new_cluster_overwrites_nothing(
+    nowhere: Path, there: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(there).write_text("mine")
+    assert main(["cluster", "new", "--job", "ps=10.0.0.5:7000"]) == failure.STEP_ERROR
+    assert f"{there} is there already; name another folder" in capsys.readouterr().err
+    assert [(each.name, each.read_text()) for each in nowhere.iterdir()] == [(there, "mine")]
+
+
+@pytest.mark.parametrize("job", ["ps", "ps=", "ps=10.0.0.5", "Ps=10.0.0.5:7000"])
+def test_a_new_cluster_of_no_jobs_is_not_written(nowhere: Path, job: str) -> None:
+    assert main(["cluster", "new", "--job", job]) in (failure.USAGE, failure.STEP_ERROR)
+    assert list(nowhere.iterdir()) == []
