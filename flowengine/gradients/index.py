@@ -131,6 +131,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "math.cast": """
         Bitcast Cast CheckNumerics CheckNumericsV2
     """,
+    "math.counted_segments": """
+        SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2
+    """,
     "math.division": """
         Div DivNoNan FloorMod Mod RealDiv TruncateMod
     """,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.math.segments import unsorted_segments
 from flowengine.ops.registry import define
 
@@ -13,12 +12,10 @@ _TYPES: Final = "Tindices: indextype; Tnumsegments: indextype = int32"
 define(
     "SegmentSumV2, SegmentProdV2(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
     f"T: numbertype; {_TYPES}",
-    NotDifferentiable(),
     shape=unsorted_segments,
 )
 define(
     "SegmentMinV2, SegmentMaxV2(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
     f"T: realnumbertype; {_TYPES}",
-    NotDifferentiable(),
     shape=unsorted_segments,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked_at_least, replace_dim
 
@@ -14,7 +13,6 @@ from flowengine.ops.shape_functions import ranked_at_least, replace_dim
     "ApproxTopK(input: T) -> values: T, indices: int32",
     "k: int >= 0; reduction_dimension: int = -1; recall_target: float = 0.95; is_max_k: bool = true",
     "reduction_input_size_override: int = -1; aggregate_to_topk: bool = true; T: {half, bfloat16, float}",
-    NotDifferentiable(),
 )
 def approximate(c: ShapeContext) -> Shapes:
     shape = ranked_at_least(c, 0, 1)

@@ -7,7 +7,6 @@ from typing import Final
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
-from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge_dims, ranked
 
@@ -36,18 +35,15 @@ _REAL: Final = "Treal: {float, double} = float; Tcomplex: complextype = complex6
 define(
     "FFTND, IFFTND(input: Tcomplex, fft_length, axes: int32) -> output: Tcomplex",
     "Tcomplex: complextype = complex64",
-    NotDifferentiable(),
     shape=_over_axes(False),
 )
 define(
     "RFFTND(input: Treal, fft_length, axes: int32) -> output: Tcomplex",
     _REAL,
-    NotDifferentiable(),
     shape=_over_axes(True),
 )
 define(
     "IRFFTND(input: Tcomplex, fft_length, axes: int32) -> output: Treal",
     _REAL,
-    NotDifferentiable(),
     shape=_over_axes(False),
 )

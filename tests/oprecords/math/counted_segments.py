@@ -38,8 +38,8 @@ _BAD: Final = [
 ]
 
 RECORDS: Final = [
-    OpRecord("SegmentSumV2", [*_SAMPLES, *_GAPS], _reduced(np.sum, 0), _BAD),
-    OpRecord("SegmentProdV2", [*_SAMPLES, *_GAPS], _reduced(np.prod, 1), _BAD),
-    OpRecord("SegmentMaxV2", _SAMPLES, _reduced(np.max, None), _BAD),
-    OpRecord("SegmentMinV2", _SAMPLES, _reduced(np.min, None), _BAD),
+    OpRecord("SegmentSumV2", [*_SAMPLES, *_GAPS], _reduced(np.sum, 0), _BAD, differentiable=True),
+    OpRecord("SegmentProdV2", [*_SAMPLES, *_GAPS], _reduced(np.prod, 1), _BAD, differentiable=True),
+    OpRecord("SegmentMaxV2", _SAMPLES, _reduced(np.max, None), _BAD, differentiable=True),
+    OpRecord("SegmentMinV2", _SAMPLES, _reduced(np.min, None), _BAD, differentiable=True),
 ]
