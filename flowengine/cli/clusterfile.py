@@ -39,10 +39,10 @@ def target_at(place: str) -> str:
 
     Raises CommandError (usage) for anything else.
     """
-    from flowengine.cluster.local import target_of, target_to
-
     if not place or "://" in place:
         return place
+    from flowengine.cluster.local import target_of, target_to
+
     if place.startswith("/job:"):
         return target_of(cluster_of(None), place)
     if not _ADDRESS.match(place):

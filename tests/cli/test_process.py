@@ -62,6 +62,32 @@ def test_a_value_from_standard_input(linear: str) -> None:
     assert done.stderr == b""
 
 
+def test_a_run_in_this_process_imports_nothing_of_clusters(linear: str) -> None:
+    """What the command line imports is most of what a small run takes."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-X",
+            "importtime",
+            "-m",
+            "flowengine",
+            "run",
+            linear,
+            "-x",
+            "x=[[3, 4]]",
+            "-y",
+            "y",
+        ],
+        capture_output=True,
+        env=environment(),
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert "flowengine.session" in imported
+    wrong = ("flowengine.cluster", "flowengine.transport.connection", "flowengine.gradients", "msgpack")
+    assert imported.isdisjoint(wrong)
+
+
 def test_a_graph_from_standard_input(linear: str) -> None:
     graph = Path(linear).read_bytes()
     done = call("run", "-", "--feed", "x=[[3, 4]]", "--fetch", "y", stdin=graph)
