@@ -9,7 +9,7 @@ their steps run concurrently.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
@@ -17,20 +17,12 @@ from types import TracebackType
 from typing import Any
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.config import RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
-from flowengine.core.session_view import SessionView
-from flowengine.devices.device import DeviceRegistry
-from flowengine.ir.graph import NodeGraph
-from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.place.costs import CostModel
-from flowengine.portal import Portal, PortalCall
-from flowengine.resources.container import ResourceManager
-from flowengine.runtime.planning.placing import Placer
-from flowengine.session import Session as _Session
+from flowengine.portal import PortalCall, PortalSession
 
 
-class Session(SessionView):
+class Session(PortalSession):
     """A `flowengine.Session` behind plain calls; arguments, results and errors are the same.
 
     Ctrl-C while a call waits cancels its step, waits until it has ended, and raises KeyboardInterrupt.
@@ -38,56 +30,6 @@ class Session(SessionView):
     """
 
     _called = "flowengine.blocking.Session"
-
-    @tracebacks.hides_engine
-    def __init__(
-        self,
-        graph: NodeGraph | None = None,
-        *,
-        target: str = "",
-        config: Config | None = None,
-        resources: ResourceManager | None = None,
-        kernels: KernelRegistry | None = None,
-        devices: DeviceRegistry | None = None,
-        placer: Placer | None = None,
-    ) -> None:
-        self._session = _Session(
-            graph,
-            target=target,
-            config=config,
-            resources=resources,
-            kernels=kernels,
-            devices=devices,
-            placer=placer,
-        )
-        self._session._is_behind_another = True
-        self._portal: Portal | None = Portal()
-
-    @property
-    def graph(self) -> NodeGraph:
-        return self._session.graph
-
-    def _shown_graph(self) -> NodeGraph:
-        return self._session.graph
-
-    def _state(self) -> str:
-        return "closed" if self._portal is None else "open"
-
-    def _facts(self) -> Iterable[tuple[str, object]]:
-        return self._session._facts()
-
-    def _holds_open(self) -> bool:
-        portal = getattr(self, "_portal", None)
-        return portal is not None and not portal.is_elsewhere
-
-    def _abandon(self) -> None:
-        if self._portal is not None:
-            self._portal.abandon()
-
-    def _open(self) -> Portal:
-        if self._portal is None:
-            raise FailedPreconditionError("this session is closed")
-        return self._portal
 
     def run(
         self,
@@ -132,33 +74,6 @@ class Session(SessionView):
         trio program.
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
-
-    @property
-    def costs(self) -> CostModel:
-        """See `flowengine.Session.costs`."""
-        return self._session.costs
-
-    @tracebacks.hides_engine
-    def extend(self, graph: NodeGraph) -> None:
-        """See `flowengine.Session.extend`."""
-        self._session.extend(graph)
-
-    @tracebacks.hides_engine
-    def explain(
-        self,
-        fetches: Any,
-        feeds: Sequence[Any] = (),
-        *,
-        targets: Sequence[Any] = (),
-        dot: bool = False,
-        source: bool = False,
-        placement: bool = False,
-        form: bool = False,
-    ) -> str:
-        """See `flowengine.Session.explain`."""
-        return self._session.explain(
-            fetches, feeds, targets=targets, dot=dot, source=source, placement=placement, form=form
-        )
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""

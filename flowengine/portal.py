@@ -1,7 +1,8 @@
 """A trio run on a thread of its own, into which other threads and event loops call.
 
 `blocking.Session` and `asyncio.Session` are thin façades over it: one portal a session, so that the
-session's resource manager has one trio run for its whole life.
+session's resource manager has one trio run for its whole life. What the two sessions have in common is here,
+how their callers wait is theirs.
 """
 
 from __future__ import annotations
@@ -9,13 +10,23 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import trio
 
+from flowengine.core import tracebacks
+from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError
+from flowengine.core.session_view import SessionView
+from flowengine.devices.device import DeviceRegistry
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.place.costs import CostModel
+from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.placing import Placer
+from flowengine.session import Session as _Session
 
 
 class PortalCall:
@@ -123,3 +134,84 @@ class Portal:
             except FailedPreconditionError:
                 return
             self._thread.join()
+
+
+class PortalSession(SessionView):
+    """A session whose steps run in a portal of its own: what is alike whoever waits for them."""
+
+    @tracebacks.hides_engine
+    def __init__(
+        self,
+        graph: NodeGraph | None = None,
+        *,
+        target: str = "",
+        config: Config | None = None,
+        resources: ResourceManager | None = None,
+        kernels: KernelRegistry | None = None,
+        devices: DeviceRegistry | None = None,
+        placer: Placer | None = None,
+    ) -> None:
+        self._session = _Session(
+            graph,
+            target=target,
+            config=config,
+            resources=resources,
+            kernels=kernels,
+            devices=devices,
+            placer=placer,
+        )
+        self._session._is_behind_another = True
+        self._portal: Portal | None = Portal()
+
+    @property
+    def graph(self) -> NodeGraph:
+        return self._session.graph
+
+    def _shown_graph(self) -> NodeGraph:
+        return self._session.graph
+
+    def _state(self) -> str:
+        return "closed" if self._portal is None else "open"
+
+    def _facts(self) -> Iterable[tuple[str, object]]:
+        return self._session._facts()
+
+    def _holds_open(self) -> bool:
+        portal = getattr(self, "_portal", None)
+        return portal is not None and not portal.is_elsewhere
+
+    def _abandon(self) -> None:
+        if self._portal is not None:
+            self._portal.abandon()
+
+    def _open(self) -> Portal:
+        if self._portal is None:
+            raise FailedPreconditionError("this session is closed")
+        return self._portal
+
+    @property
+    def costs(self) -> CostModel:
+        """See `flowengine.Session.costs`."""
+        return self._session.costs
+
+    @tracebacks.hides_engine
+    def extend(self, graph: NodeGraph) -> None:
+        """See `flowengine.Session.extend`."""
+        self._session.extend(graph)
+
+    @tracebacks.hides_engine
+    def explain(
+        self,
+        fetches: Any,
+        feeds: Sequence[Any] = (),
+        *,
+        targets: Sequence[Any] = (),
+        dot: bool = False,
+        source: bool = False,
+        placement: bool = False,
+        form: bool = False,
+    ) -> str:
+        """See `flowengine.Session.explain`."""
+        return self._session.explain(
+            fetches, feeds, targets=targets, dot=dot, source=source, placement=placement, form=form
+        )
