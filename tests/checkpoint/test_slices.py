@@ -1,0 +1,139 @@
+"""Slices of tensors: which stored ones make up a wanted one, in one checkpoint and merged from two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowengine.checkpoint import BundleReader, BundleWriter, merge_bundles
+from flowengine.checkpoint.slices import (
+    Shape,
+    Slice,
+    cover,
+    decode_slice,
+    describe,
+    encode_slice,
+    parse_shape_and_slice,
+    slice_key,
+    slice_shape,
+    to_index,
+)
+from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError
+
+
+@st.composite
+def shapes_and_slices(draw: st.DrawFn, most: int = 6) -> tuple[Shape, list[Slice]]:
+    """A small shape and slices of it: parts of a partition, then some changed, dropped or said twice."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+
+    def one() -> Slice:
+        part: list[tuple[int, int] | None] = []
+        for size in shape:
+            start = draw(st.integers(0, size - 1))
+            length = draw(st.integers(1, size - start))
+            part.append(None if (start, length) == (0, size) and draw(st.booleans()) else (start, length))
+        return tuple(part)
+
+    if draw(st.booleans()):
+        axis = draw(st.integers(0, len(shape) - 1))
+        ends = sorted({*draw(st.sets(st.integers(1, shape[axis]), max_size=3)), shape[axis]})
+        parts: list[Slice] = []
+        for start, end in zip([0, *ends], ends, strict=False):
+            rest: list[tuple[int, int] | None] = [None] * len(shape)
+            rest[axis] = (start, end - start)
+            parts.append(tuple(rest))
+        if draw(st.booleans()):
+            parts.append(draw(st.sampled_from(parts)) if draw(st.booleans()) else one())
+        if draw(st.booleans()):
+            parts.pop(draw(st.integers(0, len(parts) - 1)))
+        return shape, draw(st.permutations(parts))
+    return shape, [one() for _ in range(draw(st.integers(0, most)))]
+
+
+@given(shapes_and_slices(), st.data())
+def test_a_slice_is_made_up_where_each_element_is_stored_once(
+    drawn: tuple[Shape, list[Slice]], data: st.DataObject
+) -> None:
+    """Beside an array in which each element counts how often it is stored."""
+    shape, stored = drawn
+    wanted: Slice = (None,) * len(shape)
+    if stored and data.draw(st.booleans()):
+        wanted = data.draw(st.sampled_from(stored))
+    count = np.zeros(shape, np.int64)
+    for part in stored:
+        count[to_index(part)] += 1
+    possible = bool((count[to_index(wanted)] == 1).all())
+    pieces = cover(shape, wanted, stored)
+    assert (pieces is not None) == possible
+    if pieces is None:
+        return
+    whole = np.arange(count.size).reshape(shape)
+    found = np.full(slice_shape(shape, wanted), -1)
+    for position, inside, result in pieces:
+        found[result] = whole[to_index(stored[position])][inside]
+    np.testing.assert_array_equal(found, whole[to_index(wanted)])
+
+
+@given(shapes_and_slices())
+def test_slices_come_back_as_text_and_as_bytes(drawn: tuple[Shape, list[Slice]]) -> None:
+    shape, parts = drawn
+    for part in parts:
+        text = " ".join(map(str, shape)) + " " + describe(part)
+        assert parse_shape_and_slice(text) == (shape, part, slice_shape(shape, part))
+        assert decode_slice(memoryview(encode_slice(part))) == part
+
+
+_EXTENTS = st.none() | st.tuples(st.integers(0, 2**40), st.integers(1, 2**40))
+
+
+@given(st.lists(st.tuples(st.binary(max_size=3), st.lists(_EXTENTS, max_size=2).map(tuple)), max_size=6))
+def test_keys_of_slices_sort_as_names_and_extents_do(slices: list[tuple[bytes, Any]]) -> None:
+    def order(each: tuple[bytes, Any]) -> tuple[bytes, int, list[tuple[int, int]]]:
+        name, part = each
+        return name, len(part), [extent or (0, -1) for extent in part]
+
+    assert sorted(slices, key=lambda each: slice_key(*each)) == sorted(slices, key=order)
+
+
+def _write(prefix: Path, parts: list[Slice], value: float = 0.0) -> str:
+    with BundleWriter(str(prefix), sync=False) as writer:
+        for part in parts:
+            array = np.full(slice_shape((4,), part), value, np.float32)
+            writer.add_slice(b"t", (4,), part, array, dtypes.float32)
+    return str(prefix)
+
+
+def test_overlapping_slices_are_refused_when_read(tmp_path: Path) -> None:
+    prefix = _write(tmp_path / "m", [((0, 3),), ((2, 2),)])
+    with BundleReader(prefix) as reader:
+        with pytest.raises(InvalidArgumentError, match="do not make up"):
+            reader.read(b"t")
+        assert reader.read(b"t", ((0, 2),)).shape == (2,)  # where only one of them lies
+
+
+def test_one_slice_in_two_bundles_is_refused_and_both_stay(tmp_path: Path) -> None:
+    one = _write(tmp_path / "one", [((0, 2),)], 1)
+    two = _write(tmp_path / "two", [((2, 2),), ((0, 2),)], 2)
+    with pytest.raises(InvalidArgumentError, match="Duplicate slice of t encountered"):
+        merge_bundles([one, two], str(tmp_path / "merged"))
+    with BundleReader(one) as reader:
+        assert reader.read(b"t", ((0, 2),)).tolist() == [1, 1]
+    with BundleReader(two) as reader:
+        assert reader.read(b"t").tolist() == [2, 2, 2, 2]
+    assert not (tmp_path / "merged.index").exists()
+
+
+def test_slices_of_tensors_that_differ_are_refused(tmp_path: Path) -> None:
+    one = _write(tmp_path / "one", [((0, 2),)])
+    for name, shape, dtype in (("shape", (6,), np.float32), ("type", (4,), np.float64)):
+        with BundleWriter(str(tmp_path / name), sync=False) as writer:
+            kind = dtypes.float32 if dtype is np.float32 else dtypes.float64
+            writer.add_slice(b"t", shape, ((2, 2),), np.zeros(2, dtype), kind)
+        with pytest.raises(InvalidArgumentError, match="different shapes or types"):
+            merge_bundles([one, str(tmp_path / name)], str(tmp_path / "merged"))

@@ -1,0 +1,96 @@
+"""Where an interrupted run is put back to, and when interruptions in a row end it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+
+
+def counting() -> fe.Graph:
+    graph = fe.Graph()
+    w = graph.ops.VariableV2(shape=[], dtype="int64", name="w")
+    graph.ops.Assign(w, np.int64(0), name="init")
+    graph.ops.AssignAdd(w, np.int64(1), name="train")
+    return graph
+
+
+class Fed:
+    """State that a run takes from, and a step that is interrupted at some of its calls."""
+
+    def __init__(self, interrupted: set[int]) -> None:
+        self.random = np.random.default_rng(3)
+        self.interrupted = interrupted
+        self.calls = 0
+        self.drawn: list[tuple[int, int]] = []
+
+    async def step(self, session: fe.Session, number: int) -> Any:
+        self.calls += 1
+        self.drawn.append((number, int(self.random.integers(0, 10**9))))
+        if self.calls in self.interrupted:
+            raise fe.errors.UnavailableError("lost")
+        return await session.run("train:0")
+
+    async def run(self, folder: Path, **options: Any) -> fe.train.RecoveredRun:
+        return await fe.train.run_with_recovery(
+            counting(),
+            self.step,
+            directory=folder,
+            state={"random": self.random},
+            config=fe.Config(sync_checkpoints=False),
+            **options,
+        )
+
+
+async def test_interruptions_with_checkpoints_between_are_not_in_a_row(tmp_path: Path) -> None:
+    """Ten in all, two more than once in a row are allowed, none without a checkpoint between."""
+    trainer = Fed(set(range(2, 22, 2)))
+    result = await trainer.run(tmp_path, steps=15, save_steps=1, max_restarts=1)
+    assert (result.step, len(result.restarts)) == (15, 10)
+    stubborn = Fed({1, 2})
+    with pytest.raises(fe.errors.AbortedError, match="2 times without a new checkpoint"):
+        await stubborn.run(tmp_path / "stubborn", steps=3, save_steps=1, max_restarts=1)
+    assert stubborn.calls == 2
+
+
+async def test_a_run_from_anothers_checkpoint_begins_again_with_its_first_state(tmp_path: Path) -> None:
+    """The checkpoint holds no state of this run: what was drawn before the interruption is drawn again."""
+    theirs = tmp_path / "theirs"
+    async with fe.Session(counting()) as session:
+        await session.run((), targets=["init"])
+        await fe.train.Saver(sync=False).save(session, theirs / "other.ckpt", global_step=5)
+    ours = tmp_path / "ours"
+    shutil.copytree(theirs, ours)
+    trainer = Fed({3})
+    result = await trainer.run(ours, steps=9, save_steps=100)
+    assert [number for number, _ in trainer.drawn] == [5, 6, 7, 5, 6, 7, 8]
+    assert trainer.drawn[:3] == trainer.drawn[3:6]
+    assert int(result.value) == 4
+    undisturbed = Fed(set())
+    shutil.rmtree(ours)
+    shutil.copytree(theirs, ours)
+    await undisturbed.run(ours, steps=9, save_steps=100)
+    assert undisturbed.drawn == trainer.drawn[3:]
+
+
+async def test_what_initialisation_took_of_the_state_is_put_back(tmp_path: Path) -> None:
+    trainer = Fed(set())
+    attempts = 0
+
+    async def init(session: fe.Session) -> None:
+        nonlocal attempts
+        attempts += 1
+        trainer.random.standard_normal(attempts)
+        if attempts < 3:
+            raise fe.errors.UnavailableError("not yet")
+        await session.run((), targets=["init"])
+
+    await trainer.run(tmp_path, steps=2, init=init)
+    assert attempts == 3
+    first = np.random.default_rng(3)
+    assert trainer.drawn == [(0, int(first.integers(0, 10**9))), (1, int(first.integers(0, 10**9)))]
