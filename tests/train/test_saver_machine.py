@@ -141,7 +141,7 @@ async def test_variables_that_come_later_are_saved_and_restored(tmp_path: Path) 
 
 
 class _Held(FileLayer):
-    """Holds the thread that makes the first file until it is let go, and counts who writes at the same time."""
+    """Holds the thread that makes the first file until it is let go, and counts the threads that write."""
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
