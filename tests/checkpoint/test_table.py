@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,15 @@ def test_each_key_is_found_whatever_the_blocks(
     tmp_path_factory: pytest.TempPathFactory, keys: set[bytes], others: set[bytes], block_bytes: int
 ) -> None:
     stored = {key: b"value of " + key for key in sorted(keys)}
-    written = io.BytesIO()
+    written = bytearray()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "_BLOCK_BYTES", block_bytes)
-        writer = TableWriter(lambda data: written.write(data) and None)
+        writer = TableWriter(written.extend)
         for key, value in stored.items():
             writer.add(key, value)
         writer.finish()
     path = tmp_path_factory.getbasetemp() / "table"
-    path.write_bytes(written.getvalue())
+    path.write_bytes(written)
     reader = TableReader(str(path))
     try:
         assert dict(reader) == stored
@@ -87,8 +86,9 @@ def test_an_integer_that_goes_on_is_refused(length: int) -> None:
 
 
 def test_a_table_without_keys(tmp_path: Path) -> None:
-    with (tmp_path / "table").open("wb") as file:
-        TableWriter(lambda data: file.write(data) and None).finish()
+    written = bytearray()
+    TableWriter(written.extend).finish()
+    (tmp_path / "table").write_bytes(written)
     reader = TableReader(str(tmp_path / "table"))
     assert list(reader) == []
     assert reader.get(b"") is None
