@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.tensor import Operation, Tensor
+    from flowengine.graphs.variables import initializers as initializers
+    from flowengine.graphs.variables import partitioners as partitioners
+    from flowengine.graphs.variables.partitioned import PartitionedVariable as PartitionedVariable
+    from flowengine.graphs.variables.scopes import VariableScope as VariableScope
+    from flowengine.graphs.variables.variable import GraphVariable as GraphVariable
     from flowengine.ir.opdef import OpDef, OpRegistry
     from flowengine.kernels.registry import KernelRegistry
     from flowengine.resources.container import ResourceManager
@@ -47,11 +52,13 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "Config": ("flowengine.core.config", "Config"),
     "DType": ("flowengine.core.dtypes", "DType"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
+    "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
     "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),
     "KernelRegistry": ("flowengine.kernels.registry", "KernelRegistry"),
     "OpDef": ("flowengine.ir.opdef", "OpDef"),
     "OpRegistry": ("flowengine.ir.opdef", "OpRegistry"),
     "Operation": ("flowengine.graphs.tensor", "Operation"),
+    "PartitionedVariable": ("flowengine.graphs.variables.partitioned", "PartitionedVariable"),
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
     "RunMetadata": ("flowengine.core.config", "RunMetadata"),
     "RunOptions": ("flowengine.core.config", "RunOptions"),
@@ -59,6 +66,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "Session": ("flowengine.session", "Session"),
     "Tensor": ("flowengine.graphs.tensor", "Tensor"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
+    "VariableScope": ("flowengine.graphs.variables.scopes", "VariableScope"),
     "anyio": ("flowengine.anyio", None),
     "asyncio": ("flowengine.asyncio", None),
     "blocking": ("flowengine.blocking", None),
@@ -66,6 +74,8 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "dtypes": ("flowengine.core.dtypes", None),
     "errors": ("flowengine.core.errors", None),
     "gradients": ("flowengine.gradients", None),
+    "initializers": ("flowengine.graphs.variables.initializers", None),
+    "partitioners": ("flowengine.graphs.variables.partitioners", None),
     "train": ("flowengine.train", None),
 }
 
@@ -74,11 +84,13 @@ __all__ = [
     "Config",
     "DType",
     "Graph",
+    "GraphVariable",
     "IndexedSlices",
     "KernelRegistry",
     "OpDef",
     "OpRegistry",
     "Operation",
+    "PartitionedVariable",
     "ResourceManager",
     "RunMetadata",
     "RunOptions",
@@ -86,6 +98,7 @@ __all__ = [
     "Session",
     "Tensor",
     "TensorShape",
+    "VariableScope",
     "__version__",
     "anyio",
     "asyncio",
@@ -94,6 +107,8 @@ __all__ = [
     "dtypes",
     "errors",
     "gradients",
+    "initializers",
+    "partitioners",
     "train",
 ]
 

@@ -27,6 +27,7 @@ from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.scopes import Scopes, creation_site
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
+from flowengine.graphs.variables.methods import GraphVariables
 from flowengine.ir import graph as ir
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
@@ -38,7 +39,7 @@ from flowengine.ops.shape_inference import ShapeInference
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
 
 
-class Graph(ir.NodeGraph):
+class Graph(GraphVariables, ir.NodeGraph):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make

@@ -1,0 +1,42 @@
+"""Collections: what belongs to a graph beside its nodes, listed under names.
+
+They are lists in the order in which things were added. A MetaGraphDef carries those of a graph; what is
+listed says itself how it is written there (`to_proto`), or is a tensor, an operation, a number or a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+
+class Collections:
+    """The collections of one graph: {key: what is listed}."""
+
+    def __init__(self) -> None:
+        self._lists: dict[Hashable, list[Any]] = {}
+
+    def add(self, key: Hashable, value: Any) -> None:
+        """List something; a second time, if it was listed already."""
+        self._lists.setdefault(key, []).append(value)
+
+    def add_once(self, key: Hashable, value: Any) -> None:
+        """List something that is not listed yet."""
+        found = self._lists.setdefault(key, [])
+        if not any(each is value for each in found):
+            found.append(value)
+
+    def of(self, key: Hashable) -> list[Any]:
+        """What is listed there, as a list of the caller's own."""
+        return list(self._lists.get(key, ()))
+
+    def reference(self, key: Hashable) -> list[Any]:
+        """The list itself, made if there is none: what is changed in it is changed in the graph."""
+        return self._lists.setdefault(key, [])
+
+    def clear(self, key: Hashable) -> None:
+        self._lists.pop(key, None)
+
+    @property
+    def keys(self) -> list[Hashable]:
+        return [key for key, listed in self._lists.items() if listed]

@@ -1,0 +1,301 @@
+"""Initialisers: what makes the first value of a variable, `fe.initializers`.
+
+    w = graph.variable(fe.initializers.glorot_uniform(seed=1), name="w", shape=[784, 10])
+
+Each function here returns a function (graph, shape, dtype) -> Tensor that adds nodes. Shapes are known, and
+dtypes floating-point where a distribution is drawn from. With a seed, of its own or of the graph, the values
+are those that TensorFlow draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from flowengine.core.arrays import to_array
+from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.seeds import seeds_for
+from flowengine.graphs.tensor import Tensor
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+#: (graph, shape, dtype) -> Tensor of that shape and type.
+Initializer: TypeAlias = Callable[..., Tensor]
+
+#: The standard deviation that is left of a standard normal distribution when it is cut off at 2.
+_TRUNCATED_DEVIATION: Final = 0.87962566103423978
+
+Mode: TypeAlias = Literal["fan_in", "fan_out", "fan_avg"]
+Distribution: TypeAlias = Literal["truncated_normal", "untruncated_normal", "uniform"]
+
+
+def constant(value: Any = 0) -> Initializer:
+    """Every element this value; or an array or list of as many elements as the variable, in their order."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        count = math.prod(_known(shape))
+        given = to_array(value) if not isinstance(value, str | bytes) else value
+        if isinstance(given, np.ndarray) and given.size not in (1, count):
+            raise InvalidArgumentError(f"{given.size} values cannot initialise a variable of shape {shape}")
+        return graph.constant(value, dtype, shape)
+
+    return make
+
+
+def zeros() -> Initializer:
+    """Every element zero, False or the empty text."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        found = as_dtype(dtype)
+        return graph.constant(
+            b"" if found.name == "string" else False if found.name == "bool" else 0, found, shape
+        )
+
+    return make
+
+
+def ones() -> Initializer:
+    """Every element one, or True."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        found = as_dtype(dtype)
+        return graph.constant(True if found.name == "bool" else 1, found, shape)
+
+    return make
+
+
+def uniform(minimum: Any = 0, maximum: Any = None, *, seed: int | None = None) -> Initializer:
+    """Drawn uniformly from [minimum, maximum); of floating-point types the maximum is 1 if none is given."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        found = as_dtype(dtype)
+        if not found.is_integer:
+            return _uniform(graph, shape, found, minimum, 1.0 if maximum is None else maximum, seed)
+        if maximum is None:
+            raise InvalidArgumentError(f"a uniform distribution of {found} needs its maximum")
+        ops = graph.ops
+        low, high = (graph.constant(each, found) for each in (minimum, maximum))
+        first, second = seeds_for(graph, seed)
+        with graph.name_scope("random_uniform"):
+            drawn: Tensor = ops.RandomUniformInt(_known(shape), low, high, seed=first, seed2=second)
+        return drawn
+
+    return make
+
+
+def normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None = None) -> Initializer:
+    """Drawn from a normal distribution."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        return _normal(graph, shape, dtype, mean, stddev, seed, "RandomStandardNormal")
+
+    return make
+
+
+def truncated_normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None = None) -> Initializer:
+    """Drawn from a normal distribution, again where it is more than two `stddev` from the mean."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        return _normal(graph, shape, dtype, mean, stddev, seed, "TruncatedNormal")
+
+    return make
+
+
+def orthogonal(gain: float = 1.0, *, seed: int | None = None) -> Initializer:
+    """An orthogonal matrix, drawn uniformly, times `gain`; the axes but the last are taken as one.
+
+    Saxe, McClelland, Ganguli: Exact solutions to the nonlinear dynamics of learning in deep linear neural
+    networks. Raises InvalidArgumentError for fewer than two axes.
+    """
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        dims, ops = _known(shape), graph.ops
+        if len(dims) < 2:
+            raise InvalidArgumentError(f"an orthogonal matrix has two axes; the variable is of shape {shape}")
+        rows, columns = math.prod(dims[:-1]), dims[-1]
+        drawn = _normal(
+            graph, (max(rows, columns), min(rows, columns)), dtype, 0.0, 1.0, seed, "RandomStandardNormal"
+        )
+        q, r = ops.Qr(drawn, full_matrices=False)
+        # Signs taken from R make the distribution uniform, whatever the decomposition chose.
+        matrix = ops.Mul(q, ops.Sign(ops.MatrixDiagPart(r)))
+        if rows < columns:
+            matrix = ops.Transpose(matrix, [1, 0])
+        scaled: Tensor = ops.Mul(graph.constant(gain, dtype), ops.Reshape(matrix, dims))
+        return scaled
+
+    return make
+
+
+def identity(gain: float = 1.0) -> Initializer:
+    """A matrix with `gain` on its diagonal, square or not; InvalidArgumentError unless it has two axes."""
+
+    def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        dims = _known(shape)
+        if len(dims) != 2:
+            raise InvalidArgumentError(f"an identity matrix has two axes; the variable is of shape {shape}")
+        return graph.constant(np.eye(*dims) * gain, dtype)
+
+    return make
+
+
+@dataclass(frozen=True)
+class ScaledInitializer:
+    """Drawn so that the variance suits the numbers of inputs and outputs; see `variance_scaling`."""
+
+    scale: float
+    mode: Mode
+    distribution: Distribution
+    seed: int | None
+    #: Of the whole variable, where only a part of it is made.
+    whole: tuple[int, ...] | None = None
+
+    def of_part(self, whole: Sequence[int], offset: Sequence[int]) -> ScaledInitializer:
+        """The same for a part of a variable of shape `whole`."""
+        return ScaledInitializer(self.scale, self.mode, self.distribution, self.seed, tuple(whole))
+
+    def __call__(self, graph: Graph, shape: Any, dtype: Any) -> Tensor:
+        fan_in, fan_out = fans(self.whole if self.whole is not None else _known(shape))
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+        variance = self.scale / max(1.0, fan)
+        if self.distribution == "uniform":
+            limit = math.sqrt(3 * variance)
+            return _uniform(graph, shape, as_dtype(dtype), -limit, limit, self.seed)
+        deviation = math.sqrt(variance)
+        if self.distribution == "untruncated_normal":
+            return _normal(graph, shape, dtype, 0.0, deviation, self.seed, "RandomStandardNormal")
+        deviation /= _TRUNCATED_DEVIATION
+        return _normal(graph, shape, dtype, 0.0, deviation, self.seed, "TruncatedNormal")
+
+
+def variance_scaling(
+    scale: float = 1.0,
+    mode: Mode = "fan_in",
+    distribution: Distribution = "truncated_normal",
+    *,
+    seed: int | None = None,
+) -> ScaledInitializer:
+    """Drawn with variance scale / n, n the number of inputs, of outputs, or their mean, as `mode` says.
+
+    Inputs and outputs are the last two axes, times the product of the others (a kernel's window). Raises
+    InvalidArgumentError for a scale that is not positive and for words that are none of those above.
+    """
+    if scale <= 0:
+        raise InvalidArgumentError(f"the scale of a variance is positive, not {scale}")
+    if mode not in ("fan_in", "fan_out", "fan_avg"):
+        raise InvalidArgumentError(f"mode is fan_in, fan_out or fan_avg, not {mode!r}")
+    if distribution not in ("truncated_normal", "untruncated_normal", "uniform"):
+        raise InvalidArgumentError(
+            f"distribution is truncated_normal, untruncated_normal or uniform, not {distribution!r}"
+        )
+    return ScaledInitializer(scale, mode, distribution, seed)
+
+
+def glorot_uniform(*, seed: int | None = None) -> ScaledInitializer:
+    """Uniform, with variance 1 / mean of inputs and outputs. Glorot, Bengio 2010."""
+    return variance_scaling(1.0, "fan_avg", "uniform", seed=seed)
+
+
+def glorot_normal(*, seed: int | None = None) -> ScaledInitializer:
+    """Truncated normal, with variance 1 / mean of inputs and outputs. Glorot, Bengio 2010."""
+    return variance_scaling(1.0, "fan_avg", "truncated_normal", seed=seed)
+
+
+def he_uniform(*, seed: int | None = None) -> ScaledInitializer:
+    """Uniform, with variance 2 / inputs. He, Zhang, Ren, Sun 2015."""
+    return variance_scaling(2.0, "fan_in", "uniform", seed=seed)
+
+
+def he_normal(*, seed: int | None = None) -> ScaledInitializer:
+    """Truncated normal, with variance 2 / inputs. He, Zhang, Ren, Sun 2015."""
+    return variance_scaling(2.0, "fan_in", "truncated_normal", seed=seed)
+
+
+def lecun_uniform(*, seed: int | None = None) -> ScaledInitializer:
+    """Uniform, with variance 1 / inputs. LeCun, Bottou, Orr, Müller 1998."""
+    return variance_scaling(1.0, "fan_in", "uniform", seed=seed)
+
+
+def lecun_normal(*, seed: int | None = None) -> ScaledInitializer:
+    """Truncated normal, with variance 1 / inputs. LeCun, Bottou, Orr, Müller 1998."""
+    return variance_scaling(1.0, "fan_in", "truncated_normal", seed=seed)
+
+
+def fans(shape: Sequence[int]) -> tuple[float, float]:
+    """How many inputs and outputs a weight of this shape connects."""
+    if not shape:
+        return 1.0, 1.0
+    if len(shape) == 1:
+        return float(shape[0]), float(shape[0])
+    window = math.prod(shape[:-2])
+    return float(shape[-2] * window), float(shape[-1] * window)
+
+
+def default_initializer(name: str, dtype: DType) -> Initializer:
+    """What a variable gets that is given none: glorot_uniform, or zeros where nothing can be drawn."""
+    if dtype.is_floating or dtype.is_complex:
+        return glorot_uniform()
+    if dtype.is_integer or dtype.name == "bool":
+        return zeros()
+    raise InvalidArgumentError(f"variable '{name}' of {dtype} needs an initialiser")
+
+
+def _known(shape: Any) -> tuple[int, ...]:
+    dims = TensorShape(shape).as_tuple()
+    if dims is None:
+        raise InvalidArgumentError(f"an initialiser needs a known shape, not {TensorShape(shape)}")
+    return dims
+
+
+def _uniform(graph: Graph, shape: Any, dtype: DType, minimum: Any, maximum: Any, seed: int | None) -> Tensor:
+    ops, (first, second) = graph.ops, seeds_for(graph, seed)
+    with graph.name_scope("random_uniform") as scope:
+        dims = graph.constant(np.array(_known(shape), np.int32), name="shape")
+        low = graph.constant(minimum, dtype, name="min")
+        high = graph.constant(maximum, dtype, name="max")
+        drawn = ops.RandomUniform(dims, dtype=dtype, seed=first, seed2=second)
+        span = ops.Mul(drawn, ops.Sub(high, low, name="sub"), name="mul")
+        moved: Tensor = ops.Add(span, low, name=scope)
+    return moved
+
+
+def _normal(
+    graph: Graph, shape: Any, dtype: Any, mean: float, stddev: float, seed: int | None, op: str
+) -> Tensor:
+    (first, second) = seeds_for(graph, seed)
+    ops = graph.ops
+    with graph.name_scope("truncated_normal" if op == "TruncatedNormal" else "random_normal") as scope:
+        dims = graph.constant(np.array(_known(shape), np.int32), name="shape")
+        centre = graph.constant(mean, dtype, name="mean")
+        deviation = graph.constant(stddev, dtype, name="stddev")
+        drawn = getattr(ops, op)(dims, dtype=dtype, seed=first, seed2=second)
+        moved: Tensor = ops.Add(ops.Mul(drawn, deviation, name="mul"), centre, name=scope)
+    return moved
+
+
+__all__ = [
+    "ScaledInitializer",
+    "constant",
+    "fans",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "zeros",
+]

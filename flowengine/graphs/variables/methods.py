@@ -1,0 +1,205 @@
+"""The methods of `Graph` by which variables are made, found and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, cast
+
+from flowengine.core import tracebacks
+from flowengine.core.dtypes import as_dtype
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.collections import Collections
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+    from flowengine.graphs.variables.creation import Constraint
+    from flowengine.graphs.variables.scopes import (
+        Partitioner,
+        Regularizer,
+        Reuse,
+        VariableScope,
+        VariableScopes,
+    )
+
+
+class GraphVariables:
+    """Variables, their scopes, and collections, of the graph that this is a part of."""
+
+    #: What random nodes built from here on draw from, with seeds of their own; None for values that differ.
+    seed: int | None = None
+
+    _collections: Collections | None = None
+    _variables: VariableScopes | None = None
+
+    # -- collections -------------------------------------------------------------------------------
+
+    @property
+    def collections(self) -> Collections:
+        """What is listed beside the nodes: variables, losses and the like."""
+        if self._collections is None:
+            self._collections = Collections()
+        return self._collections
+
+    def collection(self, name: Hashable) -> list[Any]:
+        """What is listed under a name, in order, as a list of the caller's own."""
+        return [] if self._collections is None else self._collections.of(name)
+
+    def add_to_collection(self, name: Hashable, value: Any) -> None:
+        """List something under a name: see `flowengine.graphs.variables.keys` for TensorFlow's names."""
+        self.collections.add(name, value)
+
+    # -- variables ---------------------------------------------------------------------------------
+
+    @tracebacks.hides_engine
+    def variable(
+        self,
+        initial: Any,
+        *,
+        name: str | None = None,
+        shape: Any = None,
+        dtype: Any = None,
+        trainable: bool = True,
+        use_resource: bool = True,
+        collections: Collection[Hashable] | None = (),
+        constraint: Constraint | None = None,
+        regularizer: Regularizer | None = None,
+        partitioner: Partitioner | None = None,
+        caching_device: str | None = None,
+        validate_shape: bool = True,
+    ) -> Any:
+        """A variable: a `GraphVariable`, or a `PartitionedVariable` where a partitioner is given.
+
+        initial          a value, a Tensor, or an initialiser: a function (graph, shape, dtype) -> Tensor,
+                         which needs `shape`
+        name             of its node, made unique in the name scope; "Variable" if none is given
+        shape, dtype     what it is declared to be; those of the initial value if none is given
+        trainable        whether optimizers change it, and it is listed under "trainable_variables"
+        use_resource     a resource handle stands for it; else a reference does
+        collections      where it is listed; under "variables" if none is named
+        constraint       a function of a Tensor that optimizers apply to its new value
+        regularizer      a function of a Tensor whose result is listed under "regularization_losses"
+        partitioner      a function (shape, dtype) -> counts: into how many parts each axis is cut
+        caching_device   where its value is kept for those that read it
+        validate_shape   False for a variable that takes values of any shape
+
+        Wherever it is made, its nodes are outside of loops and branches. It has no value until its
+        initializer has run: see `Session.initialise`. Raises InvalidArgumentError for what does not fit.
+        """
+        from flowengine.graphs.variables.creation import make_variable
+        from flowengine.graphs.variables.partitioned import make_partitioned
+        from flowengine.graphs.variables.scopes import add_penalty
+
+        graph = cast("Graph", self)
+        options: dict[str, Any] = {
+            "trainable": trainable,
+            "use_resource": use_resource,
+            "collections": collections or (),
+            "constraint": constraint,
+            "caching_device": caching_device,
+            "validate_shape": validate_shape,
+        }
+        made: Any
+        if partitioner is None:
+            made = make_variable(graph, initial, name=name, shape=shape, dtype=dtype, **options)
+        else:
+            declared = TensorShape(initial.shape if shape is None else shape)
+            counts = list(partitioner(declared, as_dtype(dtype or getattr(initial, "dtype", "float32"))))
+            made = make_partitioned(graph, initial, name or "Variable", declared, dtype, counts, **options)
+        if regularizer is not None:
+            add_penalty(graph, made, regularizer)
+        return made
+
+    def variable_scope(
+        self,
+        scope: str | VariableScope | None,
+        *,
+        default_name: str | None = None,
+        reuse: Reuse | None = None,
+        initializer: Any = None,
+        regularizer: Regularizer | None = None,
+        partitioner: Partitioner | None = None,
+        constraint: Constraint | None = None,
+        caching_device: str | None = None,
+        dtype: Any = None,
+        use_resource: bool | None = None,
+        getter: Callable[..., Any] | None = None,
+        auxiliary_name_scope: bool = True,
+    ) -> AbstractContextManager[VariableScope]:
+        """A scope in which `get_variable` makes and finds variables; the context's value is the scope.
+
+        scope          its name below the present one, a `VariableScope` to enter again, or None
+        default_name   where `scope` is None: the name, made unique by `_1`, `_2`, ...
+        reuse          False: variables are made; True: they must be there; "auto": made where missing;
+                       None as around. In a scope that reuses, the scopes within do
+        auxiliary_name_scope   whether a name scope of the name is opened as well
+
+        The others are for each variable that is not given its own, here and in the scopes within; `getter` is
+        called instead of the usual way as getter(usual, name, **arguments). Raises InvalidArgumentError.
+        """
+        return self.variable_store.entered(
+            scope,
+            default_name=default_name,
+            reuse=reuse,
+            auxiliary_name_scope=auxiliary_name_scope,
+            initializer=initializer,
+            regularizer=regularizer,
+            partitioner=partitioner,
+            constraint=constraint,
+            caching_device=caching_device,
+            dtype=dtype,
+            use_resource=use_resource,
+            getter=getter,
+        )
+
+    @tracebacks.hides_engine
+    def get_variable(
+        self,
+        name: str,
+        shape: Any = None,
+        *,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Regularizer | None = None,
+        trainable: bool = True,
+        collections: Collection[Hashable] | None = (),
+        partitioner: Partitioner | None = None,
+        constraint: Constraint | None = None,
+        caching_device: str | None = None,
+        validate_shape: bool = True,
+        use_resource: bool | None = None,
+        reuse: Reuse | None = None,
+        getter: Callable[..., Any] | None = None,
+    ) -> Any:
+        """The variable of this name in the present variable scope, made or found as the scope says.
+
+        Without an initialiser, of its own or of the scope, a floating-point variable is drawn by
+        `initializers.glorot_uniform` and another one is zero. Other arguments as `variable`. Raises
+        InvalidArgumentError where the variable is there and should not be, is not and should, or has another
+        shape or type.
+        """
+        return self.variable_store.get(
+            name,
+            shape,
+            dtype=dtype,
+            initializer=initializer,
+            regularizer=regularizer,
+            trainable=trainable,
+            collections=collections,
+            partitioner=partitioner,
+            constraint=constraint,
+            caching_device=caching_device,
+            validate_shape=validate_shape,
+            use_resource=use_resource,
+            reuse=reuse,
+            getter=getter,
+        )
+
+    @property
+    def variable_store(self) -> VariableScopes:
+        """The variables that `get_variable` has made, and the present variable scope."""
+        if self._variables is None:
+            from flowengine.graphs.variables.scopes import VariableScopes
+
+            self._variables = VariableScopes(cast("Graph", self))
+        return self._variables

@@ -1,0 +1,133 @@
+"""Variables cut into parts along one axis, each a variable of its own: `w/part_0`, `w/part_1`, ...
+
+A checkpoint holds the parts as slices of one tensor, so that it can be restored into other parts, or whole.
+`graphs.variables.partitioners` says into how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowengine.core.arrays import to_array
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.variable import GraphVariable, SavedSlice
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+
+class PartitionedVariable:
+    """A variable in parts: `parts` in order, cut along `axis`; it iterates over them.
+
+    name, shape, dtype   of the whole
+    """
+
+    def __init__(self, name: str, shape: TensorShape, parts: Sequence[GraphVariable], axis: int) -> None:
+        self.name = name
+        self.shape = shape
+        self.parts = tuple(parts)
+        self.axis = axis
+        self._whole: Tensor | None = None
+
+    @property
+    def graph(self) -> Graph:
+        return self.parts[0].graph
+
+    @property
+    def dtype(self) -> DType:
+        return self.parts[0].dtype
+
+    def __iter__(self) -> Iterator[GraphVariable]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __repr__(self) -> str:
+        return f"<PartitionedVariable '{self.name}' of {len(self.parts)} parts shape={self.shape}>"
+
+    def value(self) -> Tensor:
+        """The whole of it, the parts joined."""
+        if len(self.parts) == 1:
+            return self.parts[0].value()
+        graph = self.graph
+        with graph.name_scope(f"{self.name}/ConcatPartitions"):
+            joined: Tensor = graph.ops.ConcatV2(
+                [part.value() for part in self.parts], self.axis, name="concat"
+            )
+        return joined
+
+    def __flowengine_tensor__(
+        self, graph: Graph, dtype: DType | None = None, name: str | None = None
+    ) -> Tensor:
+        """The whole of it, as a tensor."""
+        return self.value()
+
+
+def make_partitioned(
+    graph: Graph, initial: Any, name: str, shape: Any, dtype: Any, counts: Sequence[int], **options: Any
+) -> PartitionedVariable:
+    """A variable of a known shape in as many parts as `counts` says for each axis; at most one is cut.
+
+    Other arguments as `Graph.variable`. The first parts are longer by one where they cannot be equal.
+    """
+    if not callable(initial) and not isinstance(initial, Tensor):
+        initial = to_array(initial)
+    whole = TensorShape(initial.shape if shape is None and not callable(initial) else shape)
+    dims = whole.as_tuple()
+    if dims is None:
+        raise InvalidArgumentError(f"variable '{name}': a shape to be cut must be known, not {whole}")
+    counts = [int(count) for count in counts]
+    cut = [axis for axis, count in enumerate(counts) if count > 1]
+    if len(counts) != len(dims) or len(cut) > 1 or min(counts, default=1) < 1:
+        raise InvalidArgumentError(
+            f"variable '{name}' of shape {whole}: a partitioner gives one count for each axis, of which one "
+            f"may be above 1, not {counts}"
+        )
+    axis = cut[0] if cut else 0
+    count = counts[axis] if counts else 1
+    if dims and count > dims[axis]:
+        raise InvalidArgumentError(f"variable '{name}': {dims[axis]} rows cannot be cut into {count} parts")
+    parts, begin = [], 0
+    with graph.name_scope(name) as scope:
+        full_name = scope[:-1]
+    for index in range(count):
+        length = dims[axis] // count + (index < dims[axis] % count) if dims else 0
+        part = tuple(length if each == axis else size for each, size in enumerate(dims))
+        offset = tuple(begin if each == axis else 0 for each in range(len(dims)))
+        with graph.name_scope(None):
+            made = graph.variable(
+                _of_part(initial, dims, offset, part),
+                name=f"{full_name}/part_{index}",
+                shape=part,
+                dtype=dtype,
+                **options,
+            )
+        assert isinstance(made, GraphVariable)
+        made.save_slice = SavedSlice(full_name, dims, offset, part)
+        parts.append(made)
+        begin += length
+    return PartitionedVariable(full_name, whole, parts, axis)
+
+
+def _of_part(
+    initial: Any, dims: tuple[int, ...], offset: tuple[int, ...], part: tuple[int, ...]
+) -> Callable[..., Any]:
+    """An initialiser of one part."""
+    if callable(initial):
+        whole = getattr(initial, "of_part", None)
+        found: Callable[..., Any] = initial if whole is None else whole(dims, offset)
+        return found
+    if isinstance(initial, Tensor):
+        value = initial
+        return lambda graph, shape, dtype: graph.ops.Slice(value, offset, part)
+    where = tuple(slice(begin, begin + length) for begin, length in zip(offset, part, strict=True))
+    piece = initial[where]
+    return lambda graph, shape, dtype: graph.constant(piece, dtype, name="initial_value")
+
+
+__all__ = ["PartitionedVariable", "make_partitioned"]

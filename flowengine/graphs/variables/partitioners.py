@@ -1,0 +1,81 @@
+"""Partitioners, `fe.partitioners`: into how many parts each axis of a variable is cut.
+
+    w = graph.variable(initial, shape=[10**6, 64], partitioner=fe.partitioners.fixed_size(4))
+
+Each function returns a function (shape, dtype) -> one count for each axis, of which one may be above 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+
+
+def fixed_size(shards: int, axis: int = 0) -> Callable[[TensorShape, DType], list[int]]:
+    """A partitioner that cuts one axis into so many parts, or into single rows where there are fewer."""
+    if shards < 1:
+        raise InvalidArgumentError(f"a variable is cut into at least one part, not {shards}")
+
+    def partition(shape: TensorShape, dtype: DType) -> list[int]:
+        dims = _known(shape)
+        return [min(shards, size) if each == axis % len(dims) else 1 for each, size in enumerate(dims)]
+
+    return partition
+
+
+def by_shard_bytes(
+    max_shard_bytes: int, axis: int = 0, *, bytes_per_string: int = 16, max_shards: int | None = None
+) -> Callable[[TensorShape, DType], list[int]]:
+    """A partitioner that cuts one axis so that no part is larger than so many bytes.
+
+    bytes_per_string   what an element of type string is counted as
+    max_shards         at most so many parts, which may be larger then
+    """
+    if max_shard_bytes < 1 or (max_shards is not None and max_shards < 1):
+        raise InvalidArgumentError("max_shard_bytes and max_shards are at least 1")
+
+    def partition(shape: TensorShape, dtype: DType) -> list[int]:
+        dims = _known(shape)
+        counts = [1] * len(dims)
+        if not dims or not all(dims):
+            return counts
+        row = math.prod(dims) // dims[axis] * (dtype.size or bytes_per_string)
+        rows = max(1, max_shard_bytes // max(1, row))
+        wanted = -(-dims[axis] // rows)
+        counts[axis] = min(wanted, dims[axis], wanted if max_shards is None else max_shards)
+        return counts
+
+    return partition
+
+
+def min_max(
+    max_partitions: int, axis: int = 0, *, min_slice_bytes: int = 256 << 10, bytes_per_string: int = 16
+) -> Callable[[TensorShape, DType], list[int]]:
+    """A partitioner into at most so many parts, each of at least so many bytes."""
+    if max_partitions < 1 or min_slice_bytes < 1:
+        raise InvalidArgumentError("max_partitions and min_slice_bytes are at least 1")
+
+    def partition(shape: TensorShape, dtype: DType) -> list[int]:
+        dims = _known(shape)
+        counts = [1] * len(dims)
+        if dims:
+            size = math.prod(dims) * (dtype.size or bytes_per_string)
+            wanted = max(1, -(-size // min_slice_bytes))
+            counts[axis] = min(wanted, max_partitions, max(1, dims[axis]))
+        return counts
+
+    return partition
+
+
+def _known(shape: TensorShape) -> tuple[int, ...]:
+    dims = TensorShape(shape).as_tuple()
+    if dims is None:
+        raise InvalidArgumentError(f"only a variable of known shape can be cut, not {shape}")
+    return dims
+
+
+__all__ = ["by_shard_bytes", "fixed_size", "min_max"]

@@ -1,0 +1,371 @@
+"""`GraphVariable`: a variable of a graph under construction, with the nodes that set, read and change it.
+
+    w = graph.variable(np.zeros([784, 10]), name="w", dtype="float32")
+    y = graph.ops.MatMul(x, w.value())
+    step = w.assign_sub(gradient)
+
+A variable is known by a resource handle, or by a reference. Either has the same methods; the nodes differ,
+and their names are those that TensorFlow gives them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flowengine.core.dtypes import DType, resource
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.tensor import Operation, Tensor
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSlice:
+    """Which part of a larger tensor a variable is, in a checkpoint.
+
+    full_name    the name of the whole
+    full_shape   its shape; offset, shape are the part's, one number for each dimension
+    """
+
+    full_name: str
+    full_shape: tuple[int, ...]
+    offset: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def spec(self) -> str:
+        """The part as savers write it: "4 5 0,2:-" """
+        parts = (
+            "-" if length == whole else f"{begin},{length}"
+            for begin, length, whole in zip(self.offset, self.shape, self.full_shape, strict=True)
+        )
+        return " ".join([*map(str, self.full_shape), ":".join(parts)])
+
+
+class GraphVariable(ABC):
+    """A variable: a tensor that outlives steps. Made by `graph.variable`; `name` is `w:0` for a node `w`.
+
+    handle         the tensor that stands for the variable: a resource handle, or a reference
+    initial_value  the tensor that `initializer` sets it to; None where a MetaGraphDef did not tell
+    initializer    the operation that gives it its first value
+    snapshot       a tensor of its value that was made with it
+    trainable      whether optimizers change it unless they are told otherwise
+    constraint     what an optimizer applies to its new value, a function of a Tensor, or None
+    save_slice     which part of a larger variable it is, or None
+    """
+
+    #: Whether a resource handle stands for it, rather than a reference.
+    is_resource: bool
+
+    def __init__(
+        self,
+        handle: Tensor,
+        dtype: DType,
+        shape: TensorShape,
+        *,
+        initializer: Operation,
+        initial_value: Tensor | None,
+        snapshot: Tensor,
+        trainable: bool,
+        constraint: Callable[[Tensor], Tensor] | None = None,
+        caches: bool = False,
+    ) -> None:
+        self.handle = handle
+        self.dtype = dtype
+        self.shape = shape
+        self.initializer = initializer
+        self.initial_value = initial_value
+        self.snapshot = snapshot
+        self.trainable = trainable
+        self.constraint = constraint
+        self.save_slice: SavedSlice | None = None
+        self._caches = caches
+
+    @property
+    def graph(self) -> Graph:
+        return self.handle.graph
+
+    @property
+    def name(self) -> str:
+        """`node:0`, as a feed or a saver would name it."""
+        return self.handle.name
+
+    @property
+    def op(self) -> Operation:
+        """The node that makes the handle or reference."""
+        return self.handle.op
+
+    @property
+    def device(self) -> str:
+        """The device that its node asks for, or empty."""
+        return self.op.device
+
+    def __repr__(self) -> str:
+        return f"<GraphVariable '{self.name}' shape={self.shape} dtype={self.dtype}>"
+
+    def __flowengine_tensor__(
+        self, graph: Graph, dtype: DType | None = None, name: str | None = None
+    ) -> Tensor:
+        """Its value as a tensor, or what stands for it where a reference or handle is asked for."""
+        if dtype is not None and (dtype.is_ref or dtype is resource):
+            return self.handle
+        return self.value()
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def value(self) -> Tensor:
+        """Its value where it is used: the cached one if it has a caching device."""
+        return self.snapshot if self._caches else self._current()
+
+    @abstractmethod
+    def _current(self) -> Tensor:
+        """A tensor of the value at some moment of the step."""
+
+    def read(self, name: str = "Read") -> Tensor:
+        """A tensor of its value that is read after the control dependencies around."""
+        with self.graph.name_scope(name):
+            return self._read_now()
+
+    @abstractmethod
+    def _read_now(self) -> Tensor:
+        """A tensor of the value, read by a node of its own."""
+
+    @abstractmethod
+    def initialized(self, name: str | None = None) -> Tensor:
+        """() bool: whether it has a value."""
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def assign(self, value: Any, *, name: str | None = None) -> Tensor:
+        """Set it to a value of its shape; what is returned is its value afterwards."""
+        return self._after(self.assign_op(value, name=name))
+
+    def assign_add(self, delta: Any, *, name: str | None = None) -> Tensor:
+        """Add a value of its shape; what is returned is its value afterwards."""
+        return self._after(self.assign_add_op(delta, name=name))
+
+    def assign_sub(self, delta: Any, *, name: str | None = None) -> Tensor:
+        """Subtract a value of its shape; what is returned is its value afterwards."""
+        return self._after(self.assign_sub_op(delta, name=name))
+
+    @abstractmethod
+    def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
+        """The operation alone that sets it to a value."""
+
+    @abstractmethod
+    def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        """The operation alone that adds a value of its shape."""
+
+    @abstractmethod
+    def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        """The operation alone that subtracts a value of its shape."""
+
+    @abstractmethod
+    def _after(self, change: Operation) -> Tensor:
+        """The value after a change."""
+
+    def scatter_update(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Set rows: indices (...) int32 or int64, updates (..., *shape[1:]); returns the value afterwards."""
+        return self._scattered("Update", indices, updates, name)
+
+    def scatter_add(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Add to rows; those of equal index add up. Shapes as `scatter_update`."""
+        return self._scattered("Add", indices, updates, name)
+
+    def scatter_sub(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Subtract from rows. Shapes as `scatter_update`."""
+        return self._scattered("Sub", indices, updates, name)
+
+    def scatter_mul(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Multiply rows. Shapes as `scatter_update`."""
+        return self._scattered("Mul", indices, updates, name)
+
+    def scatter_div(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Divide rows. Shapes as `scatter_update`."""
+        return self._scattered("Div", indices, updates, name)
+
+    def scatter_min(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Take the lesser of a row and its update, by element. Shapes as `scatter_update`."""
+        return self._scattered("Min", indices, updates, name)
+
+    def scatter_max(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Take the greater of a row and its update, by element. Shapes as `scatter_update`."""
+        return self._scattered("Max", indices, updates, name)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Set slices: indices (..., K), updates (..., *shape[K:]); returns the value afterwards."""
+        return self._scattered("NdUpdate", indices, updates, name)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Add to slices. Shapes as `scatter_nd_update`."""
+        return self._scattered("NdAdd", indices, updates, name)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, *, name: str | None = None) -> Tensor:
+        """Subtract from slices. Shapes as `scatter_nd_update`."""
+        return self._scattered("NdSub", indices, updates, name)
+
+    @abstractmethod
+    def _scattered(self, kind: str, indices: Any, updates: Any, name: str | None) -> Tensor:
+        """The value after a change of some of it."""
+
+    # -- describing --------------------------------------------------------------------------------
+
+    def to_proto(self) -> Any:
+        """The VariableDef of this variable, as the collections of a MetaGraphDef hold it."""
+        from flowengine.ir.proto import SaveSliceInfoDef, VariableDef
+
+        found = VariableDef(
+            variable_name=self.name,
+            initializer_name=self.initializer.name,
+            snapshot_name=self.snapshot.name,
+            is_resource=self.is_resource,
+            trainable=self.trainable,
+        )
+        if self.initial_value is not None:
+            found.initial_value_name = self.initial_value.name
+        part = self.save_slice
+        if part is not None:
+            found.save_slice_info_def.CopyFrom(
+                SaveSliceInfoDef(
+                    full_name=part.full_name,
+                    full_shape=part.full_shape,
+                    var_offset=part.offset,
+                    var_shape=part.shape,
+                )
+            )
+        return found
+
+
+class HandleVariable(GraphVariable):
+    """A variable that a resource handle stands for."""
+
+    is_resource = True
+
+    def _current(self) -> Tensor:
+        return self._read_now()
+
+    def _read_now(self) -> Tensor:
+        found: Tensor = self.graph.ops.ReadVariableOp(self.handle, dtype=self.dtype)
+        return found
+
+    def initialized(self, name: str | None = None) -> Tensor:
+        found: Tensor = self.graph.ops.VarIsInitializedOp(self.handle, name=name)
+        return found
+
+    def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
+        value = self._of_own_shape(value, "value", name or "AssignVariableOp")
+        found: Operation = self.graph.ops.AssignVariableOp(self.handle, value, dtype=self.dtype, name=name)
+        return found
+
+    def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        delta = self._of_own_shape(delta, "delta", name or "AssignAddVariableOp")
+        found: Operation = self.graph.ops.AssignAddVariableOp(self.handle, delta, dtype=self.dtype, name=name)
+        return found
+
+    def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        delta = self._of_own_shape(delta, "delta", name or "AssignSubVariableOp")
+        found: Operation = self.graph.ops.AssignSubVariableOp(self.handle, delta, dtype=self.dtype, name=name)
+        return found
+
+    def _of_own_shape(self, value: Any, what: str, op: str) -> Any:
+        """What is to be written, of this variable's type; the ops themselves do not look at shapes."""
+        if hasattr(value, "__flowengine_tensor__"):
+            value = value.__flowengine_tensor__(self.graph, self.dtype, None)
+        if not isinstance(value, Tensor):
+            value = self.graph.constant(value, self.dtype, name=what)
+        if not self.shape.is_compatible_with(value.shape):
+            raise InvalidArgumentError(
+                f"{op}: variable '{self.name}' is of shape {self.shape}, the {what} '{value.name}' of "
+                f"{value.shape}"
+            )
+        return value
+
+    def _after(self, change: Operation) -> Tensor:
+        with self.graph.control_dependencies([change]):
+            return self._read_now()
+
+    def _scattered(self, kind: str, indices: Any, updates: Any, name: str | None) -> Tensor:
+        scatter = getattr(self.graph.ops, f"ResourceScatter{kind}")
+        typed = {} if kind.startswith("Nd") else {"dtype": self.dtype}
+        return self._after(scatter(self.handle, indices, updates, name=name, **typed))
+
+
+class ReferenceVariable(GraphVariable):
+    """A variable that a reference stands for, as TensorFlow made them first."""
+
+    is_resource = False
+
+    @property
+    def ref(self) -> Tensor:
+        """The reference: the same as `handle`."""
+        return self.handle
+
+    def _current(self) -> Tensor:
+        return self.snapshot
+
+    def _read_now(self) -> Tensor:
+        found: Tensor = self.graph.ops.Identity(self.handle)
+        return found
+
+    def initialized(self, name: str | None = None) -> Tensor:
+        found: Tensor = self.graph.ops.IsVariableInitialized(self.handle, name=name)
+        return found
+
+    def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
+        whole = self.shape.is_fully_defined
+        found: Tensor = self.graph.ops.Assign(self.handle, value, validate_shape=whole, name=name)
+        return found.op
+
+    def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        found: Tensor = self.graph.ops.AssignAdd(self.handle, delta, name=name)
+        return found.op
+
+    def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        found: Tensor = self.graph.ops.AssignSub(self.handle, delta, name=name)
+        return found.op
+
+    def _after(self, change: Operation) -> Tensor:
+        return change.outputs[0]
+
+    def _scattered(self, kind: str, indices: Any, updates: Any, name: str | None) -> Tensor:
+        found: Tensor = getattr(self.graph.ops, f"Scatter{kind}")(self.handle, indices, updates, name=name)
+        return found
+
+
+def from_proto(graph: Graph, definition: Any, *, import_scope: str = "") -> GraphVariable:
+    """The variable of a VariableDef, message or bytes, whose nodes the graph has.
+
+    import_scope   is put before the names. Raises NotFoundError for nodes that are not there.
+    """
+    from flowengine.ir.proto import VariableDef
+
+    found = VariableDef.FromString(definition) if isinstance(definition, bytes) else definition
+    scope = f"{import_scope}/" if import_scope else ""
+    handle = graph.tensor(scope + found.variable_name)
+    node = graph[handle.node_name]
+    kind = HandleVariable if found.is_resource else ReferenceVariable
+    initial, snapshot = found.initial_value_name, graph.tensor(scope + found.snapshot_name)
+    dtype, shape = node.attrs["dtype"], node.attrs["shape"]
+    assert isinstance(dtype, DType)
+    assert isinstance(shape, TensorShape)
+    variable = kind(
+        handle,
+        dtype.base,
+        shape,
+        initializer=graph.operation(scope + found.initializer_name),
+        initial_value=graph.tensor(scope + initial) if initial else None,
+        snapshot=snapshot,
+        trainable=found.trainable,
+        caches=snapshot.op.type == "Identity" and found.is_resource,
+    )
+    if found.HasField("save_slice_info_def"):
+        part = found.save_slice_info_def
+        variable.save_slice = SavedSlice(
+            scope + part.full_name, tuple(part.full_shape), tuple(part.var_offset), tuple(part.var_shape)
+        )
+    return variable
