@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flowengine import anyio as anyio
     from flowengine import asyncio as asyncio
     from flowengine import blocking as blocking
+    from flowengine import saved_model as saved_model
     from flowengine import train as train
     from flowengine.cluster.server import Server
     from flowengine.cluster.spec import ClusterSpec
@@ -76,6 +77,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "gradients": ("flowengine.gradients", None),
     "initializers": ("flowengine.graphs.variables.initializers", None),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
+    "saved_model": ("flowengine.saved_model", None),
     "train": ("flowengine.train", None),
 }
 
@@ -109,6 +111,7 @@ __all__ = [
     "gradients",
     "initializers",
     "partitioners",
+    "saved_model",
     "train",
 ]
 

@@ -9,7 +9,8 @@ they run in a thread, as those of `fe.asyncio.Session`. The library anyio itself
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from flowengine.session import Session as _TrioSession
 
 if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
+    from flowengine.saved_model.model import Model
 
 
 class Session(SessionView):
@@ -153,4 +155,25 @@ class Session(SessionView):
         await self.close()
 
 
-__all__ = ["Session"]
+async def load_saved_model(
+    path: str | os.PathLike[str],
+    *,
+    tags: str | Collection[str] | None = None,
+    config: Config | None = None,
+    target: str = "",
+    resources: ResourceManager | None = None,
+) -> Model:
+    """See `flowengine.saved_model.load`; the model's calls are awaited on the loop that this ran on."""
+    import sniffio  # which trio brings along
+
+    options: dict[str, Any] = {"tags": tags, "config": config, "target": target, "resources": resources}
+    if sniffio.current_async_library() == "trio":
+        from flowengine.saved_model.loading import load
+
+        return await load(path, **options)
+    from flowengine.asyncio import load_saved_model as load_in_thread
+
+    return await load_in_thread(path, **options)
+
+
+__all__ = ["Session", "load_saved_model"]

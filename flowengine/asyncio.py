@@ -9,16 +9,21 @@ Cancelling the awaiting asyncio task cancels the step and waits until it has end
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowengine.core import tracebacks
-from flowengine.core.config import RunMetadata, RunOptions
+from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import OpError
 from flowengine.portal import PortalSession
+from flowengine.resources.container import ResourceManager
+
+if TYPE_CHECKING:
+    from flowengine.saved_model.model import Model
 
 
 class Session(PortalSession):
@@ -106,4 +111,27 @@ class Session(PortalSession):
         await self.close()
 
 
-__all__ = ["Session"]
+async def load_saved_model(
+    path: str | os.PathLike[str],
+    *,
+    tags: str | Collection[str] | None = None,
+    config: Config | None = None,
+    target: str = "",
+    resources: ResourceManager | None = None,
+) -> Model:
+    """See `flowengine.saved_model.load`; the model's calls are awaited in this asyncio program."""
+    from flowengine.saved_model.loading import restore
+    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.reading import read_saved_model
+
+    saved = await asyncio.to_thread(read_saved_model, path, tags)
+    session = Session(saved.graph, target=target, config=config, resources=resources)
+    try:
+        await session.call(restore, saved)
+    except BaseException:
+        await session.close()
+        raise
+    return Model(saved, session)
+
+
+__all__ = ["Session", "load_saved_model"]

@@ -9,17 +9,22 @@ their steps run concurrently.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowengine.core import tracebacks
-from flowengine.core.config import RunMetadata, RunOptions
+from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.portal import PortalCall, PortalSession
+from flowengine.resources.container import ResourceManager
+
+if TYPE_CHECKING:
+    from flowengine.saved_model.model import Model
 
 
 class Session(PortalSession):
@@ -91,6 +96,33 @@ class Session(PortalSession):
         self.close()
 
 
+def load_saved_model(
+    path: str | os.PathLike[str],
+    *,
+    tags: str | Collection[str] | None = None,
+    config: Config | None = None,
+    target: str = "",
+    resources: ResourceManager | None = None,
+) -> Model:
+    """See `flowengine.saved_model.load`; what is awaited there is a plain call of this model.
+
+    with fe.blocking.load_saved_model("export/1") as model:
+        scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
+    """
+    from flowengine.saved_model.loading import restore
+    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.reading import read_saved_model
+
+    saved = read_saved_model(path, tags)
+    session = Session(saved.graph, target=target, config=config, resources=resources)
+    try:
+        session.call(restore, saved)
+    except BaseException:
+        session.close()
+        raise
+    return Model(saved, session)
+
+
 class QueueRunners:
     """`flowengine.train.QueueRunners` behind a plain `with`: a session's queues are filled meanwhile.
 
@@ -153,4 +185,4 @@ class QueueRunners:
         return isinstance(error, OutOfRangeError)
 
 
-__all__ = ["QueueRunners", "Session"]
+__all__ = ["QueueRunners", "Session", "load_saved_model"]

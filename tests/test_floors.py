@@ -36,6 +36,7 @@ ALLOWED = {
         "flowengine.portal",
         "flowengine.resources.",
         "flowengine.runtime.",
+        "flowengine.saved_model.loading",
         "flowengine.session",
         "flowengine.testing.",
         "flowengine.train.",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -124,11 +124,12 @@ def load_meta_graph(data: bytes | str) -> LoadedGraph:
     return _unpack(_from_bytes(data, MetaGraphDef()))
 
 
-def load_saved_model(path: str | Path, tag: str | None = None) -> LoadedGraph:
+def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None) -> LoadedGraph:
     """The graph of a SavedModel: a folder with `saved_model.pb` or `.pbtxt`, or that file itself.
 
-    tag   which graph of several; without one the only graph, or the one for serving
-    Raises NotFoundError where there is no such file or tag, InvalidArgumentError for damaged data.
+    tags   which graph of several: the one with just these, or else the only one that has all of them;
+           None for the only graph, or the one for serving
+    Raises NotFoundError where there is no such file or graph, InvalidArgumentError for damaged data.
     """
     given = Path(path)
     candidates = [given / "saved_model.pb", given / "saved_model.pbtxt"] if given.is_dir() else [given]
@@ -138,7 +139,7 @@ def load_saved_model(path: str | Path, tag: str | None = None) -> LoadedGraph:
     data = file.read_bytes()
     text = _as_text(data)
     saved = _from_bytes(data, SavedModel()) if text is None else _from_text(text, SavedModel())
-    return _choose(saved, tag, file.parent)
+    return _choose(saved, tags, file.parent)
 
 
 def graph_def_to_text(graph_def: GraphDef) -> str:
@@ -153,15 +154,21 @@ def _only_graph(saved: SavedModel) -> LoadedGraph:
         raise InvalidArgumentError(f"{error.message}; say which by `load_saved_model`") from None
 
 
-def _choose(saved: SavedModel, tag: str | None, directory: Path | None = None) -> LoadedGraph:
+def _choose(
+    saved: SavedModel, tags: str | Collection[str] | None, directory: Path | None = None
+) -> LoadedGraph:
     graphs = list(saved.meta_graphs)
-    wanted = tag or SERVING_TAG
-    chosen = [g for g in graphs if wanted in g.meta_info_def.tags]
-    if not chosen and tag is None and len(graphs) == 1:
-        chosen = graphs
-    if not chosen:
-        tags = "; ".join(", ".join(g.meta_info_def.tags) or "(none)" for g in graphs)
-        raise NotFoundError(f"the SavedModel has no graph with the tag '{wanted}' (its graphs' tags: {tags})")
+    if tags is None and len(graphs) == 1:
+        return _unpack(graphs[0], directory)
+    wanted = {tags} if isinstance(tags, str) else {SERVING_TAG} if tags is None else set(tags)
+    having = [graph for graph in graphs if wanted.issubset(graph.meta_info_def.tags)]
+    chosen = [graph for graph in having if wanted == set(graph.meta_info_def.tags)] or having
+    if len(chosen) != 1:
+        held = "; ".join(", ".join(g.meta_info_def.tags) or "(none)" for g in graphs)
+        named = ", ".join(f"'{tag}'" for tag in sorted(wanted))
+        said = f"the tag{'s' if len(wanted) > 1 else ''} {named}"
+        many = f"{len(chosen)} graphs" if chosen else "no graph"
+        raise NotFoundError(f"the SavedModel has {many} with {said} (its graphs' tags: {held})")
     return _unpack(chosen[0], directory)
 
 

@@ -1,0 +1,58 @@
+"""SavedModels: graphs with signatures and a checkpoint, as TensorFlow 1 and 2 write them.
+
+    async with await fe.saved_model.load("export/1") as model:
+        scores = await model.signatures["serving_default"](x=[[1.0, 2.0]])
+
+Names are resolved when first used: using one part does not import the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from flowengine.saved_model.functions import ModelFunction
+    from flowengine.saved_model.loading import load, restore
+    from flowengine.saved_model.model import Model, ModelVariable
+    from flowengine.saved_model.reading import SavedGraph, read_saved_model
+    from flowengine.saved_model.signatures import ModelSignature, SignatureTensor, SparseValue
+
+#: {public name: module}
+_PUBLIC: Final[dict[str, str]] = {
+    "Model": "flowengine.saved_model.model",
+    "ModelFunction": "flowengine.saved_model.functions",
+    "ModelSignature": "flowengine.saved_model.signatures",
+    "ModelVariable": "flowengine.saved_model.model",
+    "SavedGraph": "flowengine.saved_model.reading",
+    "SignatureTensor": "flowengine.saved_model.signatures",
+    "SparseValue": "flowengine.saved_model.signatures",
+    "load": "flowengine.saved_model.loading",
+    "read_saved_model": "flowengine.saved_model.reading",
+    "restore": "flowengine.saved_model.loading",
+}
+
+__all__ = [
+    "Model",
+    "ModelFunction",
+    "ModelSignature",
+    "ModelVariable",
+    "SavedGraph",
+    "SignatureTensor",
+    "SparseValue",
+    "load",
+    "read_saved_model",
+    "restore",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'flowengine.saved_model' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,65 @@
+"""Loading a SavedModel into a session: its variables restored, its tables initialised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from functools import partial
+
+import trio
+
+from flowengine.core.config import Config
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.resources.container import ResourceManager
+from flowengine.saved_model.model import Model
+from flowengine.saved_model.reading import SavedGraph, read_saved_model
+from flowengine.session import Session
+
+
+async def load(
+    path: str | os.PathLike[str],
+    *,
+    tags: str | Collection[str] | None = None,
+    config: Config | None = None,
+    target: str = "",
+    resources: ResourceManager | None = None,
+) -> Model:
+    """Load a SavedModel that TensorFlow 1, TensorFlow 2 or FlowEngine has written.
+
+    path     its directory, with `saved_model.pb` in it
+    tags     which graph of several: its tags, all of them; None for the only one, or the one for serving
+    config, target, resources   of the session; see `Session`
+
+    Close the model when it is done. Raises NotFoundError where there is none or no graph with these tags,
+    InvalidArgumentError or DataLossError for a damaged one. Cancelled, it leaves nothing open.
+    """
+    saved = await trio.to_thread.run_sync(partial(read_saved_model, path, tags))
+    session = Session(saved.graph, target=target, config=config, resources=resources)
+    try:
+        await restore(session, saved)
+    except BaseException:
+        with trio.CancelScope(shield=True):
+            await session.close()
+        raise
+    return Model(saved, session)
+
+
+async def restore(
+    session: Session, saved: SavedGraph, checkpoint: str | os.PathLike[str] | None = None
+) -> None:
+    """Restore the variables in a session of a SavedModel's graph, then initialise tables and the like.
+
+    checkpoint   the prefix of another checkpoint of the same variables
+
+    The graph's own ops read the files, so the session needs `file_access` of at least "read", and at a target
+    the files are those of its process. Raises what the steps raise: NotFoundError, DataLossError. Cancelled
+    between the two steps it leaves variables restored and tables empty.
+    """
+    prefix = saved.checkpoint if checkpoint is None else os.fspath(checkpoint)
+    if prefix is not None and saved.restoring is not None:
+        filename, node = saved.restoring
+        await session.run((), {filename: os.fsencode(prefix), **saved.feeds}, targets=[node])
+    elif checkpoint is not None:
+        raise InvalidArgumentError(f"{saved.path} has no node that restores variables")
+    if saved.initialising is not None:
+        await session.run((), dict(saved.feeds), targets=[saved.initialising])

@@ -1,0 +1,174 @@
+"""A SavedModel that is loaded: its variables have values, its signatures can be called.
+
+model.signatures["serving_default"].outputs
+await model.variables["dense/kernel"].read()
+await model.close()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.saved_model.functions import ModelFunction, functions_of
+from flowengine.saved_model.reading import SavedGraph, StoredVariable
+from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, ModelSignature
+
+
+class ModelVariable:
+    """A variable of a loaded model.
+
+    name        its name: that of its node
+    trainable   whether training changes it
+    """
+
+    def __init__(self, facts: StoredVariable, model: Model) -> None:
+        self.name: str = facts.name
+        self.dtype: DType = facts.dtype
+        self.shape: TensorShape = facts.shape
+        self.trainable: bool = facts.trainable
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"<ModelVariable '{self.name}' {self.dtype.name} {self.shape}>"
+
+    def read(self) -> Any:
+        """Its present value, as a fetch gives it: to be awaited, at once in a blocking program.
+
+        Raises FailedPreconditionError where it has none.
+        """
+        return self._model.session.run(self._model.reader_of(self.name))
+
+
+class Model:
+    """A SavedModel in a session.
+
+    saved        what was read of its directory
+    session      runs it: a `flowengine.Session`, or that of a façade, whose manners all calls here have
+    signatures   {name: ModelSignature}
+    variables    {name: ModelVariable}
+
+    Use it with `async with` (a blocking one with `with`), or call `close`, which closes the session.
+    """
+
+    def __init__(self, saved: SavedGraph, session: Any) -> None:
+        self.saved = saved
+        self.session = session
+        self.signatures: Mapping[str, ModelSignature] = _Named(
+            "signature", {name: ModelSignature(each, session.run) for name, each in saved.signatures.items()}
+        )
+        self.variables: Mapping[str, ModelVariable] = _Named(
+            "variable", {name: ModelVariable(each, self) for name, each in saved.variables.items()}
+        )
+        self._readers: dict[str, str] | None = None
+        self._functions: Mapping[str, ModelFunction] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Model '{self.saved.path}' with {', '.join(self.signatures) or 'no signatures'}>"
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it runs."""
+        return self.saved.graph
+
+    @property
+    def signature(self) -> ModelSignature:
+        """The signature to call where none is named: `serving_default`, or the only one.
+
+        Raises InvalidArgumentError naming those that there are.
+        """
+        return self.signatures[default_signature(self.signatures)]
+
+    @property
+    def functions(self) -> Mapping[str, ModelFunction]:
+        """{name: ModelFunction} of what TensorFlow 2 saved as functions; empty for other exports."""
+        if self._functions is None:
+            self._functions = _Named("function", functions_of(self, self.saved.objects))
+        return self._functions
+
+    def __call__(self, *values: Any, **inputs: Any) -> Any:
+        """Call the default signature."""
+        return self.signature(*values, **inputs)
+
+    def train(self, signature: str = "train", /, **inputs: Any) -> Any:
+        """A step of training: the outputs of a signature, and the node that changes the variables.
+
+        Raises InvalidArgumentError where the export says of no node that it trains.
+        """
+        if self.saved.training is None:
+            raise InvalidArgumentError(f"{self.saved.path} does not say which node trains")
+        return self.signatures[signature].call(inputs, targets=[self.saved.training])
+
+    def reader_of(self, variable: str) -> str:
+        """The tensor that has a variable's value; where the graph has none, it grows by one."""
+        facts = self.saved.variables[variable]
+        node = facts.node
+        if self._readers is None:
+            self._readers = _readers(self.graph)
+        if self.graph[node].output_types[0].is_ref:
+            return f"{node}:0"
+        if node not in self._readers:
+            handle = self.graph.tensor(f"{node}:0")
+            reading = self.graph.ops.ReadVariableOp(
+                handle, dtype=facts.dtype, name=f"{node}/Read/ReadVariableOp"
+            )
+            self._readers[node] = reading.name
+        return self._readers[node]
+
+    def close(self) -> Any:
+        """Close the session; to be awaited, but for a blocking model. Closing twice does nothing."""
+        return self.session.close()
+
+    async def __aenter__(self) -> Model:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.session.close()
+
+    def __enter__(self) -> Model:
+        if not hasattr(self.session, "__enter__"):
+            raise TypeError("this model's calls are awaited: use `async with`")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.session.close()
+
+
+class _Named(dict[str, Any]):
+    """A mapping whose error for a name that is not there says which there are."""
+
+    def __init__(self, what: str, held: Mapping[str, Any]) -> None:
+        super().__init__(held)
+        self._what = what
+
+    def __missing__(self, name: str) -> Any:
+        known = ", ".join(list(self)[:20]) or "none"
+        raise NotFoundError(f"the model has no {self._what} '{name}' (it has: {known})")
+
+
+def default_signature(signatures: Mapping[str, Any]) -> str:
+    """The name of the one to call where none is named; InvalidArgumentError where that is not clear."""
+    if DEFAULT_SIGNATURE in signatures:
+        return DEFAULT_SIGNATURE
+    if len(signatures) == 1:
+        return next(iter(signatures))
+    known = ", ".join(signatures) or "none"
+    raise InvalidArgumentError(f"there is no '{DEFAULT_SIGNATURE}': say which signature (there are: {known})")
+
+
+def _readers(graph: Graph) -> dict[str, str]:
+    """{variable's node: tensor with its value} of what only reads it."""
+    found: dict[str, str] = {}
+    for node in graph:
+        if node.op == "ReadVariableOp" and not node.control_inputs:
+            found.setdefault(node.inputs[0].node, f"{node.name}:0")
+    return found

@@ -1,0 +1,168 @@
+"""Signatures: the ways to call an exported graph, by names of their own for what goes in and comes out.
+
+signature = model.signatures["serving_default"]
+signature.inputs["x"].dtype, signature.inputs["x"].shape
+outputs = await signature(x=[[1.0, 2.0]])          # {"y": array}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from flowengine.core import dtypes
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.proto import SignatureDef, TensorInfo, TensorProto
+from flowengine.ir.tensorproto import decode_tensor, shape_from_proto
+
+#: The signature that a server answers where none is named, by convention.
+DEFAULT_SIGNATURE: Final = "serving_default"
+
+
+class SparseValue(NamedTuple):
+    """A sparse tensor as three arrays: (n, rank) indices int64, (n,) values, (rank,) dense_shape int64."""
+
+    indices: Any
+    values: Any
+    dense_shape: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureTensor:
+    """What a signature takes or gives under one name.
+
+    tensors   the graph's tensors: one; for a sparse tensor those of indices, values and dense shape; for
+              another composite one its components
+    dtype     of a composite one: of its values, as far as the export says
+    default   what is fed where the caller gives nothing; None where there is nothing to feed
+    """
+
+    tensors: tuple[str, ...]
+    dtype: DType
+    shape: TensorShape
+    is_sparse: bool = False
+    is_composite: bool = False
+    default: Any = None
+
+    def __str__(self) -> str:
+        kind = "sparse " if self.is_sparse else "composite " if self.is_composite else ""
+        return f"{kind}{self.dtype.name} {self.shape}"
+
+    def pairs(self, name: str, value: Any) -> list[tuple[str, Any]]:
+        """(tensor, value to feed) for what a caller gives; InvalidArgumentError if parts are missing."""
+        if not (self.is_sparse or self.is_composite):
+            return [(self.tensors[0], value)]
+        if all(hasattr(value, part) for part in SparseValue._fields):
+            value = [getattr(value, part) for part in SparseValue._fields]
+        if not isinstance(value, Sequence) or len(value) != len(self.tensors):
+            parts = ", ".join(SparseValue._fields) if self.is_sparse else f"{len(self.tensors)} components"
+            raise InvalidArgumentError(f"input '{name}' is a {self}: give it a tuple of {parts}")
+        return list(zip(self.tensors, value, strict=True))
+
+    @property
+    def fetches(self) -> Any:
+        """What to fetch for it."""
+        if self.is_sparse:
+            return SparseValue(*self.tensors)
+        return tuple(self.tensors) if self.is_composite else self.tensors[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureFacts:
+    """A signature as the export describes it; `method` says what for, in TensorFlow's words."""
+
+    name: str
+    inputs: Mapping[str, SignatureTensor]
+    outputs: Mapping[str, SignatureTensor]
+    method: str = ""
+
+    def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """{tensor: value} for these inputs; InvalidArgumentError naming what is missing or unknown."""
+        unknown = [name for name in values if name not in self.inputs]
+        missing = [name for name, each in self.inputs.items() if name not in values and each.default is None]
+        if unknown or missing:
+            faults = [f"it has no input {', '.join(map(repr, unknown))}"] if unknown else []
+            faults += [f"input {', '.join(map(repr, missing))} is missing"] if missing else []
+            raise InvalidArgumentError(f"{self.described()}: {'; '.join(faults)}")
+        fed: dict[str, Any] = {}
+        for name, each in self.inputs.items():
+            fed.update(each.pairs(name, values.get(name, each.default)))
+        return fed
+
+    def fetches(self) -> dict[str, Any]:
+        """What to fetch for its outputs, by their names; a node without outputs is run, and gives None."""
+        return {name: each.fetches for name, each in self.outputs.items()}
+
+    def described(self) -> str:
+        """In a line, with dtypes and shapes."""
+        sides = (
+            ", ".join(f"{name} {each}" for name, each in side.items()) or "nothing"
+            for side in (self.inputs, self.outputs)
+        )
+        return f"signature '{self.name}' ({' -> '.join(sides)})"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSignature:
+    """A signature of a model that is loaded, to be called with its inputs by name.
+
+    A call gives {name: value} of the outputs, as `Session.run` gives values: to be awaited in trio and
+    asyncio programs, at once from a blocking model. It raises what a step raises, and InvalidArgumentError
+    for inputs that are missing or unknown. Cancelled, it leaves the model usable.
+    """
+
+    facts: SignatureFacts
+    _run: Callable[..., Any] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called in the model."""
+        return self.facts.name
+
+    @property
+    def inputs(self) -> Mapping[str, SignatureTensor]:
+        """{name: what it takes}, sorted."""
+        return self.facts.inputs
+
+    @property
+    def outputs(self) -> Mapping[str, SignatureTensor]:
+        """{name: what it gives}, sorted."""
+        return self.facts.outputs
+
+    def __call__(self, *values: Any, **inputs: Any) -> Any:
+        """Run one step. Where it has one input its value may come without the name."""
+        if values:
+            if len(values) > 1 or len(self.inputs) != 1:
+                raise InvalidArgumentError(f"{self.facts.described()}: give its inputs by name")
+            inputs = {next(iter(self.inputs)): values[0]} | inputs
+        return self.call(inputs)
+
+    def call(self, inputs: Mapping[str, Any], *, targets: Sequence[str] = (), options: Any = None) -> Any:
+        """The same with inputs whose names are no identifiers, nodes to run besides, and `RunOptions`."""
+        return self._run(self.facts.fetches(), self.facts.feeds(inputs), targets=targets, options=options)
+
+
+def signature_facts(name: str, definition: SignatureDef) -> SignatureFacts:
+    """What a SignatureDef says; InvalidArgumentError for a tensor of an encoding that is not known here."""
+    defaults = definition.defaults
+    inputs = {key: _tensor(definition.inputs[key], defaults.get(key)) for key in sorted(definition.inputs)}
+    outputs = {key: _tensor(definition.outputs[key], None) for key in sorted(definition.outputs)}
+    return SignatureFacts(name, inputs, outputs, definition.method_name)
+
+
+def _tensor(info: TensorInfo, default: TensorProto | None) -> SignatureTensor:
+    dtype = dtypes.from_number(info.dtype).base if info.dtype else dtypes.variant
+    shape = shape_from_proto(info.tensor_shape) if info.HasField("tensor_shape") else TensorShape(None)
+    kind = info.WhichOneof("encoding")
+    if kind == "coo_sparse":
+        parts = info.coo_sparse
+        names = (parts.indices_tensor_name, parts.values_tensor_name, parts.dense_shape_tensor_name)
+        return SignatureTensor(names, dtype, shape, is_sparse=True)
+    if kind == "composite_tensor":
+        components = tuple(each.name for each in info.composite_tensor.components)
+        return SignatureTensor(components, dtype, shape, is_composite=True)
+    value = None if default is None else decode_tensor(default)
+    return SignatureTensor((info.name,), dtype, shape, default=value)

@@ -1,0 +1,225 @@
+"""SavedModels of TensorFlow 1 and 2 are loaded and called; see `record_models.py` for what they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+)
+from flowengine.saved_model.reading import read_saved_model
+
+RECORDED = Path(__file__).parent / "recorded"
+MODELS = sorted(path.stem for path in RECORDED.glob("*.zip"))
+#: The graph of several that was recorded.
+TAGS: dict[str, Any] = {"hub": ()}
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Callable[[str], Path]:
+    def unpack(name: str) -> Path:
+        folder = tmp_path / name
+        with zipfile.ZipFile(RECORDED / f"{name}.zip") as packed:
+            packed.extractall(folder)
+        return folder
+
+    return unpack
+
+
+def as_fed(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("latin-1")
+    return [as_fed(each) for each in value] if isinstance(value, list) else value
+
+
+def calls_of(folder: Path) -> list[dict[str, Any]]:
+    calls: list[dict[str, Any]] = json.loads((folder / "values.json").read_text())
+    return calls
+
+
+def check(call: dict[str, Any], outputs: dict[str, Any]) -> None:
+    assert outputs.keys() == call["outputs"].keys()
+    for name, wanted in call["outputs"].items():
+        got = np.asarray(outputs[name])
+        if got.dtype.kind in "SO":
+            assert got.tolist() == as_fed(wanted)
+        else:
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+async def test_signatures_give_what_tensorflow_gave(name: str, unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked(name)
+    async with await fe.saved_model.load(folder, tags=TAGS.get(name)) as model:
+        for call in calls_of(folder):
+            signature = model.signatures[call["signature"]]
+            outputs = await signature(**{key: as_fed(value) for key, value in call["inputs"].items()})
+            check(call, outputs)
+            for key, value in outputs.items():
+                told = signature.outputs[key]
+                assert told.shape.is_compatible_with(fe.TensorShape(np.shape(value)))
+                if told.dtype.name != "string":
+                    assert np.asarray(value).dtype == told.dtype.as_numpy_dtype
+
+
+def test_a_blocking_model(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("simple")
+    with fe.blocking.load_saved_model(folder) as model:
+        call = calls_of(folder)[0]
+        check(call, model(call["inputs"]["x"]))
+        assert model.variables["b"].read().tolist() == [1, 1, 1]
+    with pytest.raises(FailedPreconditionError, match="closed"):
+        model(call["inputs"]["x"])
+
+
+@pytest.mark.parametrize("library", [fe.asyncio, fe.anyio])
+def test_an_asyncio_model(library: Any, unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("keras_dense")
+
+    async def main() -> None:
+        async with await library.load_saved_model(folder) as model:
+            call = calls_of(folder)[0]
+            check(call, await model.signatures["serving_default"](**call["inputs"]))
+
+    asyncio.run(main())
+
+
+async def test_an_anyio_model_in_a_trio_program(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("simple")
+    async with await fe.anyio.load_saved_model(folder, tags="serve") as model:
+        call = calls_of(folder)[0]
+        check(call, await model(**call["inputs"]))
+
+
+async def test_functions_are_called_as_they_were_in_python(unpacked: Callable[[str], Path]) -> None:
+    async with await fe.saved_model.load(unpacked("module")) as model:
+        assert list(model.functions) == ["add", "look"]
+        add = model.functions["add"]
+        assert (await add([1.0, 1.0])).tolist() == [2, 3]
+        assert (await add([1.0, 1.0], True)).tolist() == [4, 6]
+        assert (await add(x=[1.0, 1.0], twice=True)).tolist() == [4, 6]
+        found = await model.functions["look"](["y", "?"])
+        assert found["ids"].tolist() == [1, -1]
+        # The function and the signature count in the same variable.
+        assert found["count"] == 1
+        assert (await model.signatures["look"]([b"z"]))["count"] == 2
+        assert await model.variables["count"].read() == 2
+        with pytest.raises(InvalidArgumentError, match=r"'add' was not traced.*\(float32 \[2\], True\)"):
+            add([1.0, 1.0, 1.0])
+        with pytest.raises(NotFoundError, match=r"no function 'sub' \(it has: add, look\)"):
+            model.functions["sub"]
+
+
+async def test_variables_have_the_names_of_their_objects(unpacked: Callable[[str], Path]) -> None:
+    async with await fe.saved_model.load(unpacked("module")) as model:
+        assert {name: (each.trainable, each.shape.as_list()) for name, each in model.variables.items()} == {
+            "scale": (True, [2]),
+            "count": (False, []),
+        }
+        assert (await model.variables["scale"].read()).tolist() == [1, 2]
+    async with await fe.saved_model.load(unpacked("keras_dense")) as model:
+        assert sorted(model.variables) == ["dense/bias", "dense/kernel", "dense_1/bias", "dense_1/kernel"]
+        assert (await model.variables["dense/bias"].read()).tolist() == [0, 0, 0]
+
+
+async def test_tags_choose_the_graph(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("hub")
+    plain = calls_of(folder)[0]["outputs"]["default"]
+    async with await fe.saved_model.load(folder, tags="train") as model:
+        assert model.saved.tags == ("train",)
+        values = (await model.signatures["default"](calls_of(folder)[0]["inputs"]["text"]))["default"]
+        assert values.tolist() == (2 * np.array(plain)).tolist()
+    with pytest.raises(
+        NotFoundError, match=r"no graph with the tag 'serve' \(its graphs' tags: train; \(none\)\)"
+    ):
+        await fe.saved_model.load(folder)
+    with pytest.raises(NotFoundError, match=r"no graph with the tags 'gpu', 'train'"):
+        await fe.saved_model.load(folder, tags=["train", "gpu"])
+
+
+async def test_what_is_called_wrongly_is_told(unpacked: Callable[[str], Path]) -> None:
+    async with await fe.saved_model.load(unpacked("simple")) as model:
+        signature = model.signatures["serving_default"]
+        with pytest.raises(
+            InvalidArgumentError,
+            match=r"\(x float32 \[\?,4\] -> y float32 \[\?,3\]\): it has no input 'z'; input 'x'",
+        ):
+            signature(z=1)
+        with pytest.raises(NotFoundError, match=r"no signature 'predict' \(it has: serving_default\)"):
+            model.signatures["predict"]
+        with pytest.raises(InvalidArgumentError, match="does not say which node trains"):
+            model.train("serving_default", x=[[0.0] * 4])
+        with pytest.raises(TypeError, match="async with"), model:
+            pass
+
+
+async def test_a_damaged_model_is_refused_and_leaves_nothing_open(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("simple")
+    (folder / "variables" / "variables.data-00000-of-00001").unlink()
+    with pytest.raises(NotFoundError, match="variables"):
+        await fe.saved_model.load(folder)
+    with pytest.raises(PermissionDeniedError):
+        await fe.saved_model.load(unpacked("simple"), config=fe.Config(file_access="none"))
+    with pytest.raises(NotFoundError, match=r"saved_model\.pb"):
+        await fe.saved_model.load(folder / "variables")
+    content = (folder / "saved_model.pb").read_bytes()
+    (folder / "saved_model.pb").write_bytes(content[:-100])
+    with pytest.raises(InvalidArgumentError, match="are no SavedModel, or they are cut off"):
+        read_saved_model(folder)
+
+
+def test_an_asset_outside_of_the_directory_is_refused(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("hub")
+    file = folder / "saved_model.pb"
+    content = file.read_bytes()
+    assert content.count(b"words.txt") >= 2
+    file.write_bytes(content.replace(b"\x12\x09words.txt", b"\x12\x09../../wds"))
+    with pytest.raises(InvalidArgumentError, match="not in its assets/"):
+        read_saved_model(folder, "train")
+
+
+@pytest.mark.parametrize("name", ["tp_half_plus_two", "tp_serving_counter", "savedmodel_keras_lstm"])
+async def test_the_zoo_s_models_by_their_signatures(name: str, shared: Path) -> None:
+    """The values of the zoo's runs, by the signature that has their tensors and nothing else."""
+    folder = shared / "zoo" / "open" / name
+    case = json.loads((folder / "case.json").read_text())
+    async with await fe.saved_model.load(folder) as model:
+        compared = 0
+        for run in case["runs"]:
+            found = signature_for(model, set(run["feeds"]), set(run["fetches"]))
+            if found is None:
+                continue
+            fed = {key: recorded(folder, run["feeds"][each.tensors[0]]) for key, each in found.inputs.items()}
+            outputs = await found.call(fed)
+            for fetch, wanted in zip(run["fetches"], run["expect"], strict=True):
+                key = next(key for key, each in found.outputs.items() if each.tensors[0] == fetch)
+                got = np.asarray(outputs[key])
+                value = recorded(folder, wanted["value"])
+                np.testing.assert_allclose(got, value, wanted.get("rtol", 0), wanted.get("atol", 0))
+                compared += 1
+        assert compared
+
+
+def signature_for(model: Any, feeds: set[str], fetches: set[str]) -> Any:
+    for each in model.signatures.values():
+        if {t.tensors[0] for t in each.inputs.values()} == feeds and {
+            t.tensors[0] for t in each.outputs.values()
+        } == fetches:
+            return each
+    return None
+
+
+def recorded(folder: Path, value: dict[str, Any]) -> Any:
+    return np.load(folder / value["npy"])
