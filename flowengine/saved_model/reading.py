@@ -4,8 +4,8 @@
     saved.signatures["serving_default"].inputs["x"]
 
 TensorFlow 1 and 2 leave the same things in a graph for whoever runs it by names: a node that restores the
-variables from `variables/`, and one that initialises tables and the like after that; `loading.restore` runs them.
-Nothing runs here, and nothing of the engine is imported.
+variables from `variables/`, and one that initialises tables and the like after that. `loading.restore` runs
+both; nothing runs here, and nothing of the engine is imported.
 """
 
 from __future__ import annotations
