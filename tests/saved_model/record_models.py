@@ -192,13 +192,15 @@ def module(folder: str) -> list[Any]:
                 )
                 self.table = tf.lookup.StaticHashTable(lines, -1)
 
-            @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="words")])
-            def look(self, words: Any) -> Any:
+                signature = [tf.TensorSpec([None], tf.string, name="words")]
+                self.look = tf.function(self._look, input_signature=signature)
+                self.add = tf.function(self._add)
+
+            def _look(self, words: Any) -> Any:
                 self.count.assign_add(1)
                 return {"ids": self.table.lookup(words), "count": self.count.read_value()}
 
-            @tf.function
-            def add(self, x: Any, twice: bool = False) -> Any:
+            def _add(self, x: Any, twice: bool = False) -> Any:
                 y = x + self.again
                 return y * 2.0 if twice else y
 
