@@ -27,6 +27,7 @@ from flowengine.session import Session as _TrioSession
 
 if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
+    from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
 
 
@@ -95,6 +96,14 @@ class Session(SessionView):
         if isinstance(session, _TrioSession):
             return await function(session, *args, **keywords)
         return await session.call(function, *args, **keywords)
+
+    async def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialise`."""
+        return await self._opened().initialise(variables)
+
+    async def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialised`."""
+        return await self._opened().uninitialised(variables)
 
     @property
     def costs(self) -> CostModel:

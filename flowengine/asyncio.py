@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import OpError
 from flowengine.portal import PortalSession
 from flowengine.resources.container import ResourceManager
+from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
+    from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
 
 
@@ -92,6 +94,14 @@ class Session(PortalSession):
         in a trio program.
         """
         return await self._call(partial(function, self._session, *args, **keywords))
+
+    async def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialise`."""
+        return cast("list[GraphVariable]", await self.call(_Session.initialise, variables))
+
+    async def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialised`."""
+        return cast("list[GraphVariable]", await self.call(_Session.uninitialised, variables))
 
     async def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""

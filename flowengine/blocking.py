@@ -10,20 +10,22 @@ their steps run concurrently.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
+from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
+    from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
 
 
@@ -79,6 +81,14 @@ class Session(PortalSession):
         trio program.
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
+
+    def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialise`."""
+        return cast("list[GraphVariable]", self.call(_Session.initialise, variables))
+
+    def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialised`."""
+        return cast("list[GraphVariable]", self.call(_Session.uninitialised, variables))
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""

@@ -33,6 +33,7 @@ from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
 from flowengine.devices.offered import OfferedDevices
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.variables.initialising import SessionVariables
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
@@ -56,7 +57,7 @@ from flowengine.transport.tensors.rendezvous import LocalRendezvous
 PLANS_MAX: Final = 512
 
 
-class Session(SessionView):
+class Session(SessionVariables, SessionView):
     """Steps of one graph in this process.
 
     graph       what it runs; it may grow between steps, and the session notices

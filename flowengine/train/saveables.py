@@ -17,6 +17,8 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.variables.initialising import listed_variables
+from flowengine.graphs.variables.keys import LOCAL_VARIABLES, VARIABLES
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.traits import GivesVariable, HandsOn, ValueOf
 from flowengine.resources.container import ResourceManager
@@ -83,13 +85,18 @@ def of_variable(node: Node, name: str | bytes | None = None, spec: str = "") -> 
 def of_graph(graph: NodeGraph) -> list[Saveable]:
     """Every variable of a graph under its node's name; one that several nodes share, once.
 
-    Local variables that the builders of input pipelines have made, such as counts of epochs, are left out.
+    Local variables, such as counts of epochs and the sums of metrics, are left out. A part of a variable is a
+    slice of the whole.
     """
     found: dict[tuple[str, str], Saveable] = {}
     local = {graph[each.initializer].inputs[0].node for each in local_variables_of(graph)}
+    listed = {each.op.name: each for each in listed_variables(graph, LOCAL_VARIABLES)}
+    lasting = {each.op.name: each for each in listed_variables(graph, VARIABLES)}
+    local |= listed.keys() - lasting.keys()
     for node in graph:
         if node.has(GivesVariable) and node.name not in local:
-            saveable = of_variable(node)
+            part = lasting[node.name].save_slice if node.name in lasting else None
+            saveable = of_variable(node) if part is None else of_variable(node, part.full_name, part.spec)
             found.setdefault((saveable.container, saveable.shared_name), saveable)
     return list(found.values())
 
@@ -102,9 +109,22 @@ def of_list(graph: NodeGraph, var_list: Iterable[Any] | Mapping[str | bytes, Any
     """
     pairs: Iterable[tuple[str | bytes | None, Any]]
     pairs = var_list.items() if isinstance(var_list, Mapping) else ((None, each) for each in var_list)
-    saveables = [of_variable(_node_of(graph, each), name) for name, each in pairs]
+    saveables = [one for name, each in pairs for one in _parts(graph, each, name)]
     check_distinct(saveables)
     return saveables
+
+
+def _parts(graph: NodeGraph, given: Any, name: str | bytes | None) -> list[Saveable]:
+    """What is to be saved of one that a caller names: itself, or each of its parts as a slice."""
+    found = []
+    for each in getattr(given, "parts", (given,)):
+        part = getattr(each, "save_slice", None)
+        node = _node_of(graph, each)
+        if part is None:
+            found.append(of_variable(node, name))
+        else:
+            found.append(of_variable(node, part.full_name if name is None else name, part.spec))
+    return found
 
 
 def variable_named(graph: NodeGraph, given: Any) -> Saveable:

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
-from flowengine.core.dtypes import as_dtype
-from flowengine.core.shapes import TensorShape
 from flowengine.graphs.collections import Collections
 
 if TYPE_CHECKING:
@@ -103,9 +101,7 @@ class GraphVariables:
         if partitioner is None:
             made = make_variable(graph, initial, name=name, shape=shape, dtype=dtype, **options)
         else:
-            declared = TensorShape(initial.shape if shape is None else shape)
-            counts = list(partitioner(declared, as_dtype(dtype or getattr(initial, "dtype", "float32"))))
-            made = make_partitioned(graph, initial, name or "Variable", declared, dtype, counts, **options)
+            made = make_partitioned(graph, initial, name or "Variable", shape, dtype, partitioner, **options)
         if regularizer is not None:
             add_penalty(graph, made, regularizer)
         return made

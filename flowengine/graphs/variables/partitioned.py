@@ -6,14 +6,15 @@ A checkpoint holds the parts as slices of one tensor, so that it can be restored
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.arrays import to_array
-from flowengine.core.dtypes import DType
+from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.values import to_value
 from flowengine.graphs.variables.variable import GraphVariable, SavedSlice
 
 if TYPE_CHECKING:
@@ -69,19 +70,26 @@ class PartitionedVariable:
 
 
 def make_partitioned(
-    graph: Graph, initial: Any, name: str, shape: Any, dtype: Any, counts: Sequence[int], **options: Any
+    graph: Graph,
+    initial: Any,
+    name: str,
+    shape: Any,
+    dtype: Any,
+    partitioner: Callable[..., Collection[int]],
+    **options: Any,
 ) -> PartitionedVariable:
-    """A variable of a known shape in as many parts as `counts` says for each axis; at most one is cut.
+    """A variable of a known shape in as many parts as a partitioner says; at most one axis is cut.
 
     Other arguments as `Graph.variable`. The first parts are longer by one where they cannot be equal.
     """
     if not callable(initial) and not isinstance(initial, Tensor):
-        initial = to_array(initial)
+        initial = to_array(to_value(initial, None if dtype is None else as_dtype(dtype))[0])
     whole = TensorShape(initial.shape if shape is None and not callable(initial) else shape)
     dims = whole.as_tuple()
     if dims is None:
         raise InvalidArgumentError(f"variable '{name}': a shape to be cut must be known, not {whole}")
-    counts = [int(count) for count in counts]
+    kind = dtype if dtype is not None else getattr(initial, "dtype", "float32")
+    counts = [int(count) for count in partitioner(whole, as_dtype(kind).base)]
     cut = [axis for axis, count in enumerate(counts) if count > 1]
     if len(counts) != len(dims) or len(cut) > 1 or min(counts, default=1) < 1:
         raise InvalidArgumentError(

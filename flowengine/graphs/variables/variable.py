@@ -85,6 +85,7 @@ class GraphVariable(ABC):
         self.constraint = constraint
         self.save_slice: SavedSlice | None = None
         self._caches = caches
+        self._initialized: Tensor | None = None
 
     @property
     def graph(self) -> Graph:
@@ -135,9 +136,16 @@ class GraphVariable(ABC):
     def _read_now(self) -> Tensor:
         """A tensor of the value, read by a node of its own."""
 
+    def initialized(self) -> Tensor:
+        """() bool: whether it has a value. The same tensor each time."""
+        if self._initialized is None:
+            with self.graph.scopes.apart(None), self.graph.name_scope(None):
+                self._initialized = self._asked_for_value()
+        return self._initialized
+
     @abstractmethod
-    def initialized(self, name: str | None = None) -> Tensor:
-        """() bool: whether it has a value."""
+    def _asked_for_value(self) -> Tensor:
+        """A node of its own that tells whether the variable has a value."""
 
     # -- changing ----------------------------------------------------------------------------------
 
@@ -253,7 +261,10 @@ class HandleVariable(GraphVariable):
         found: Tensor = self.graph.ops.ReadVariableOp(self.handle, dtype=self.dtype)
         return found
 
-    def initialized(self, name: str | None = None) -> Tensor:
+    def _asked_for_value(self) -> Tensor:
+        name = f"{self.op.name}/IsInitialized/VarIsInitializedOp"
+        if name in self.graph:
+            return self.graph.tensor(f"{name}:0")
         found: Tensor = self.graph.ops.VarIsInitializedOp(self.handle, name=name)
         return found
 
@@ -312,7 +323,8 @@ class ReferenceVariable(GraphVariable):
         found: Tensor = self.graph.ops.Identity(self.handle)
         return found
 
-    def initialized(self, name: str | None = None) -> Tensor:
+    def _asked_for_value(self) -> Tensor:
+        name = f"{self.op.name}/IsVariableInitialized"
         found: Tensor = self.graph.ops.IsVariableInitialized(self.handle, name=name)
         return found
 

@@ -1,0 +1,102 @@
+"""Giving variables their first values: those that have none, each after the ones that it is made from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowengine.core import tracebacks
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.variables.keys import LOCAL_VARIABLES, VARIABLES
+from flowengine.ir.graph import NodeGraph
+from flowengine.ir.traits import GivesVariable
+
+if TYPE_CHECKING:
+    from flowengine.graphs.variables.variable import GraphVariable
+
+
+class SessionVariables(ABC):
+    """What a session can do with the variables that its graph lists."""
+
+    graph: NodeGraph
+
+    @abstractmethod
+    async def run(
+        self, fetches: Any, feed_dict: Any = None, *, targets: Sequence[Any] = (), options: Any = None
+    ) -> Any:
+        """See `Session.run`."""
+
+    @tracebacks.hides_engine
+    async def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """Those of the variables that have no value, by default of all that the graph lists.
+
+        They are the graph's collections "variables" and "local_variables".
+        """
+        listed = (
+            listed_variables(self.graph, VARIABLES, LOCAL_VARIABLES)
+            if variables is None
+            else _flat(variables)
+        )
+        known = await self.run([each.initialized() for each in listed]) if listed else []
+        return [each for each, has_value in zip(listed, known, strict=True) if not has_value]
+
+    @tracebacks.hides_engine
+    async def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+        """Give variables that have no value their first one, and return those; by default as `uninitialised`.
+
+        A variable whose initial value is made from others is set after these. What is initialised already,
+        by a checkpoint or another session, stays as it is. Cancelled or failed, some have their values.
+        Raises InvalidArgumentError for variables whose initial values need each other.
+        """
+        missing = await self.uninitialised(variables)
+        for group in _in_order(self.graph, missing):
+            await self.run([], targets=[each.initializer for each in group])
+        return missing
+
+
+def listed_variables(graph: NodeGraph, *keys: str) -> list[GraphVariable]:
+    """The variables that a graph lists under these names, each once, parts one by one."""
+    collection = getattr(graph, "collection", None)
+    return [] if collection is None else _flat(each for key in keys for each in collection(key))
+
+
+def _flat(variables: Iterable[Any]) -> list[GraphVariable]:
+    """Each variable once, and the parts of those that are in parts."""
+    found: dict[int, GraphVariable] = {}
+    for each in variables:
+        for part in getattr(each, "parts", (each,)):
+            found.setdefault(id(part), part)
+    return list(found.values())
+
+
+def _in_order(graph: NodeGraph, variables: Sequence[GraphVariable]) -> list[list[GraphVariable]]:
+    """Groups of variables of which each needs only those of the groups before."""
+    by_node = {each.op.name: each for each in variables}
+    needs = {name: _needed(graph, each, by_node) for name, each in by_node.items()}
+    groups = []
+    while needs:
+        free = [name for name, others in needs.items() if not others & needs.keys()]
+        if not free:
+            raise InvalidArgumentError(
+                f"the initial values of {', '.join(sorted(needs))} need each other: none can be set first"
+            )
+        groups.append([by_node[name] for name in free])
+        for name in free:
+            del needs[name]
+    return groups
+
+
+def _needed(graph: NodeGraph, variable: GraphVariable, wanted: Iterable[str]) -> set[str]:
+    """The nodes of the other variables that a variable's initializer goes back to."""
+    own, found, wanted = variable.op.name, set(), set(wanted)
+    waiting, seen = [variable.initializer.name], {variable.initializer.name}
+    while waiting:
+        node = graph[waiting.pop()]
+        if node.has(GivesVariable) and node.name != own and node.name in wanted:
+            found.add(node.name)
+        for source in (*(port.node for port in node.inputs), *node.control_inputs):
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return found

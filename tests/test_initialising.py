@@ -1,0 +1,93 @@
+"""`session.initialise`: what has no value gets one, in order of dependence, in each kind of session."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import trio
+
+import flowengine as fe
+
+
+def chained(use_resource: bool = True) -> fe.Graph:
+    """c is made from b, which is made from a; listed in the order c, a, b."""
+    graph = fe.Graph()
+    a = graph.variable(1.0, name="a", use_resource=use_resource, collections=["a"])
+    b = graph.variable(graph.ops.Add(a.value(), 1.0), name="b", use_resource=use_resource, collections=["b"])
+    c = graph.variable(graph.ops.Mul(b.value(), 5.0), name="c", use_resource=use_resource)
+    graph.add_to_collection("variables", a)
+    graph.add_to_collection("local_variables", b)
+    graph.ops.Identity(c.value(), name="out")
+    return graph
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_in_order_of_dependence(use_resource: bool) -> None:
+    graph = chained(use_resource)
+    with fe.blocking.Session(graph) as session:
+        assert [each.name for each in session.uninitialised()] == ["c:0", "a:0", "b:0"]
+        assert [each.name for each in session.initialise()] == ["c:0", "a:0", "b:0"]
+        assert session.run("out:0") == 10
+        assert session.uninitialised() == session.initialise() == []
+
+
+def test_what_has_a_value_keeps_it() -> None:
+    graph = chained()
+    a, b = graph.collection("variables")[1], graph.collection("local_variables")[0]
+    with fe.blocking.Session(graph) as session:
+        assert session.initialise([a]) == [a]
+        session.run(a.assign_op(4.0))
+        assert b in session.initialise()
+        assert session.run("out:0") == 25
+
+
+def test_variables_in_parts() -> None:
+    graph = fe.Graph()
+    w = graph.variable([1.0, 2.0, 3.0], partitioner=fe.partitioners.fixed_size(2))
+    with fe.blocking.Session(graph) as session:
+        assert session.initialise([w]) == list(w)
+        assert session.run(w.value()).tolist() == [1, 2, 3]
+
+
+def test_what_needs_itself_is_told() -> None:
+    graph = fe.Graph()
+    a = graph.variable(1.0, name="a", collections=["x"])
+    b = graph.variable(2.0, name="b", collections=["x"])
+    a.initializer = a.assign_op(b.value())
+    b.initializer = b.assign_op(a.value())
+    with (
+        fe.blocking.Session(graph) as session,
+        pytest.raises(fe.errors.InvalidArgumentError, match="a, b need each other"),
+    ):
+        session.initialise([a, b])
+
+
+def test_in_trio_and_in_asyncio() -> None:
+    async def in_trio() -> None:
+        async with fe.Session(chained()) as session:
+            assert len(await session.initialise()) == 3
+            assert await session.run("out:0") == 10
+            assert await session.uninitialised() == []
+
+    async def in_asyncio() -> None:
+        async with fe.asyncio.Session(chained()) as session:
+            assert len(await session.initialise()) == 3
+            assert await session.run("out:0") == 10
+            assert await session.uninitialised() == []
+
+    async def in_either() -> None:
+        async with fe.anyio.Session(chained()) as session:
+            assert len(await session.initialise()) == 3
+            assert await session.run("out:0") == 10
+            assert await session.uninitialised() == []
+
+    trio.run(in_trio)
+    trio.run(in_either)
+    asyncio.run(in_either())
+    asyncio.run(in_asyncio())
+
+
+def test_a_graph_that_lists_nothing_has_nothing_to_initialise() -> None:
+    with fe.blocking.Session(fe.Graph()) as session:
+        assert session.initialise() == []
