@@ -367,6 +367,8 @@ class TensorArray:
             self.dtype,
             len(self._elements),
             element_shape=TensorShape(prepend).concatenate(self.element_shape),
+            # The gradient of this gradient array is read as often as the elements of this one were.
+            clear_after_read=self.clear_after_read,
             identical_element_shapes=self.identical_element_shapes,
             is_gradient=True,
             name=name,

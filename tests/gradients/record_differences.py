@@ -1,15 +1,18 @@
-"""Derivatives of an op's record beside finite differences, in double precision.
+"""Derivatives of an op's record beside finite differences, in double precision where a kernel takes it.
 
 Each sample is built twice: with constants, and with placeholders of which nothing is known. The gradient of a
 random projection of the outputs, and the gradient of a random projection of that gradient, must agree with
 central differences along a random direction. Of complex numbers the real part of a product counts, with the
 gradient conjugated: a real loss changes by Re(conj(g) dx).
+
+What an op knows in single precision only is moved by larger steps, and compared less strictly.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +22,14 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import as_dtype
 from flowengine.gradients.values import dense
 from flowengine.kernels.load import load_all
+from flowengine.ops.load import registry
+from tests.gradients import peculiar
 from tests.oprecords.record import Built, OpRecord, Sample
 
 _WIDE: Final = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
-_STEP: Final = 1e-6
+_SINGLE: Final = ("float32", "complex64")
+#: {whether all is in double precision: step, relative slack, slack by the values, how far values are moved}
+_STEPS: Final = {True: (1e-6, 1e-5, 1e-7, 1.0), False: (2e-3, 5e-3, 1e-3, 10.0)}
 #: An extreme of no elements is the largest number there is.
 _HUGE: Final = 1e100
 FORMS: Final = ("constant", "unknown")
@@ -31,12 +38,29 @@ FORMS: Final = ("constant", "unknown")
 def wide_types(record: OpRecord) -> list[dict[str, str]]:
     """Combinations of types in double precision: of reals, and of complex numbers where they are taken."""
     found: list[dict[str, str]] = []
+    narrow: list[dict[str, str]] = []
     for types in record.combinations():
         wide = {key: _WIDE.get(name, name) for key, name in types.items()}
+        if record.op in peculiar.SINGLE:
+            wide = {}
         is_inexact = any(name in ("float64", "complex128") for name in wide.values())
-        if not wide or (is_inexact and wide not in found and _is_taken(record.op, wide)):
+        if not types or (is_inexact and wide not in found and _is_taken(record.op, wide)):
             found.append(wide)
-    return found
+        elif (
+            any(name in _SINGLE for name in types.values())
+            and types not in narrow
+            and _is_taken(record.op, types)
+        ):
+            narrow.append(types)
+    return found or narrow
+
+
+def _widened(op: str, each: Sample) -> Sample:
+    """The sample with its own types in double precision, if a kernel takes those."""
+    attrs = registry()[op].attrs
+    own = {a.name: each.attrs[a.name] for a in attrs if a.type == "type" and a.name in each.attrs}
+    wide = {key: _WIDE.get(as_dtype(name).name, as_dtype(name).name) for key, name in own.items()}
+    return replace(each, attrs={**each.attrs, **wide}) if _is_taken(op, wide) else each
 
 
 def _is_taken(op: str, types: Mapping[str, str]) -> bool:
@@ -44,6 +68,9 @@ def _is_taken(op: str, types: Mapping[str, str]) -> bool:
     return any(
         all(key not in types or as_dtype(types[key]) in taken for key, taken in (kernel.types or {}).items())
         for kernel in load_all().candidates(op)
+    ) and all(
+        not attr.allowed or attr.name not in types or as_dtype(types[attr.name]) in attr.allowed
+        for attr in registry()[op].attrs
     )
 
 
@@ -54,12 +81,19 @@ class Differences:
     absent   the names of floating arguments that have none
     """
 
-    def __init__(self, record: OpRecord, each: Sample, types: Mapping[str, str], form: str) -> None:
+    def __init__(
+        self,
+        record: OpRecord,
+        each: Sample,
+        types: Mapping[str, str],
+        form: str,
+    ) -> None:
         self.graph = fe.Graph()
-        built = Built(self.graph, record, each, types, form, "op")
+        built = Built(self.graph, record, _widened(record.op, each), types, form, "op")
         self.random = np.random.default_rng(zlib.crc32(f"{record.op} {each.inputs!r}".encode()))
         operation = self.graph.operation("op")
-        self.ys = [y for y in operation.outputs if _is_inexact(y)]
+        of = peculiar.OUTPUTS.get(record.op, range(len(operation.outputs)))
+        self.ys = [y for y in (operation.outputs[place] for place in of) if _is_inexact(y)]
         self.feeds: dict[fe.Tensor, Any] = {self.graph.tensor(k): v for k, v in built.feeds.items()}
         flat = [v for value in built.inputs for v in (value if isinstance(value, list) else [value])]
         values = dict(zip(operation.inputs, flat, strict=True))
@@ -72,7 +106,11 @@ class Differences:
         self.found = {places[x] for x in self.xs}
         self.absent = {places[x] for x in candidates if x not in self.xs}
         self.firsts = [_dense(self.graph, each) for each in found if each is not None]
-        self.values = {x: self._moved(values[x]) for x in self.xs}
+        self.is_double = not any(t.dtype.base.name in _SINGLE for t in self._tensors())
+        self.step, self.relative, self.by_values, self.away = _STEPS[self.is_double]
+        within = peculiar.WITHIN.get(record.op, {})
+        self.within = {x: within.get(places[x], _anything) for x in self.xs}
+        self.values = {x: self._moved(x, values[x]) for x in self.xs}
         #: Whether some outputs are no numbers: the sample lies partly outside of the function's domain.
         self.has_gaps = False
 
@@ -80,12 +118,16 @@ class Differences:
         """For each input the name of its argument."""
         return [arg.name for arg in record.definition.inputs for _ in arg.types(self.graph["op"].attrs)]
 
-    def _moved(self, value: Array) -> Array:
+    def _tensors(self) -> list[fe.Tensor]:
+        return [t for operation in self.graph.operations() for t in operation.outputs]
+
+    def _moved(self, x: fe.Tensor, value: Array) -> Array:
         """Away from zeros, ties and whole numbers, by a little."""
-        moved = value + self.random.uniform(0.002, 0.02, value.shape)
+        least, most = 0.002 * self.away, 0.02 * self.away
+        moved = value + self.random.uniform(least, most, value.shape)
         if value.dtype.kind == "c":
-            moved = moved + 1j * self.random.uniform(0.002, 0.02, value.shape)
-        return np.asarray(moved, value.dtype)
+            moved = moved + 1j * self.random.uniform(least, most, value.shape)
+        return np.asarray(self.within[x](moved), value.dtype)
 
     def check(self, *, second: bool = True) -> None:
         """Raises AssertionError where a derivative and the differences are apart.
@@ -144,14 +186,15 @@ class Differences:
             assert g.dtype == at.dtype
             # Where a function has no value, an argument's gradient says nothing.
             is_inside = np.isfinite(g) | (not self.has_gaps)
-            direction = np.where(is_inside, self._normal(at) * (1 + np.abs(at)), 0)
+            along = self.within.get(x, _anything)(at + self._normal(at) * (1 + np.abs(at))) - at
+            direction = np.where(is_inside, along, 0)
             sides = []
             for sign in (1, -1):
-                moved = {**feeds, x: np.asarray(at + sign * _STEP * direction, at.dtype)}
+                moved = {**feeds, x: np.asarray(at + sign * self.step * direction, at.dtype)}
                 sides.append(_projected(list(weights.values()), session.run(list(ys), moved)))
-            difference = (sides[0][0] - sides[1][0]) / (2 * _STEP)
+            difference = (sides[0][0] - sides[1][0]) / (2 * self.step)
             products = np.real(np.conj(np.where(is_inside, g, 0)) * direction)
-            slack = 1e-5 * np.abs(products).sum() + 1e-7 * sides[0][1] + 1e-8
+            slack = self.relative * np.abs(products).sum() + self.by_values * (sides[0][1] + 0.1)
             error = abs(difference - products.sum())
             found_text = f"{products.sum()}, but by differences {difference}"
             assert error <= slack, f"{order} derivative by {x.name}: {found_text}, at {feeds!r}"
@@ -170,4 +213,8 @@ def _dense(graph: fe.Graph, gradient: Any) -> fe.Tensor:
 
 
 def _is_inexact(tensor: fe.Tensor) -> bool:
-    return tensor.dtype.base.name in ("float64", "complex128")
+    return tensor.dtype.base.name in ("float64", "complex128", *_SINGLE)
+
+
+def _anything(array: Array) -> Array:
+    return array

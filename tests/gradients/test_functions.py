@@ -123,9 +123,10 @@ def two_orders(graph: fe.Graph, y: fe.Tensor, x: fe.Tensor, feeds: Any) -> list[
     return [float(each) for each in evaluate(graph, [y, first, second], feeds)]
 
 
-def test_a_call_and_a_call_within(graph: fe.Graph) -> None:
+@pytest.mark.parametrize("op", ["PartitionedCall", "StatefulPartitionedCall"])
+def test_a_call_and_a_call_within(graph: fe.Graph, op: str) -> None:
     x = graph.placeholder("float64", [], name="x")
-    (inner,) = graph.ops.PartitionedCall([x], Tout=["float64"], f=function("thrice"))
+    (inner,) = getattr(graph.ops, op)([x], Tout=["float64"], f=function("thrice"))
     (y,) = graph.ops.PartitionedCall([inner], Tout=["float64"], f=function("square"), name="y")
     before = evaluate(graph, y, {x: 2.0})
     assert two_orders(graph, y, x, {x: 2.0}) == [before, 36.0, 18.0]
@@ -141,11 +142,12 @@ def test_a_session_that_has_run_goes_on(graph: fe.Graph) -> None:
         assert session.run([y, dx], {x: 3.0}) == [9.0, 6.0]
 
 
+@pytest.mark.parametrize("op", ["If", "StatelessIf"])
 @pytest.mark.parametrize(("cond", "expected"), [(True, [4.0, 4.0, 2.0]), (False, [6.0, 3.0, 0.0])])
-def test_if(graph: fe.Graph, cond: bool, expected: list[float]) -> None:
+def test_if(graph: fe.Graph, op: str, cond: bool, expected: list[float]) -> None:
     x = graph.placeholder("float64", [], name="x")
     pred = graph.placeholder("bool", [], name="pred")
-    (y,) = graph.ops.If(
+    (y,) = getattr(graph.ops, op)(
         pred, [x], Tout=["float64"], then_branch=function("square"), else_branch=function("thrice")
     )
     assert two_orders(graph, y, x, {x: 2.0, pred: cond}) == expected
@@ -169,9 +171,10 @@ def test_case(graph: fe.Graph, index: int, expected: list[float]) -> None:
     assert two_orders(graph, y, x, {x: 2.0, chosen: index}) == expected
 
 
-def test_while(graph: fe.Graph) -> None:
+@pytest.mark.parametrize("op", ["While", "StatelessWhile"])
+def test_while(graph: fe.Graph, op: str) -> None:
     x = graph.placeholder("float64", [], name="x")
-    loop = graph.ops.While(
+    loop = getattr(graph.ops, op)(
         [graph.constant(0), graph.constant(1.0, "float64"), x],
         cond=function("less"),
         body=function("round"),

@@ -38,9 +38,13 @@ def stack(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("TensorListGather")
 def gather(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """An element that was taken several times gets the sum of its gradients."""
     items, indices, _ = op.inputs
-    scattered = b.ops.TensorListScatterV2(grad, indices, element_shape(b, items), length(b, items))
-    return [scattered, None, None]
+    if grad.dtype.base.name == "variant":
+        scattered = b.ops.TensorListScatterV2(grad, indices, element_shape(b, items), length(b, items))
+        return [scattered, None, None]
+    rows = b.ops.UnsortedSegmentSum(grad, indices, length(b, items))
+    return [b.ops.TensorListFromTensor(rows, element_shape(b, items)), None, None]
 
 
 @gradient("TensorListScatter", "TensorListScatterV2")

@@ -23,9 +23,15 @@ def crop_and_resize(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("CropAndResizeGradImage")
 def crop_grad_image(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """The crops of what comes back, for it is linear; by the boxes as those crops' own gradient."""
+    """The crops of what comes back, for it is linear; by the boxes as those crops' own gradient.
+
+    The nearest element stays the same one when a box moves a little.
+    """
     grads, boxes, which, _ = op.inputs
     begin, end, step = (b.constant([i], "int32") for i in (1, 3, 1))
     size = b.ops.StridedSlice(b.shape(grads), begin, end, step)
     crops = b.ops.CropAndResize(grad, boxes, which, size, **same(op, "method"))
-    return [crops, b.ops.CropAndResizeGradBoxes(grads, grad, boxes, which), None, None]
+    by_boxes: Tensor | None = None
+    if op.get_attr("method") == b"bilinear":
+        by_boxes = b.ops.CropAndResizeGradBoxes(grads, grad, boxes, which)
+    return [crops, by_boxes, None, None]

@@ -43,22 +43,32 @@ def triangular_solve(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("BandedTriangularSolve")
 def banded_solve(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """The diagonals of the full matrix's gradient, laid out as the bands are."""
+    """The diagonals of the full matrix's gradient, laid out as the bands are; beyond its corner, zeros."""
     bands, right = op.inputs
     is_lower, is_adjoint = op.get_attr("lower"), op.get_attr("adjoint")
     of_right = b.ops.BandedTriangularSolve(bands, grad, lower=is_lower, adjoint=not is_adjoint)
     of_matrix = _of_matrix(b, of_right, op.outputs[0], is_adjoint)
     count = b.ops.StridedSlice(b.shape(bands), [-2], [-1], [1], shrink_axis_mask=1)
-    last = b.ops.Sub(count, 1)
+    last = b.ops.Sub(b.ops.Minimum(count, _rows_of(b, of_matrix)), 1)
     which = b.ops.Pack([b.ops.Neg(last), 0] if is_lower else [0, last])
     zero = b.constant(0, grad.dtype.base)
     # The element of row i stands at place i: shorter diagonals below are at the right, others at the left.
     rows = b.ops.MatrixDiagPartV3(of_matrix, which, zero, align="LEFT_RIGHT")
     # Of a single diagonal the result has no axis that counts them.
     outer = b.ops.StridedSlice(b.ops.Shape(of_matrix), [0], [-2], [1], begin_mask=1)
-    own = b.ops.StridedSlice(b.shape(bands), [-2], [0], [1], end_mask=1)
+    own = b.ops.Pack([b.ops.AddV2(last, 1), _rows_of(b, of_matrix)])
     of_bands = b.ops.Reshape(rows, b.ops.ConcatV2([outer, own], 0))
+    known, size = bands.shape[-2], bands.shape[-1]
+    if known is None or size is None or known > size:
+        beyond = b.ops.Pack([b.ops.Sub(b.ops.Sub(count, 1), last), _rows_of(b, of_matrix)])
+        zeros = b.ops.Fill(b.ops.ConcatV2([outer, beyond], 0), zero)
+        of_bands = b.ops.ConcatV2([of_bands, zeros] if is_lower else [zeros, of_bands], -2)
     return [sum_batches(b, of_bands, bands, right), sum_batches(b, of_right, right, bands)]
+
+
+def _rows_of(b: Backward, matrix: Tensor) -> Tensor:
+    count: Tensor = b.ops.StridedSlice(b.ops.Shape(matrix), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    return count
 
 
 @gradient("MatrixSolveLs", "BatchMatrixSolveLs")

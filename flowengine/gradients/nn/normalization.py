@@ -199,7 +199,9 @@ def local_norm_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 def _neighbours(b: Backward, op: Operation) -> Function:
     """What sums over the channels within the radius: a product with a band of ones, (C, C)."""
-    x, radius = op.inputs[1], b.constant(op.get_attr("depth_radius"), "int64")
+    x = op.inputs[1]
     channels = b.ops.GatherV2(b.shape(x), b.constant([3, 3], "int32"), b.constant(0, "int32"))
+    count = b.ops.GatherV2(channels, b.constant(0, "int32"), b.constant(0, "int32"))
+    radius = b.ops.Minimum(b.constant(op.get_attr("depth_radius"), "int32"), count)
     band = b.ops.MatrixBandPart(b.ops.Fill(channels, b.constant(1, x.dtype)), radius, radius)
     return lambda t: b.ops.BatchMatMulV2(t, band)

@@ -38,10 +38,12 @@ def softmax_cross_entropy(
     """
     features, labels = op.inputs
     by_features = _by_logits(b, op, loss, backprop)
-    by_labels: Tensor | None = None
+    parts: list[Tensor] = []
     if loss is not None:
-        by_labels = b.ops.Mul(_column(b, loss), b.ops.Neg(b.ops.LogSoftmax(features)))
-        by_labels = b.sum_to(by_labels, labels, features)
+        parts.append(b.ops.Mul(_column(b, loss), b.ops.Neg(b.ops.LogSoftmax(features))))
+    if backprop is not None:
+        parts.append(b.ops.Neg(backprop))
+    by_labels = b.sum_to(b.ops.AddN(parts), labels, features) if parts else None
     return [None if by_features is None else b.sum_to(by_features, features, labels), by_labels]
 
 

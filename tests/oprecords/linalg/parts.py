@@ -115,7 +115,7 @@ def _of_diagonals(version: str, attrs: list[dict[str, Any]]) -> list[OpRecord]:
             [bad("InvalidArgumentError", _OUT_OF_BOUND, _STACK, 3, 9.0)],
             {"T": MOVED},
             partial=True,
-            differentiable=True,
+            differentiable=("input",),
         ),
         OpRecord(
             f"MatrixSetDiag{version}",
@@ -139,7 +139,7 @@ def _of_diagonals(version: str, attrs: list[dict[str, Any]]) -> list[OpRecord]:
             [bad("InvalidArgumentError", "does not have diagonals", _STACK[0], 0, 2, 2, 9.0)],
             {"T": MOVED},
             partial=True,
-            differentiable=True,
+            differentiable=("diagonal",),
         ),
     ]
 

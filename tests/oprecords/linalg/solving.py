@@ -144,7 +144,7 @@ RECORDS: Final = [
                 bad("InvalidArgumentError", "must be scalar", np.eye(2), [[1.0], [1.0]], [1.0]),
             ],
             loose=300,
-            differentiable=True,
+            differentiable=("matrix", "rhs"),
         )
         for p in ("", "Batch")
     ],

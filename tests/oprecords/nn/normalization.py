@@ -202,7 +202,7 @@ RECORDS: Final = [
         check=_norm_grad_values,
         dtypes={"T": ("float32",)},
         partial=True,
-        differentiable=("y_backprop", "scale"),
+        differentiable=("y_backprop", "x", "scale"),
     ),
     OpRecord(
         "FusedBatchNormGradV2",
@@ -210,7 +210,7 @@ RECORDS: Final = [
         check=_norm_grad_values,
         only=_MIXED,
         partial=True,
-        differentiable=("y_backprop", "scale"),
+        differentiable=("y_backprop", "x", "scale"),
     ),
     OpRecord(
         "FusedBatchNormGradV3",
@@ -218,7 +218,7 @@ RECORDS: Final = [
         check=_norm_grad_values,
         only=_MIXED,
         partial=True,
-        differentiable=("y_backprop", "scale"),
+        differentiable=("y_backprop", "x", "scale"),
     ),
     OpRecord(
         "BatchNormWithGlobalNormalization",

@@ -214,6 +214,7 @@ RECORDS: Final = [
                 {"T": "float"},
             ),
         ],
+        differentiable=True,
         bad=[
             bad("InvalidArgumentError", "", [1.0], [1.0, 2.0], 0.0, 1.0, T="float"),
         ],

@@ -63,6 +63,7 @@ RECORDS: Final = [
                 {"min": -5.0, "max": -1.0},
             ),
         ],
+        differentiable=True,
         bad=[
             bad("InvalidArgumentError", "", [1.0], [1.0, 2.0]),
         ],
@@ -145,6 +146,7 @@ RECORDS: Final = [
                 {},
             ),
         ],
+        differentiable=True,
         bad=[
             bad("InvalidArgumentError", "", [1.0], [1.0, 2.0], 0.0, 1.0),
         ],
@@ -176,6 +178,7 @@ RECORDS: Final = [
                 {},
             ),
         ],
+        differentiable=True,
         bad=[
             bad("InvalidArgumentError", "", [[1.0, 2.0]], [[1.0, 2.0]], [0.0], [1.0]),
         ],

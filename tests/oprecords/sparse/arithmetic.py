@@ -104,7 +104,7 @@ RECORDS: Final = [
             for t in ("float32", "float64", "int32", "int64", "int8", "int16", "complex64", "complex128")
         ],
         partial=True,
-        differentiable=True,
+        differentiable=("a_values", "b_values"),
     ),
     OpRecord(
         "SparseAddGrad",
