@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from flowengine.core.shapes import TensorShape
     from flowengine.gradients.custom import custom_gradient
     from flowengine.gradients.differentiate import gradients as gradients
+    from flowengine.gradients.jacobian import hessians, jacobian
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.tensor import Operation, Tensor
@@ -75,7 +76,9 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "dtypes": ("flowengine.core.dtypes", None),
     "errors": ("flowengine.core.errors", None),
     "gradients": ("flowengine.gradients", None),
+    "hessians": ("flowengine.gradients.jacobian", "hessians"),
     "initializers": ("flowengine.graphs.variables.initializers", None),
+    "jacobian": ("flowengine.gradients.jacobian", "jacobian"),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
     "saved_model": ("flowengine.saved_model", None),
     "train": ("flowengine.train", None),
@@ -109,7 +112,9 @@ __all__ = [
     "dtypes",
     "errors",
     "gradients",
+    "hessians",
     "initializers",
+    "jacobian",
     "partitioners",
     "saved_model",
     "train",

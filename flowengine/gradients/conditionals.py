@@ -65,7 +65,7 @@ def switch_gradient(b: Backward, op: Operation, sides: list[Gradient | None]) ->
     if structure.is_loop_switch(op.node):
         return present[0]  # of the one iteration that is gone back through
     data = op.inputs[0]
-    predicate = structure.origin(op.node.inputs[1])
+    predicate = structure.outside(op.node.inputs[1])
     around = structure.node_guard(op.name)
     return merged(b.region, data, around, predicate, sides)
 

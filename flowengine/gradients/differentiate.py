@@ -78,10 +78,12 @@ def differentiate(
     colocate: bool = False,
     name: str | None = None,
     own: frozenset[str] = frozenset(),
+    frame: FramePath | None = None,
 ) -> list[Gradient | None]:
     """As `gradients`, in a graph that may be the body of a function.
 
-    own   the functions whose body it is: calls of these stay calls
+    own     the functions whose body it is: calls of these stay calls
+    frame   of a loop beside the ys that computes the gradients in each of its iterations; None is that of ys
     """
     targets = list(ys) if isinstance(ys, Sequence) else [ys]
     sources = list(xs) if isinstance(xs, Sequence) else [xs]
@@ -95,7 +97,7 @@ def differentiate(
         structure = structure_of(graph)
         source, functions = scope.rstrip("/"), FunctionRules(graph)
         call = GradientCall(graph, structure, source, functions, aggregation, gate, colocate)
-        region = GradientRegion(call, common_frame(structure, dense_ys))
+        region = GradientRegion(call, common_frame(structure, dense_ys) if frame is None else frame)
         call.places[region.frame] = region
         with region.building():
             found = _swept(region, dense_ys, sources, stops, grad_ys)

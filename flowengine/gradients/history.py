@@ -8,14 +8,23 @@ loop the stack is made anew for each iteration around it, and the handles of the
 
 The adjoint of a pop is a push, and that of a push a pop: a loop that differentiates a backward loop pushes
 the gradients of what that popped, and the backward pass of the forward loop pops them, in that order.
+
+What is popped is gone. Where a backward loop runs several times for one run of the forward loop, as in each
+iteration of the loop that computes a Jacobian, the values are kept in a TensorArray and read by the number of
+their iteration. Its flow is a variable of the forward loop, so that order and derivatives follow from it.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from flowengine.gradients.regions import BuildingPlace
 from flowengine.gradients.structure import Guard
 from flowengine.graphs.tensor import Tensor
 from flowengine.ops.state.stack import ELEMENT_SHAPE
+
+if TYPE_CHECKING:
+    from flowengine.gradients.loops import ForwardLoop, LoopRegion
 
 
 class History:
@@ -56,6 +65,70 @@ class History:
             value: Tensor = ops.StackPopV2(entered, elem_type=self._dtype, name="pop", **self._said)
         target.note(value.node_name, bool(guard))
         return value
+
+
+class IndexedHistory:
+    """The values of one tensor by the number of their iteration, to be read as often as is wanted.
+
+    In a nested loop there is an array for each iteration around it, whose handle and last flow are kept in
+    the same way.
+    """
+
+    def __init__(self, tensor: Tensor, source: ForwardLoop, guard: Guard) -> None:
+        from flowengine.gradients.loops import ForwardLoop
+
+        parent = source.parent
+        assert parent is not None
+        self._source = source
+        self._dtype = tensor.dtype.base
+        shape = tensor.shape
+        self._said = {} if shape.rank is None else {ELEMENT_SHAPE: shape}
+        scopes, ops = source.graph.scopes, source.graph.ops
+        with scopes.apart(parent.anchor(source.guard)):
+            array = ops.TensorArrayV3(
+                0, dtype=self._dtype, dynamic_size=True, clear_after_read=False, name="history"
+            )
+        flow = source.carried(array.flow)
+        handle = source.entered(array.handle)
+        with scopes.apart(None):
+            kept = ops.TensorArrayWriteV3(handle, source.index, tensor, flow.inside, name="keep")
+        last = flow.close(_whatever_was_taken(source, kept, flow.inside, guard))
+        #: (handle, flow) as the source's parent has them, or the histories of these.
+        self._array: tuple[Tensor, Tensor] | tuple[IndexedHistory, IndexedHistory] = (array.handle, last)
+        if isinstance(parent, ForwardLoop):
+            handles, flows = (IndexedHistory(each, parent, source.guard) for each in self._array)
+            self._array = handles, flows
+
+    def read(self, target: LoopRegion, guard: Guard) -> Tensor:
+        """The value of the iteration that a backward loop goes back through; asked for once."""
+        array = [self._around(each, target) for each in self._array]
+        handle, flow = map(target.entered, array)
+        scopes, ops = target.graph.scopes, target.graph.ops
+        index = target.index
+        with scopes.apart(None, _names(target.anchor(guard))):
+            value: Tensor = ops.TensorArrayReadV3(
+                handle, index, flow, dtype=self._dtype, name="kept", **self._said
+            )
+        return value
+
+    def _around(self, part: Tensor | IndexedHistory, target: LoopRegion) -> Tensor:
+        """The handle or flow beside the backward loop."""
+        if isinstance(part, IndexedHistory):
+            assert isinstance(target.around, type(target))
+            return part.read(target.around, target.guard)
+        assert self._source.parent is not None
+        return target.around.brought(part, self._source.parent.frame, self._source.guard)
+
+
+def _whatever_was_taken(source: ForwardLoop, flow: Tensor, before: Tensor, guard: Guard) -> Tensor:
+    """A flow that is live under a guard, and where it is dead, the flow before."""
+    structure, graph = source.call.structure, source.graph
+    with graph.scopes.apart(None):
+        for predicate, side in structure.nested_first(guard):
+            chosen = source.predicate(Tensor(graph, *predicate))
+            other = graph.ops.Switch(before, chosen)[1 - side]
+            flow = graph.ops.Merge([flow, other]).output
+    return flow
 
 
 def brought_around(handle: Tensor, source: BuildingPlace, target: BuildingPlace) -> Tensor:

@@ -8,10 +8,11 @@ from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.aggregate import added_to
 from flowengine.gradients.backprop import Sweep
-from flowengine.gradients.loops import CarriedGradient, ForwardLoop, LoopRegion
+from flowengine.gradients.loops import ForwardLoop, LoopRegion
 from flowengine.gradients.shapes import empty_rows, zeros_like
-from flowengine.gradients.structure import CarriedVariable, FoundLoop
+from flowengine.gradients.structure import CarriedVariable, FoundLoop, Guard
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices
+from flowengine.gradients.variables import AddedVariable
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import OutputPort
@@ -56,7 +57,7 @@ class LoopSweep:
 
     def run(self) -> None:
         sweep = Sweep(self.region, self.reach, self.outer.inside(self.loop), self.outer.order)
-        carried: list[tuple[CarriedVariable, CarriedGradient]] = []
+        carried: list[tuple[CarriedVariable, AddedVariable]] = []
         for variable in self.loop.variables:
             if OutputPort(variable.merge, 0) in self.reach.reached:
                 self._check(variable)
@@ -90,7 +91,8 @@ class LoopSweep:
     def _hand_out(self, enter: str, gradient: Gradient) -> None:
         port = self.graph.nodes[enter].inputs[0]
         if port in self.reach.reached:
-            self.outer.add(port, gradient, self.outer.structure.loop_guard(self.loop))
+            structure = self.outer.structure
+            self.outer.add(port, gradient, structure.loop_guard(self.loop) | structure.guard(port))
 
     def _initial(self, variable: CarriedVariable) -> Tensor:
         """The gradient of a variable's last value; zeros where none came, made outside of the loop."""
@@ -133,19 +135,21 @@ class LoopSweep:
 
     def _accumulated(self, enter: str, found: Gradient) -> Gradient:
         """The sum over all iterations of the gradient of a constant of the loop."""
+        # It may be dead although the loop runs; then no iteration has a gradient for it.
         tensor = Tensor(self.graph, *self.graph.nodes[enter].inputs[0])
+        guard = self.region.guard | self.outer.structure.guard(tensor.port)
         if isinstance(found, IndexedSlices):
-            return self._listed(tensor, found)
-        with self.around.building(self.region.guard):
+            return self._listed(tensor, found, guard)
+        with self.around.building(guard):
             zeros = zeros_like(Backward(self.around, Operation(self.graph, enter)), tensor)
         total = self.region.carried(zeros)
         with self.region.building():
             more = added_to(self.region, total.inside, found)
         return total.close(more)
 
-    def _listed(self, tensor: Tensor, found: IndexedSlices) -> IndexedSlices:
+    def _listed(self, tensor: Tensor, found: IndexedSlices, guard: Guard) -> IndexedSlices:
         """Slices of all iterations behind each other."""
-        with self.around.building(self.region.guard):
+        with self.around.building(guard):
             b = Backward(self.around, tensor.op)
             no_rows = empty_rows(b, tensor)
             no_indices = self.graph.constant(np.zeros(0, found.indices.dtype.base.as_numpy_dtype))

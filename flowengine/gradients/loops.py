@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.gradients.history import History
+from flowengine.gradients.history import History, IndexedHistory
 from flowengine.gradients.regions import (
     BuildingPlace,
     GradientCall,
@@ -21,6 +21,7 @@ from flowengine.gradients.regions import (
     enter,
 )
 from flowengine.gradients.structure import ALWAYS, FoundLoop, Guard
+from flowengine.gradients.variables import AddedVariable
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import OutputPort
@@ -69,6 +70,7 @@ class LoopPlace(BuildingPlace):
 class ForwardLoop(LoopPlace):
     """A loop of the graph, with the counter of one call.
 
+    index   the number of an iteration, from 0, int32
     count   how many iterations it had, int32, in the parent
     """
 
@@ -85,42 +87,30 @@ class ForwardLoop(LoopPlace):
             first = enter(self.graph, zero, self.attrs, is_constant=False)
             self._merge = ops.Merge([first, first], name="count").output
             switch = ops.Switch(self._merge, Tensor(self.graph, *loop.cond))
-            self._pivot = ops.Identity(switch.output_true, name="iteration")
+            self.index: Tensor = ops.Identity(switch.output_true, name="iteration")
             self.count = ops.Exit(switch.output_false, name="count/exit")
 
     def _body_anchor(self) -> str:
-        name: str = self._pivot.node_name
+        name: str = self.index.node_name
         return name
 
     def brought(self, tensor: Tensor, frame: FramePath, guard: Guard) -> Tensor:
         return tensor
 
+    def predicate(self, literal: Tensor) -> Tensor:
+        if self.call.structure.value_frame(literal.node_name) == self.frame:
+            return literal
+        return self.entered(self.parent.predicate(literal))
+
+    def carried(self, initial: Tensor) -> AddedVariable:
+        """A variable of this call that goes through the loop."""
+        assert self.loop.cond is not None
+        return AddedVariable(self.graph, self.attrs, Tensor(self.graph, *self.loop.cond), initial)
+
     def close(self) -> None:
-        with self.graph.scopes.apart(self._pivot.node_name):
-            more = self.graph.ops.Add(self._pivot, self.graph.constant(1, name="count/one"))
+        with self.graph.scopes.apart(self.index.node_name):
+            more = self.graph.ops.Add(self.index, self.graph.constant(1, name="count/one"))
         self._next(self._merge, more)
-
-
-class CarriedGradient:
-    """What a backward loop carries: its value in an iteration, and how that of the next is given."""
-
-    def __init__(self, region: LoopRegion, initial: Tensor) -> None:
-        graph = region.graph
-        self._region = region
-        with graph.scopes.apart(None):
-            first = enter(graph, initial, region.attrs, is_constant=False)
-            self._merge = graph.ops.Merge([first, first]).output
-            switch = graph.ops.Switch(self._merge, region.cond)
-        self.inside: Tensor = switch.output_true
-        self._last: Tensor = switch.output_false
-
-    def close(self, following: Tensor) -> Tensor:
-        """The last value, in the parent, where the next is always this."""
-        graph = self._region.graph
-        with graph.scopes.apart(None):
-            graph.set_back_edge(self._merge, 1, graph.ops.NextIteration(following))
-            last: Tensor = graph.ops.Exit(self._last)
-        return last
 
 
 class LoopRegion(LoopPlace, GradientRegion):
@@ -139,7 +129,13 @@ class LoopRegion(LoopPlace, GradientRegion):
         self.ops = PlacedOps(self)
         self.forward = forward
         self.around = around
+        assert forward.parent is not None
+        #: Whether it runs several times for one run of the forward loop: in a loop that only this is in.
+        self.is_repeated: bool = (
+            around.is_repeated if isinstance(around, LoopRegion) else around.frame != forward.parent.frame
+        )
         self._known: dict[Any, Tensor] = {}
+        self._index: Tensor | None = None
         self._open()
 
     def _open(self) -> None:
@@ -162,6 +158,10 @@ class LoopRegion(LoopPlace, GradientRegion):
         return name
 
     @property
+    def outermost(self) -> GradientRegion:
+        return self.around.outermost
+
+    @property
     def pivot(self) -> str:
         """The node that is live in every iteration."""
         return self._body_anchor()
@@ -172,9 +172,17 @@ class LoopRegion(LoopPlace, GradientRegion):
             fewer = self.graph.ops.Sub(self._pivot, self.graph.constant(1))
         self._next(self._merge, fewer)
 
-    def carried(self, initial: Tensor) -> CarriedGradient:
+    def carried(self, initial: Tensor) -> AddedVariable:
         """A variable of the backward loop."""
-        return CarriedGradient(self, initial)
+        return AddedVariable(self.graph, self.attrs, self.cond, initial)
+
+    @property
+    def index(self) -> Tensor:
+        """Which iteration of the forward loop is gone back through, from 0."""
+        if self._index is None:
+            with self.building():
+                self._index = self.graph.ops.Sub(self._pivot, self.graph.constant(1), name="index")
+        return self._index
 
     def predicate(self, literal: Tensor) -> Tensor:
         return self.here(literal)
@@ -207,6 +215,8 @@ class LoopRegion(LoopPlace, GradientRegion):
     def brought(self, tensor: Tensor, frame: FramePath, guard: Guard) -> Tensor:
         if frame != self.forward.frame:
             return self.entered(self.around.brought(tensor, frame, guard))
+        if self.is_repeated:
+            return IndexedHistory(tensor, self.forward, guard).read(self, guard)
         return History(tensor, self.forward, guard).popped(self, guard)
 
     def computed_forward(self, tensor: Tensor, op: str, **attrs: Any) -> Tensor:

@@ -113,8 +113,11 @@ class BuildingPlace:
 
     def _side(self, predicate: Any, side: int) -> str:
         forward = Tensor(self.graph, predicate.node, predicate.slot)
+        body = self.anchor()
         with self.graph.scopes.apart(None):
             value = self.predicate(forward)
+        # The predicate may be a constant of the loop: what hangs from here must end with the loop.
+        with self.graph.scopes.apart(None, [] if body is None else [body]):
             taken = self.graph.ops.Switch(value, value)[side]
             name: str = self.graph.ops.Identity(taken, name="pivot").node_name
         return name
@@ -136,7 +139,7 @@ class GradientRegion(BuildingPlace):
         #: The frame of the code that is gone back through.
         self.code_frame = frame
         #: The constructors to which a forward tensor may be given.
-        self.ops: Any = call.graph.ops
+        self.ops: Any = PlacedOps(self) if frame else call.graph.ops
         self._entered: dict[Tensor, Tensor] = {}
 
     def here(self, tensor: Tensor) -> Tensor:
@@ -157,10 +160,26 @@ class GradientRegion(BuildingPlace):
             tensor = enter(self.graph, tensor, self.graph.nodes[loop.enters[0]].attrs)
         return tensor
 
+    def sees_again(self, handle: Tensor) -> bool:
+        """Whether what is behind a forward handle stays while this place runs several times."""
+        place = self.outermost
+        if not place.frame:
+            return False
+        maker = self.structure.outside(handle.port)
+        return self.structure.value_frame(maker.node)[: len(place.frame)] != place.frame
+
+    @property
+    def outermost(self) -> GradientRegion:
+        """The region in which the call began."""
+        return self
+
     def computed_forward(self, tensor: Tensor, op: str, **attrs: Any) -> Tensor:
         """What a small op makes of a forward tensor, to be used where gradients are built."""
         found: Tensor = getattr(self.graph.ops, op)(self.here(tensor), **attrs)
         return found
+
+    def predicate(self, literal: Tensor) -> Tensor:
+        return self.here(literal)
 
     def building(self, guard: Guard = ALWAYS) -> AbstractContextManager[None]:
         # What the caller of `gradients` wants to be waited for is waited for in straight code.

@@ -5,6 +5,7 @@ one that was built here. It is read once for each version of a graph.
 
 The *guard* of a value is what must have been decided for it to be live, within its frame: a set of literals,
 each a predicate and the side of its Switches. Behind a Merge that closes a conditional the literal is gone.
+A predicate that enters a loop as a constant is named by the port outside.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class Structure:
         #: {push or pop: the node that made its stack}
         self.stacks: dict[str, str] = {}
         self._guards: dict[str, Guard] = {}
+        self._loop_guards: dict[FramePath, Guard] = {}
         if not self.is_straight:
             self._find_loops()
             self._find_stacks()
@@ -118,7 +120,7 @@ class Structure:
         node = self._graph.nodes[port.node]
         guard = self.node_guard(port.node)
         if node.op in SWITCH_OPS:
-            predicate = self.origin(node.inputs[1])
+            predicate = self.outside(node.inputs[1])
             if self._graph.nodes[predicate.node].op != LOOP_COND:
                 guard |= {(predicate, port.slot)}
         return guard
@@ -147,21 +149,25 @@ class Structure:
 
     def _before(self, node: Node) -> Iterable[str]:
         """The nodes on whose guards that of a node depends; never around a loop."""
-        if node.op in ENTER_OPS or self._is_loop_merge(node):
-            return ()
-        if node.op in EXIT_OPS:
-            loop = self.loops.get(self.frame(node.name))
+        if self._is_loop_merge(node):
+            return [port.node for port in node.inputs if self._graph.nodes[port.node].op in ENTER_OPS]
+        if node.op in EXIT_OPS or node.op in ENTER_OPS:
+            loop = self.loops.get(self.home(node.name))
             enters = () if loop is None else loop.enters
             return [self._graph.nodes[enter].inputs[0].node for enter in enters]
         return [port.node for port in node.inputs] + list(node.control_inputs)
 
     def _guard_of(self, node: Node) -> Guard:
-        if node.op in ENTER_OPS or self._is_loop_merge(node):
-            return ALWAYS
+        if self._is_loop_merge(node):
+            return ALWAYS.union(*(self._guards[each] for each in self._before(node)))
+        loop = self.loops.get(self.home(node.name))
+        if node.op in ENTER_OPS:
+            return ALWAYS if loop is None else self.guard(node.inputs[0]) - self.loop_guard(loop)
         if node.op in EXIT_OPS:
-            loop = self.loops.get(self.frame(node.name))
-            enters = [] if loop is None else loop.enters
-            return ALWAYS.union(*(self.guard(self._graph.nodes[each].inputs[0]) for each in enters))
+            if loop is None:
+                return ALWAYS
+            entered = [each.enter for each in loop.variables if node.name in each.exits]
+            return self.loop_guard(loop).union(*map(self._entering, entered))
         own = ALWAYS.union(*(self._guards.get(each, ALWAYS) for each in node.control_inputs))
         guards = [self.guard(port) for port in node.inputs if port.node in self._graph.nodes]
         if node.op in MERGE_OPS:
@@ -197,9 +203,37 @@ class Structure:
         return self._is_loop_merge(self._graph.nodes[name])
 
     def loop_guard(self, loop: FoundLoop) -> Guard:
-        """What must have been decided outside of a loop for it to run."""
+        """What must have been decided outside of a loop for it to run.
+
+        That is what its LoopCond needs in the first iteration, and what all that enters has in common: a
+        loop runs although some of what enters is dead, if that is used in one branch only.
+        """
+        found = self._loop_guards.get(loop.path)
+        if found is None:
+            guards = [self._entering(each) for each in loop.enters]
+            shared = guards[0].intersection(*guards[1:])
+            needed = loop.enters if loop.cond is None else self._entering_into(loop, loop.cond.node)
+            found = self._loop_guards[loop.path] = shared.union(*map(self._entering, needed))
+        return found
+
+    def _entering(self, enter: str) -> Guard:
+        """The guard of what an Enter takes."""
+        return self.guard(self._graph.nodes[enter].inputs[0])
+
+    def _entering_into(self, loop: FoundLoop, name: str) -> list[str]:
+        """The Enters of a loop on which one of its nodes depends in the first iteration."""
         nodes = self._graph.nodes
-        return ALWAYS.union(*(self.guard(nodes[each].inputs[0]) for each in loop.enters))
+        seen, waiting = {name}, [name]
+        for current in waiting:
+            node = nodes[current]
+            if node.op in ENTER_OPS and self.home(current) == loop.path:
+                continue
+            before = [port.node for port in node.inputs if nodes[port.node].op not in NEXT_ITERATION_OPS]
+            fresh = dict.fromkeys(each for each in (*before, *node.control_inputs) if each not in seen)
+            seen.update(fresh)
+            waiting.extend(fresh)
+        entered = set(loop.enters)
+        return [each for each in waiting if each in entered]
 
     def nested_first(self, guard: Guard) -> list[Literal]:
         """The literals of a guard, each before those that it lies under."""
@@ -212,6 +246,15 @@ class Structure:
             port = node.inputs[0]
             node = self._graph.nodes.get(port.node)
         return port
+
+    def outside(self, port: OutputPort) -> OutputPort:
+        """The port behind Identities, outside of the loops in which it is a constant."""
+        while True:
+            port = self.origin(port)
+            entered = self.constant_of(port)
+            if entered is None:
+                return port
+            port = self._graph.nodes[entered].inputs[0]
 
     # ------------------------------------------------------------------ loops
 

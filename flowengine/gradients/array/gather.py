@@ -25,7 +25,7 @@ def row_slices(b: Backward, params: Tensor, indices: Tensor, grad: Tensor) -> In
     shape = b.shape(params)
     return IndexedSlices(
         b.ops.Reshape(grad, _rows_shape(b, params, indices, shape)),
-        indices if indices.shape.rank == 1 else b.ops.Reshape(indices, integers(b, -1)),
+        b.here(indices) if indices.shape.rank == 1 else b.ops.Reshape(indices, integers(b, -1)),
         shape,
     )
 

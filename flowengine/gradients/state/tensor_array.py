@@ -6,13 +6,24 @@ way, so that a place is read when all that was made of it has been written.
 
 from __future__ import annotations
 
+from flowengine.gradients.errors import GradientUnimplementedError
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 
 def _array(b: Backward, handle: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
-    """(handle of the array of gradients, the flow once it is there)"""
+    """(handle of the array of gradients, the flow once it is there)
+
+    Raises GradientUnimplementedError where the array would have to be another in each iteration.
+    """
+    if b.region.sees_again(handle):
+        raise GradientUnimplementedError(
+            f"{b.op.type} '{b.op.name}': its TensorArray is outside of the loop in which this gradient is "
+            "computed again and again, such as that of a Jacobian, and has one array of gradients in all "
+            "iterations, which would add up; keep what lies between x and y in a list of tensors "
+            "(TensorListReserve), or compute the rows by calls of gradients"
+        )
     made = b.ops.TensorArrayGradV3(handle, flow, source=b.source)
     with b.control([made.grad_handle]):
         return made.grad_handle, b.ops.Identity(flow)

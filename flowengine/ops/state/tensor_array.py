@@ -9,6 +9,7 @@ from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import HandleOf, Method, NotDifferentiable, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, check_scalars, ranked, scalars, two_strings, vector
+from flowengine.ops.state.stack import ELEMENT_SHAPE
 
 #: The handle is of an object that ends with the step.
 IN_STEP: Final = (Uses("handle"), OfOneStep())
@@ -126,7 +127,8 @@ def flow(c: ShapeContext) -> Shapes:
 )
 def read(c: ShapeContext) -> Shapes:
     check_scalars(c, 1, 2)
-    return [_element(c)]
+    said = c.attrs.get(ELEMENT_SHAPE)
+    return [said if isinstance(said, TensorShape) else _element(c)]
 
 
 def _element(c: ShapeContext) -> TensorShape:
