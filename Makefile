@@ -8,6 +8,7 @@
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
 #   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
+#   make mutants  break one room at drawn places and see which breaks a test notices; ROOM=transport SEED=1, or ALL=1
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
@@ -27,6 +28,7 @@ TEST := .venvs/test-$(VERSION)
 DOCS := .venvs/docs-$(VERSION)
 SHOTS := .venvs/shots-$(VERSION)
 EXAMPLES := .venvs/examples-$(VERSION)
+MUTANTS := .venvs/mutants-$(VERSION)
 
 # Every other interpreter that is new enough, for make examples.
 OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)" || \
@@ -46,7 +48,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults clean
+.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -65,7 +67,7 @@ $(DOCS)/ready $(SHOTS)/ready: pyproject.toml
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
+	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,test; fast=fast,;; mutants-*) extras=image,test,mutants; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet $${compile:-} --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
@@ -119,5 +121,8 @@ nightly: $(TEST)/ready
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)
 
+mutants: $(MUTANTS)/ready
+	$(MUTANTS)/bin/python -m tests.mutants --room $(ROOM) --seed $(or $(SEED),1) $(if $(ALL),--all) $(ARGS)
+
 clean:
-	rm -rf .venvs site .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venvs .mutants site .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

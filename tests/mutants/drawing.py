@@ -1,0 +1,145 @@
+"""All the places where a room can be broken, and which of them a seed draws."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import parso
+from cosmic_ray.mutating import MutationVisitor
+from cosmic_ray.operators.provider import OperatorProvider
+
+from tests.mutants.operators import OURS
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The `occurrence`-th place of a file where an operator fits; lines from 1."""
+
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+    is_ours: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.file}:{self.operator}:{self.occurrence}"
+
+    def as_row(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _operators() -> dict[str, tuple[Any, bool]]:
+    """{name: (operator, whether it is ours)}; cosmic-ray's that need no argument."""
+    provider = OperatorProvider()
+    theirs = {name: provider[name] for name in provider if not provider[name].arguments()}
+    return {name: (kind(), False) for name, kind in theirs.items()} | {
+        kind.__name__: (kind(), True) for kind in OURS
+    }
+
+
+OPERATORS = _operators()
+
+
+def _passed_over(source: str) -> set[int]:
+    """Lines on which nothing runs: annotations of their own, docstrings, imports for type checkers.
+
+    Annotations on the line of a default or a body are told by their columns, see `_annotations`.
+    """
+    lines: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        names_types = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        is_silent = is_text or names_types or isinstance(node, ast.Import | ast.ImportFrom)
+        if is_silent and isinstance(node, ast.stmt):
+            lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines
+
+
+def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """(start, end) of every annotation; nothing of it is evaluated."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        kinds = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        for kind in kinds:
+            if isinstance(kind, ast.expr):
+                end = kind.end_lineno or kind.lineno, kind.end_col_offset or kind.col_offset
+                found.append(((kind.lineno, kind.col_offset), end))
+    return found
+
+
+class _Places(MutationVisitor):
+    """Notes the places of one operator instead of changing anything."""
+
+    def __init__(self, operator: Any) -> None:
+        super().__init__(-1, operator)
+        self.found: list[tuple[int, int]] = []
+
+    def visit(self, node: Any) -> Any:
+        self.found += [start for start, _ in self.operator.mutation_positions(node)]
+        return node
+
+
+def places(root: Path, file: str) -> Iterator[Mutant]:
+    """Every mutant of a file."""
+    source = (root / file).read_text()
+    silent, annotations = _passed_over(source), _annotations(source)
+    for name, (operator, is_ours) in OPERATORS.items():
+        visitor = _Places(operator)
+        visitor.walk(parso.parse(source))
+        for occurrence, start in enumerate(visitor.found):
+            inside = any(first <= start < last for first, last in annotations)
+            if not inside and start[0] not in silent:
+                yield Mutant(file, name, occurrence, start[0], is_ours)
+
+
+def changed_source(root: Path, mutant: Mutant) -> str | None:
+    """The file with the mutant in it; None where it would be the same program."""
+    source = (root / mutant.file).read_text()
+    operator, _ = OPERATORS[mutant.operator]
+    changed = MutationVisitor.mutate_code(source, operator, mutant.occurrence)
+    try:
+        if changed is None or ast.dump(ast.parse(changed)) == ast.dump(ast.parse(source)):
+            return None
+    except SyntaxError:
+        return None
+    return str(changed)
+
+
+def draw(mutants: list[Mutant], seed: int, count: int | None) -> list[Mutant]:
+    """`count` of them, half by our own operators as far as these reach; all for None.
+
+    Families of operators have equal chances, however often each fits.
+    """
+    if count is None:
+        return mutants
+    chance = random.Random(seed)
+    ours = _in_turn([each for each in mutants if each.is_ours], chance)[: count // 2]
+    theirs = _in_turn([each for each in mutants if not each.is_ours], chance)[: count - len(ours)]
+    return ours + theirs
+
+
+def _in_turn(mutants: list[Mutant], chance: random.Random) -> list[Mutant]:
+    """All of them: each comes from a family that is chosen first."""
+    families: dict[str, list[Mutant]] = {}
+    for each in mutants:
+        families.setdefault(_family(each), []).append(each)
+    for members in families.values():
+        chance.shuffle(members)
+    order = []
+    while families:
+        family = chance.choice(sorted(families))
+        order.append(families[family].pop())
+        if not families[family]:
+            del families[family]
+    return order
+
+
+def _family(mutant: Mutant) -> str:
+    """Our operator, or the module of cosmic-ray's: it has one operator for each pair of signs."""
+    return mutant.operator if mutant.is_ours else type(OPERATORS[mutant.operator][0]).__module__

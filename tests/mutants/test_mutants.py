@@ -1,0 +1,57 @@
+"""The ways to break a program do what they say, and a draw is the same for a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip(
+    "cosmic_ray", reason="cosmic-ray is not installed: make mutants makes an environment with it"
+)
+
+from cosmic_ray.mutating import mutate_code
+
+from tests.mutants.covering import Coverage
+from tests.mutants.drawing import changed_source, draw, places
+from tests.mutants.operators import OURS
+
+SOURCE = '''"""A text is no place for a change: 1 < 2."""
+
+from __future__ import annotations
+
+
+def first(a: int | None, b: list[int] = [1]) -> int | None:
+    """Nor is this: a and b."""
+    if a and b:
+        return min(a, len(b))
+    raise ValueError(a)
+'''
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_each_operator_makes_its_example(kind: Any) -> None:
+    (example,) = kind.examples()
+    assert mutate_code(example.pre_mutation_code, kind(), 0) == example.post_mutation_code
+    assert mutate_code(example.pre_mutation_code, kind(), 1) is None
+
+
+def test_places_are_where_something_runs(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(SOURCE)
+    found = list(places(tmp_path, "module.py"))
+    assert {each.line for each in found} == {6, 8, 9, 10}
+    assert {each.operator for each in found if each.line == 6} == {"NumberReplacer"}
+    changed = {changed_source(tmp_path, each) for each in found}
+    assert len(changed) == len(found)
+    assert draw(found, 3, 4) == draw(found, 3, 4)
+    assert [each.is_ours for each in draw(found, 3, 4)] == [True, True, False, False]
+    assert draw(found, 3, None) == found
+
+
+def test_the_fastest_tests_come_first() -> None:
+    coverage = Coverage({"m.py": {1: [], 2: ["slow", "quick"], 3: ["other"]}}, {"slow": 2.0, "quick": 0.1})
+    assert coverage.of("m.py", 2) == ["quick", "slow"]
+    assert coverage.of("m.py", 4) == []
+    # What runs when the file is imported is everybody's.
+    assert coverage.of("m.py", 1) == ["other", "quick", "slow"]
