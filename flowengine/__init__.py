@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from flowengine import blocking as blocking
     from flowengine import saved_model as saved_model
     from flowengine import train as train
+    from flowengine.client import ctc as ctc
+    from flowengine.client import embedding as embedding
+    from flowengine.client import layers as layers
+    from flowengine.client import losses as losses
+    from flowengine.client import metrics as metrics
+    from flowengine.client import sampled as sampled
     from flowengine.cluster.server import Server
     from flowengine.cluster.spec import ClusterSpec
     from flowengine.core import dtypes, errors
@@ -72,14 +78,20 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "anyio": ("flowengine.anyio", None),
     "asyncio": ("flowengine.asyncio", None),
     "blocking": ("flowengine.blocking", None),
+    "ctc": ("flowengine.client.ctc", None),
     "custom_gradient": ("flowengine.gradients.custom", "custom_gradient"),
     "dtypes": ("flowengine.core.dtypes", None),
+    "embedding": ("flowengine.client.embedding", None),
     "errors": ("flowengine.core.errors", None),
     "gradients": ("flowengine.gradients", None),
     "hessians": ("flowengine.gradients.jacobian", "hessians"),
     "initializers": ("flowengine.graphs.variables.initializers", None),
     "jacobian": ("flowengine.gradients.jacobian", "jacobian"),
+    "layers": ("flowengine.client.layers", None),
+    "losses": ("flowengine.client.losses", None),
+    "metrics": ("flowengine.client.metrics", None),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
+    "sampled": ("flowengine.client.sampled", None),
     "saved_model": ("flowengine.saved_model", None),
     "train": ("flowengine.train", None),
 }
@@ -108,14 +120,20 @@ __all__ = [
     "anyio",
     "asyncio",
     "blocking",
+    "ctc",
     "custom_gradient",
     "dtypes",
+    "embedding",
     "errors",
     "gradients",
     "hessians",
     "initializers",
     "jacobian",
+    "layers",
+    "losses",
+    "metrics",
     "partitioners",
+    "sampled",
     "saved_model",
     "train",
 ]

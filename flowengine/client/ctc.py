@@ -1,0 +1,105 @@
+"""Connectionist temporal classification: labels of a sequence without their places (Graves et al. 2006).
+
+Logits are (T, N, C) with time first, the last class being the blank; `sequence_length` (N,) int32 says
+how many of the T steps an example has. Labels are sparse, (N, L) of int32 in 0 ... C-2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from flowengine.client.arguments import convert, graph_of
+from flowengine.client.embedding import SparseParts
+from flowengine.graphs.tensor import Tensor
+
+
+class CTCDecoded(NamedTuple):
+    """What a decoder found.
+
+    decoded           the best paths, best first: each sparse, (N, L) int64
+    log_probability   (N, number of paths); of `greedy_decoder` (N, 1), the negative sum of the logits
+    """
+
+    decoded: list[SparseParts]
+    log_probability: Tensor
+
+
+def loss(
+    labels: Any,
+    logits: Any,
+    sequence_length: Any,
+    *,
+    preprocess_collapse_repeated: bool = False,
+    merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    time_major: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """The negative log probability of the labels, over all their alignments: (N,) of the type of logits.
+
+    labels                              sparse (`.indices`, `.values`, `.dense_shape`), int32
+    logits                              (T, N, C), or (N, T, C) where time_major is False
+    preprocess_collapse_repeated        repeated labels are taken for one
+    merge_repeated                      repeated predictions between blanks count for one label
+    ignore_longer_outputs_than_inputs   a sequence too short for its labels costs 0; else it is an
+                                        InvalidArgumentError of the run
+    """
+    graph = graph_of("ctc.loss", logits, labels.values)
+    ops = graph.ops
+    inputs = convert(graph, logits)
+    if not time_major:
+        inputs = ops.Transpose(inputs, [1, 0, 2])
+    found = ops.CTCLoss(
+        inputs,
+        labels.indices,
+        labels.values,
+        convert(graph, sequence_length),
+        preprocess_collapse_repeated=preprocess_collapse_repeated,
+        ctc_merge_repeated=merge_repeated,
+        ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
+        name=name or "CTCLoss",
+    )
+    result: Tensor = found.loss
+    return result
+
+
+def greedy_decoder(
+    logits: Any, sequence_length: Any, *, merge_repeated: bool = True, name: str | None = None
+) -> CTCDecoded:
+    """The likeliest class of each step, repeated ones merged, blanks left out."""
+    graph = graph_of("ctc.greedy_decoder", logits)
+    made = graph.ops.CTCGreedyDecoder(
+        convert(graph, logits),
+        convert(graph, sequence_length),
+        merge_repeated=merge_repeated,
+        name=name or "CTCGreedyDecoder",
+    )
+    path = SparseParts(made.decoded_indices, made.decoded_values, made.decoded_shape)
+    return CTCDecoded([path], made.log_probability)
+
+
+def beam_search_decoder(
+    logits: Any,
+    sequence_length: Any,
+    *,
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = False,
+    name: str | None = None,
+) -> CTCDecoded:
+    """The likeliest label sequences, found with a beam: `top_paths` of at most `beam_width`."""
+    graph = graph_of("ctc.beam_search_decoder", logits)
+    made = graph.ops.CTCBeamSearchDecoder(
+        convert(graph, logits),
+        convert(graph, sequence_length),
+        beam_width=beam_width,
+        top_paths=top_paths,
+        merge_repeated=merge_repeated,
+        name=name or "CTCBeamSearchDecoder",
+    )
+    indices, values, shapes, probability = made
+    paths = [SparseParts(*each) for each in zip(indices, values, shapes, strict=True)]
+    return CTCDecoded(paths, probability)
+
+
+__all__ = ["CTCDecoded", "beam_search_decoder", "greedy_decoder", "loss"]

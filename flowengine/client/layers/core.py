@@ -1,0 +1,185 @@
+"""Layers without a window: dense, dropout, flatten, embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from flowengine.client import embedding as embeddings
+from flowengine.client.arguments import convert, graph_of
+from flowengine.client.layers.base import (
+    Activation,
+    LayerWeights,
+    bias,
+    finished,
+    known_size,
+    layer_scope,
+    weight,
+)
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.seeds import seeds_for
+from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables import initializers
+
+
+def dense(
+    inputs: Any,
+    units: int,
+    activation: Activation = None,
+    *,
+    use_bias: bool = True,
+    name: str | None = None,
+    reuse: bool | None = None,
+    **weights: Unpack[LayerWeights],
+) -> Tensor:
+    """`activation(inputs @ kernel + bias)`, along the last axis.
+
+    inputs    (D_1, ..., D_r, I), I known
+    kernel    (I, units), `dense/kernel`; bias (units,), `dense/bias`
+    returns   (D_1, ..., D_r, units) of the type of inputs
+    """
+    graph = graph_of("layers.dense", inputs)
+    with layer_scope(graph, name, "dense", reuse):
+        x = convert(graph, inputs)
+        ops, dtype = graph.ops, x.dtype.base
+        kernel = weight(graph, "kernel", [known_size("dense", x, -1), units], dtype, weights)
+        rank = x.shape.rank
+        if rank == 2:
+            result = ops.MatMul(x, kernel)
+        elif rank == 1:
+            raise InvalidArgumentError(f"layers.dense: '{x.name}' has one axis; it needs a batch before it")
+        else:
+            result = _along_last(graph, x, kernel, units)
+        if use_bias:
+            result = ops.BiasAdd(result, bias(graph, units, dtype, weights))
+        return finished(result, activation)
+
+
+def _along_last(graph: Graph, x: Tensor, kernel: Tensor, units: int) -> Tensor:
+    """x @ kernel for x of any rank: as rows, and back."""
+    ops = graph.ops
+    with graph.name_scope("Tensordot"):
+        rows = ops.MatMul(ops.Reshape(x, [-1, kernel.shape[0]]), kernel)
+        outer = x.shape.as_list()[:-1]
+        if outer.count(None) <= 1:
+            return _reshaped(graph, rows, [*(-1 if size is None else size for size in outer), units])
+        sizes = ops.StridedSlice(ops.Shape(x), [0], [-1], [1], begin_mask=1)
+        return _reshaped(graph, rows, ops.ConcatV2([sizes, [units]], 0))
+
+
+def _reshaped(graph: Graph, tensor: Tensor, shape: Any) -> Tensor:
+    result: Tensor = graph.ops.Reshape(tensor, shape)
+    return result
+
+
+def dropout(
+    inputs: Any,
+    rate: Any = 0.5,
+    *,
+    training: Any = False,
+    noise_shape: Sequence[int | None] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """While training, elements set to 0 with probability `rate`, the others scaled by 1/(1-rate).
+
+    inputs        (D_1, ..., D_r) of floats
+    rate          a number below 1, or a scalar Tensor of the type of inputs
+    training      whether to: a bool, or a bool scalar Tensor
+    noise_shape   of what is drawn, each 1 or None (that of inputs): elements along a 1 go together
+    seed          of what is drawn; see `Graph.seed`
+    """
+    graph = graph_of("layers.dropout", inputs)
+    if isinstance(rate, int | float) and not 0 <= rate < 1:
+        raise InvalidArgumentError(f"layers.dropout: rate is {rate}; it is at least 0 and less than 1")
+    with graph.name_scope(name or "dropout"):
+        x = convert(graph, inputs)
+        if isinstance(training, Tensor):
+            chosen: Tensor = graph.ops.SelectV2(training, dropped(x, rate, noise_shape, seed), x)
+            return chosen
+        if not training or rate == 0:
+            result: Tensor = graph.ops.Identity(x)
+            return result
+        return dropped(x, rate, noise_shape, seed)
+
+
+def dropped(x: Tensor, rate: Any, noise_shape: Sequence[int | None] | None, seed: int | None) -> Tensor:
+    """Elements kept where a number drawn from [0, 1) is at least `rate`, and scaled."""
+    graph, ops, dtype = x.graph, x.graph.ops, x.dtype.base
+    with graph.name_scope("dropout"):
+        first, second = seeds_for(graph, seed)
+        drawn = ops.RandomUniform(_noise_shape(x, noise_shape), dtype=dtype, seed=first, seed2=second)
+        keep = ops.Cast(ops.GreaterEqual(drawn, rate), DstT=dtype)
+        scale = 1 / (1 - rate) if isinstance(rate, int | float) else ops.Reciprocal(ops.Sub(1.0, rate))
+        result: Tensor = ops.Mul(ops.Mul(x, scale), keep)
+    return result
+
+
+def _noise_shape(x: Tensor, noise_shape: Sequence[int | None] | None) -> Any:
+    ops, own = x.graph.ops, x.shape
+    if noise_shape is None:
+        return list(own.as_list()) if own.is_fully_defined else ops.Shape(x)
+    if own.rank is not None and own.rank != len(noise_shape):
+        raise InvalidArgumentError(
+            f"layers.dropout: noise_shape {list(noise_shape)} is for {len(noise_shape)} axes, not {own}"
+        )
+    if None not in noise_shape:
+        return list(noise_shape)
+    sizes = ops.Shape(x)
+    parts = [ops.GatherV2(sizes, axis, 0) if size is None else size for axis, size in enumerate(noise_shape)]
+    return ops.Pack(parts)
+
+
+def flatten(inputs: Any, *, name: str | None = None) -> Tensor:
+    """All axes but the first made one: (N, D_1, ..., D_r) -> (N, D_1 * ... * D_r)."""
+    graph = graph_of("layers.flatten", inputs)
+    with graph.name_scope(name or "flatten"):
+        x = convert(graph, inputs)
+        if x.shape.rank is None or x.shape.rank < 1:
+            raise InvalidArgumentError(
+                f"layers.flatten: '{x.name}' of shape {x.shape} must have a known rank"
+            )
+        inner = x.shape.as_list()[1:]
+        if None not in inner:
+            width = 1
+            for size in inner:
+                width *= size or 0
+            return _reshaped(graph, x, [-1, width])
+        if x.shape[0] is not None:
+            return _reshaped(graph, x, [x.shape[0], -1])
+        rows = graph.ops.StridedSlice(graph.ops.Shape(x), [0], [1], [1])
+        return _reshaped(graph, x, graph.ops.ConcatV2([rows, [-1]], 0))
+
+
+def embedding(
+    ids: Any,
+    vocabulary: int,
+    units: int,
+    *,
+    dtype: DType | str = "float32",
+    embeddings_initializer: Any = None,
+    embeddings_regularizer: Any = None,
+    trainable: bool = True,
+    name: str | None = None,
+    reuse: bool | None = None,
+) -> Tensor:
+    """Rows of a table of its own, looked up by number.
+
+    ids       (D_1, ..., D_r) int32 or int64 in 0 ... vocabulary-1
+    table     (vocabulary, units), `embedding/embeddings`, drawn uniformly from -0.05 to 0.05 unless it has an
+              initialiser; its gradient is IndexedSlices
+    returns   (D_1, ..., D_r, units)
+    """
+    graph = graph_of("layers.embedding", ids)
+    with layer_scope(graph, name, "embedding", reuse):
+        table = graph.get_variable(
+            "embeddings",
+            [vocabulary, units],
+            dtype=dtype,
+            initializer=embeddings_initializer or initializers.uniform(-0.05, 0.05),
+            regularizer=embeddings_regularizer,
+            trainable=trainable,
+        )
+        return embeddings.lookup(table, ids)

@@ -1,0 +1,423 @@
+"""Losses: how far predictions are from labels, as one number to minimise or one for each example.
+
+    loss = fe.losses.mean_squared_error(labels, predictions, weights=[[1.0], [0.0]])
+
+Every function takes `weights` (one for all, or of the rank of the losses, each dimension 1 or theirs), adds
+what it returns to the collection "losses" of the graph, and reduces as `reduction` says. Sums are kept in
+float32, in float64 where the predictions are float64 (TensorFlow keeps them in float32 there, too); a loss
+has the type of the predictions, and labels are taken in it. A weight of 0 takes a loss out of sum and count.
+
+Errors: InvalidArgumentError where shapes or weights do not fit, when the graph is built if it tells, else
+when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from flowengine.client.arguments import all_axes, cast, computing_type, convert, graph_of
+from flowengine.client.cross_entropy import (
+    cross_entropy_of_rows,
+    sigmoid_cross_entropy_of,
+    sparse_cross_entropy_of_rows,
+)
+from flowengine.client.weights import check_weights, number_of, spread_weights, where_nonzero
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
+
+#: The collection to which losses are added unless another is given.
+LOSSES: Final = "losses"
+#: The collection of what regularisers of variables cost.
+REGULARIZATION_LOSSES: Final = "regularization_losses"
+
+
+class Reduction(StrEnum):
+    """What becomes of the weighted losses; the values are TensorFlow's."""
+
+    NONE = "none"  # as they are
+    SUM = "weighted_sum"
+    MEAN = "weighted_mean"  # the sum by the sum of the weights
+    SUM_OVER_BATCH_SIZE = "weighted_sum_over_batch_size"  # the sum by the number of losses
+    SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_over_nonzero_weights"  # another word for the next
+    SUM_BY_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"  # the sum by the number of weights not 0
+
+
+_BY_NONZERO: Final = Reduction.SUM_BY_NONZERO_WEIGHTS
+
+
+def weighted(
+    losses: Tensor,
+    weights: Any = 1.0,
+    *,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """Weight losses and reduce them: what every loss below ends with.
+
+    losses      (D_1, ..., D_r) of a number type
+    weights     a scalar or (d_1, ..., d_r), each d_i 1 or D_i
+    returns     scalar of the type of losses; (D_1, ..., D_r) where reduction is "none"
+    """
+    graph = graph_of("losses.weighted", losses)
+    with graph.name_scope(name or "weighted_loss"):
+        return _weighted(losses, weights, reduction, collection)
+
+
+def _weighted(losses: Tensor, weights: Any, reduction: Reduction | str, collection: str | None) -> Tensor:
+    try:
+        rule = Reduction(reduction)
+    except ValueError:
+        known = ", ".join(Reduction)
+        raise InvalidArgumentError(f"reduction is one of {known}, not {reduction!r}") from None
+    graph, ops, dtype = losses.graph, losses.graph.ops, computing_type(losses)
+    counted = result = cast(losses, dtype)
+    # A number that is known not to be 0 counts every loss: no node is spent on finding that out.
+    counts_all = isinstance(weights, int | float) and weights != 0
+    factors = None
+    if not counts_all or weights != 1:
+        factors = cast(convert(graph, weights, None if isinstance(weights, Tensor) else dtype), dtype)
+        factors = check_weights("losses", factors, losses)
+        result = ops.Mul(counted, factors)
+    if rule is Reduction.NONE:
+        return _kept(graph, cast(result, losses.dtype.base), collection)
+    result = ops.Sum(result, all_axes(result))
+    if rule is Reduction.MEAN and factors is not None:
+        spread = spread_weights("losses", factors, counted)
+        result = ops.DivNoNan(result, ops.Sum(spread, all_axes(spread)), name="value")
+    elif rule in (Reduction.SUM_BY_NONZERO_WEIGHTS, Reduction.SUM_OVER_NONZERO_WEIGHTS) and not counts_all:
+        assert factors is not None
+        present = spread_weights("losses", where_nonzero(factors), counted)
+        result = ops.DivNoNan(result, ops.Sum(present, all_axes(present), name="num_present"), name="value")
+    elif rule is not Reduction.SUM:
+        result = ops.DivNoNan(result, number_of(counted), name="value")
+    return _kept(graph, cast(result, losses.dtype.base), collection)
+
+
+def _kept(graph: Graph, loss: Tensor, collection: str | None) -> Tensor:
+    if collection is not None:
+        graph.add_to_collection(collection, loss)
+    return loss
+
+
+def _pair(what: str, labels: Any, predictions: Any) -> tuple[Graph, Tensor, Tensor]:
+    """Both as tensors of the type of the predictions; their shapes must be able to be the same."""
+    graph = graph_of(what, predictions, labels)
+    found = convert(graph, predictions)
+    wanted = convert(graph, labels, None if isinstance(labels, Tensor) else found.dtype.base)
+    if not found.shape.is_compatible_with(wanted.shape):
+        raise InvalidArgumentError(
+            f"{what}: labels have the shape {wanted.shape}, predictions (or logits) {found.shape}"
+        )
+    return graph, cast(wanted, found.dtype.base), found
+
+
+def _each(
+    what: str,
+    labels: Any,
+    predictions: Any,
+    rule: Callable[[Any, Tensor, Tensor], Tensor],
+    weights: Any,
+    reduction: Reduction | str,
+    collection: str | None,
+    name: str | None,
+) -> Tensor:
+    """A loss whose elements are those of labels and predictions."""
+    graph = graph_of(what, predictions, labels)
+    with graph.name_scope(name or what):
+        graph, wanted, found = _pair(what, labels, predictions)
+        return _weighted(rule(graph.ops, wanted, found), weights, reduction, collection)
+
+
+def absolute_difference(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    *,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """`|predictions - labels|`; both (D_1, ..., D_r)."""
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        result: Tensor = ops.Abs(ops.Sub(found, wanted))
+        return result
+
+    return _each("absolute_difference", labels, predictions, rule, weights, reduction, collection, name)
+
+
+def mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    *,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """`(predictions - labels)**2`; both (D_1, ..., D_r)."""
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        result: Tensor = ops.SquaredDifference(found, wanted)
+        return result
+
+    return _each("mean_squared_error", labels, predictions, rule, weights, reduction, collection, name)
+
+
+def huber(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    *,
+    delta: float = 1.0,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """Half the square of the error up to `delta`, linear beyond (Huber 1964); both (D_1, ..., D_r)."""
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        error = ops.Abs(ops.Sub(found, wanted))
+        near = ops.Minimum(error, delta)
+        # near**2/2 + delta*(error-near): where one part moves the other stands still.
+        result: Tensor = ops.Add(ops.Mul(0.5, ops.Mul(near, near)), ops.Mul(delta, ops.Sub(error, near)))
+        return result
+
+    return _each("huber_loss", labels, predictions, rule, weights, reduction, collection, name)
+
+
+def log(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    *,
+    epsilon: float = 1e-7,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """Cross entropy of probabilities, `-y*log(p + epsilon) - (1-y)*log(1-p + epsilon)`.
+
+    labels, predictions   (D_1, ..., D_r), from 0 to 1
+    """
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        true = ops.Mul(wanted, ops.Log(ops.Add(found, epsilon)))
+        false = ops.Mul(ops.Sub(1.0, wanted), ops.Log(ops.Add(ops.Sub(1.0, found), epsilon)))
+        result: Tensor = ops.Sub(ops.Neg(true), false)
+        return result
+
+    return _each("log_loss", labels, predictions, rule, weights, reduction, collection, name)
+
+
+def hinge(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    *,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """`max(0, 1 - y*logits)` with y = 2*labels - 1; labels are 0 or 1, both (D_1, ..., D_r)."""
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        signs = ops.Sub(ops.Mul(2.0, wanted), 1.0)
+        result: Tensor = ops.Relu(ops.Sub(1.0, ops.Mul(signs, found)))
+        return result
+
+    return _each("hinge_loss", labels, logits, rule, weights, reduction, collection, name)
+
+
+def cosine_distance(
+    labels: Any,
+    predictions: Any,
+    axis: int,
+    weights: Any = 1.0,
+    *,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """`1 - sum(labels*predictions)` along an axis, for vectors of length 1; the losses keep it with one."""
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        alike = ops.Sum(ops.Mul(found, wanted), [axis], keep_dims=True)
+        result: Tensor = ops.Sub(1.0, alike)
+        return result
+
+    return _each("cosine_distance_loss", labels, predictions, rule, weights, reduction, collection, name)
+
+
+def mean_pairwise_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    *,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """The mean of `((p_i - p_j) - (y_i - y_j))**2` over all pairs of elements of an example.
+
+    labels, predictions   (N, D_1, ..., D_r)
+    weights               scalar or (N, 1, ..., 1) or (N, D_1, ..., D_r)
+    returns               scalar, the weighted sum over the N examples
+    """
+    graph = graph_of("mean_pairwise_squared_error", predictions, labels)
+    with graph.name_scope(name or "mean_pairwise_squared_error"):
+        graph, wanted, found = _pair("mean_pairwise_squared_error", labels, predictions)
+        ops, dtype = graph.ops, computing_type(found)
+        errors = ops.Sub(cast(found, dtype), cast(wanted, dtype))
+        factors = cast(convert(graph, weights, None if isinstance(weights, Tensor) else dtype), dtype)
+        factors = check_weights("mean_pairwise_squared_error", factors, errors)
+        present = spread_weights("mean_pairwise_squared_error", where_nonzero(factors), errors)
+        inner = ops.Range(1, ops.Rank(errors), 1)
+        count = ops.Sum(present, inner, keep_dims=True)
+        others = ops.Maximum(ops.Sub(count, 1.0), 0.0)
+        squares = ops.Sum(ops.Mul(errors, errors), inner, keep_dims=True)
+        total = ops.Sum(errors, inner, keep_dims=True)
+        # sum over pairs (e_i - e_j)**2 = 2 (n sum e**2 - (sum e)**2), over n (n-1) ordered pairs.
+        first = ops.Mul(2.0, ops.DivNoNan(squares, others))
+        second = ops.Mul(2.0, ops.DivNoNan(ops.Mul(total, total), ops.Mul(count, others)))
+        losses = ops.Mul(ops.Sub(first, second), factors)
+        loss = ops.Sum(losses, all_axes(losses))
+        some = ops.Greater(ops.Sum(count, all_axes(count)), 0.0)
+        loss = ops.Select(some, loss, ops.ZerosLike(loss), name="value")
+        return _kept(graph, cast(loss, found.dtype.base), collection)
+
+
+def sigmoid_cross_entropy(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """Cross entropy of independent classes; both (N, C), labels from 0 to 1.
+
+    label_smoothing   s moves labels towards a half: y*(1-s) + s/2
+    """
+
+    def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
+        if label_smoothing > 0:
+            wanted = ops.Add(ops.Mul(wanted, 1 - label_smoothing), 0.5 * label_smoothing)
+        return sigmoid_cross_entropy_of(wanted, found)
+
+    return _each("sigmoid_cross_entropy_loss", labels, logits, rule, weights, reduction, collection, name)
+
+
+def softmax_cross_entropy(
+    onehot_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """Cross entropy of classes that exclude each other; losses have the shape without the last axis.
+
+    onehot_labels, logits   (D_1, ..., D_r, C); labels are probabilities and get no gradient
+    label_smoothing         s moves labels towards equal ones: y*(1-s) + s/C
+    """
+    what = "softmax_cross_entropy_loss"
+    graph = graph_of(what, logits, onehot_labels)
+    with graph.name_scope(name or what):
+        graph, wanted, found = _pair(what, onehot_labels, logits)
+        ops, dtype = graph.ops, found.dtype.base
+        if label_smoothing > 0:
+            classes = found.shape[-1] if found.shape.dims else None
+            share: Any = (
+                label_smoothing / classes
+                if classes
+                else ops.Div(
+                    label_smoothing,
+                    cast(
+                        ops.StridedSlice(ops.Shape(found), [-1], [0], [1], end_mask=1, shrink_axis_mask=1),
+                        dtype,
+                    ),
+                )
+            )
+            wanted = ops.Add(ops.Mul(wanted, 1 - label_smoothing), share)
+        losses = cross_entropy_of_rows(ops.StopGradient(wanted), found)
+        return _weighted(losses, weights, reduction, collection)
+
+
+def sparse_softmax_cross_entropy(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    *,
+    reduction: Reduction | str = _BY_NONZERO,
+    collection: str | None = LOSSES,
+    name: str | None = None,
+) -> Tensor:
+    """Cross entropy of classes that are told by their numbers; losses have the shape of the labels.
+
+    labels    (D_1, ..., D_r) int32/int64, or with a last axis of 1, in 0 ... C-1
+    logits    (D_1, ..., D_r, C)
+    """
+    what = "sparse_softmax_cross_entropy_loss"
+    graph = graph_of(what, logits, labels)
+    with graph.name_scope(name or what):
+        found = convert(graph, logits)
+        wanted = _squeezed(convert(graph, labels), found)
+        factors = weights
+        if isinstance(weights, Tensor) and weights.shape.rank not in (None, 0):
+            factors = _squeezed(weights, found)
+        losses = sparse_cross_entropy_of_rows(wanted, found)
+        return _weighted(losses, factors, reduction, collection)
+
+
+def _squeezed(labels: Tensor, logits: Tensor) -> Tensor:
+    """Labels without a last axis of 1 that would make them of the rank of the logits."""
+    rank = labels.shape.rank
+    if rank is not None and rank == logits.shape.rank and labels.shape[-1] == 1:
+        result: Tensor = labels.graph.ops.Squeeze(labels, squeeze_dims=[-1])
+        return result
+    return labels
+
+
+def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
+    """The losses that the graph's functions have added to a collection, in order."""
+    return list(graph.collection(collection))
+
+
+def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss") -> Tensor:
+    """The sum of the collection "losses" and, unless told otherwise, of what regularisers of variables cost.
+
+    Scalar. Raises InvalidArgumentError where there is none.
+    """
+    parts = collected(graph) + (collected(graph, REGULARIZATION_LOSSES) if regularization else [])
+    if not parts:
+        raise InvalidArgumentError("losses.total: the graph has no losses in its collections")
+    result: Tensor = graph.ops.AddN(parts, name=name)
+    return result
+
+
+__all__ = [
+    "LOSSES",
+    "REGULARIZATION_LOSSES",
+    "Reduction",
+    "absolute_difference",
+    "collected",
+    "cosine_distance",
+    "hinge",
+    "huber",
+    "log",
+    "mean_pairwise_squared_error",
+    "mean_squared_error",
+    "sigmoid_cross_entropy",
+    "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
+    "total",
+    "weighted",
+]

@@ -1,0 +1,85 @@
+"""Metrics over classes, from how often each is taken for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowengine.client.arguments import cast, convert, graph_of
+from flowengine.client.metrics.accumulators import Metric, metric, paired, tally
+from flowengine.core import dtypes
+from flowengine.graphs.tensor import Tensor
+
+
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    *,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
+    """How often a class (row) was taken for a class (column): (num_classes, num_classes) of dtype.
+
+    labels, predictions   of one shape, in 0 ... num_classes-1; InvalidArgumentError in the run elsewhere
+    weights               of their shape, or None for 1 each
+    """
+    graph = graph_of("metrics.confusion_matrix", predictions, labels)
+    kind = dtypes.as_dtype(dtype)
+    with graph.name_scope(name or "confusion_matrix"):
+        ops = graph.ops
+        wanted, found = paired(graph, labels, predictions, dtypes.int64)
+        places = ops.Pack([ops.Reshape(wanted, [-1]), ops.Reshape(found, [-1])], axis=1)
+        if weights is None:
+            amounts = ops.Fill(ops.Slice(ops.Shape(places), [0], [1]), graph.constant(1, kind))
+        else:
+            amounts = cast(ops.Reshape(convert(graph, weights), [-1]), kind)
+        shape = graph.constant([num_classes, num_classes], dtypes.int64)
+        result: Tensor = ops.ScatterNd(places, amounts, shape)
+    return result
+
+
+def mean_iou(
+    labels: Any, predictions: Any, num_classes: int, weights: Any = None, *, name: str | None = None
+) -> Metric:
+    """Mean intersection over union: tp / (tp + fp + fn) of each class that there was, their mean.
+
+    labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
+    """
+    graph = graph_of("metrics.mean_iou", predictions, labels)
+
+    def formula(matrix: Tensor, label: str) -> Tensor:
+        ops = matrix.graph.ops
+        hits = ops.MatrixDiagPart(matrix)
+        union = ops.Sub(ops.Add(ops.Sum(matrix, [0]), ops.Sum(matrix, [1])), hits)
+        there = ops.Sum(ops.Cast(ops.NotEqual(union, 0.0), DstT=union.dtype), [0])
+        result: Tensor = ops.DivNoNan(ops.Sum(ops.DivNoNan(hits, union), [0]), there, name=label)
+        return result
+
+    with graph.name_scope(name or "mean_iou"):
+        matrix = confusion_matrix(labels, predictions, num_classes, weights, dtype=dtypes.float64)
+        found = metric(formula, tally(matrix, "total_confusion_matrix"))
+        return Metric(cast(found.value, dtypes.float32), cast(found.update, dtypes.float32))
+
+
+def mean_per_class_accuracy(
+    labels: Any, predictions: Any, num_classes: int, weights: Any = None, *, name: str | None = None
+) -> Metric:
+    """The mean over all classes of how often an example of the class was predicted as such.
+
+    A class that is absent counts as 0.
+
+    labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
+    """
+    graph = graph_of("metrics.mean_per_class_accuracy", predictions, labels)
+
+    def formula(total: Tensor, hits: Tensor, label: str) -> Tensor:
+        ops = total.graph.ops
+        result: Tensor = ops.Mean(ops.DivNoNan(hits, total), [0], name=label)
+        return result
+
+    with graph.name_scope(name or "mean_accuracy"):
+        ops = graph.ops
+        matrix = confusion_matrix(labels, predictions, num_classes, weights, dtype=dtypes.float32)
+        total = tally(ops.Sum(matrix, [1]), "total")
+        return metric(formula, total, tally(ops.MatrixDiagPart(matrix), "count"))

@@ -1,0 +1,256 @@
+"""Metrics of yes and no: true and false positives and negatives, precision and recall.
+
+labels and predictions are of one shape (D_1, ..., D_r); what is not 0 is yes. With thresholds, predictions
+are from 0 to 1, each threshold that they exceed makes them a yes, and a metric has the shape (T,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowengine.client.arguments import cast, graph_of
+from flowengine.client.metrics.accumulators import (
+    Metric,
+    Tally,
+    as_weights,
+    metric,
+    paired,
+    quotient,
+    tally,
+    total_of,
+)
+from flowengine.client.weights import check_weights, spread_weights
+from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
+
+#: What keeps a quotient of counts from being 0 / 0; TensorFlow's.
+_EPSILON = 1e-7
+
+
+def true_positives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
+    """How many yeses were predicted as such, as float32; by weight if there are weights."""
+    return _count("true_positives", labels, predictions, weights, name)
+
+
+def false_positives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
+    """How many noes were predicted as yes."""
+    return _count("false_positives", labels, predictions, weights, name)
+
+
+def true_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
+    """How many noes were predicted as such."""
+    return _count("true_negatives", labels, predictions, weights, name)
+
+
+def false_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
+    """How many yeses were predicted as no."""
+    return _count("false_negatives", labels, predictions, weights, name)
+
+
+def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
+    """Which share of the predicted yeses are some: true / (true + false positives); 0 of none."""
+    graph = graph_of("metrics.precision", predictions, labels)
+    with graph.name_scope(name or "precision"):
+        wanted, found = paired(graph, labels, predictions, dtypes.bool_)
+        hits, misses = (
+            _counted(kind, wanted, found, weights) for kind in ("true_positives", "false_positives")
+        )
+        return metric(_share, hits, misses)
+
+
+def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
+    """Which share of the yeses are found: true positives / (those + false negatives); 0 of none."""
+    graph = graph_of("metrics.recall", predictions, labels)
+    with graph.name_scope(name or "recall"):
+        wanted, found = paired(graph, labels, predictions, dtypes.bool_)
+        hits, misses = (
+            _counted(kind, wanted, found, weights) for kind in ("true_positives", "false_negatives")
+        )
+        return metric(_share, hits, misses)
+
+
+def _share(hits: Tensor, misses: Tensor, name: str) -> Tensor:
+    return quotient(hits, hits.graph.ops.Add(hits, misses), name)
+
+
+def _count(kind: str, labels: Any, predictions: Any, weights: Any, name: str | None) -> Metric:
+    graph = graph_of(f"metrics.{kind}", predictions, labels)
+    wanted, found = paired(graph, labels, predictions, dtypes.bool_)
+    return Metric(*_counted(kind, wanted, found, weights, name))
+
+
+def _counted(kind: str, labels: Tensor, predictions: Tensor, weights: Any, name: str | None = None) -> Tally:
+    graph = labels.graph
+    with graph.name_scope(name or kind):
+        matches = cast(_matches(kind, labels, predictions), dtypes.float32)
+        if weights is not None:
+            factors = as_weights(graph, weights, matches)
+            matches = graph.ops.Mul(matches, check_weights("metrics", factors, matches))
+        return tally(total_of(matches), "count")
+
+
+def _matches(kind: str, labels: Tensor, predictions: Tensor) -> Tensor:
+    ops = labels.graph.ops
+    correct, _, sign = kind.partition("_")
+    predicted = predictions if sign == "positives" else ops.LogicalNot(predictions)
+    actual = labels if (correct == "true") == (sign == "positives") else ops.LogicalNot(labels)
+    result: Tensor = ops.LogicalAnd(actual, predicted)
+    return result
+
+
+# -- at thresholds -----------------------------------------------------------------------------------------
+
+
+def tallies_at(
+    graph: Graph,
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any,
+    kinds: Sequence[str],
+) -> list[Tally]:
+    """The tallies (T,) of each kind of match, such as "true_positives", at each threshold."""
+    ops = graph.ops
+    wanted, found = paired(graph, cast_to_bool(graph, labels), predictions, dtypes.float32)
+    found = _from_0_to_1(found)
+    actual = ops.Reshape(ops.NotEqual(wanted, 0.0), [1, -1])
+    levels = graph.constant(np.asarray(thresholds, np.float32).reshape(-1, 1), name="thresholds")
+    predicted = ops.Greater(ops.Reshape(found, [1, -1]), levels)
+    factors = None
+    if weights is not None:
+        spread = spread_weights("metrics", as_weights(graph, weights, found), found)
+        factors = ops.Reshape(spread, [1, -1])
+    tallies = []
+    for kind in kinds:
+        matches = cast(_matches(kind, actual, predicted), dtypes.float32)
+        if factors is not None:
+            matches = ops.Mul(matches, factors)
+        tallies.append(tally(ops.Sum(matches, [1]), kind))
+    return tallies
+
+
+def cast_to_bool(graph: Graph, labels: Any) -> Tensor:
+    """Whether labels are not 0."""
+    tensor = labels if isinstance(labels, Tensor) else graph.constant(labels, name="labels")
+    return cast(tensor, dtypes.bool_)
+
+
+def _from_0_to_1(predictions: Tensor) -> Tensor:
+    graph, ops = predictions.graph, predictions.graph.ops
+    inside = ops.LogicalAnd(ops.GreaterEqual(predictions, 0.0), ops.LessEqual(predictions, 1.0))
+    fits = ops.All(ops.Reshape(inside, [-1]), [0])
+    check = ops.Assert(
+        fits, ["metrics: predictions must be from 0 to 1", predictions], T=["string", "float32"]
+    )
+    with graph.control_dependencies([check]):
+        result: Tensor = ops.Identity(predictions)
+    return result
+
+
+def _at_thresholds(
+    kind: str, labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any, name: str | None
+) -> Metric:
+    graph = graph_of(f"metrics.{kind}_at_thresholds", predictions, labels)
+    with graph.name_scope(name or kind):
+        return Metric(*tallies_at(graph, labels, predictions, thresholds, weights, [kind])[0])
+
+
+def true_positives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """`true_positives` at each of T thresholds, (T,)."""
+    return _at_thresholds("true_positives", labels, predictions, thresholds, weights, name)
+
+
+def false_positives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """`false_positives` at each of T thresholds, (T,)."""
+    return _at_thresholds("false_positives", labels, predictions, thresholds, weights, name)
+
+
+def true_negatives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """`true_negatives` at each of T thresholds, (T,)."""
+    return _at_thresholds("true_negatives", labels, predictions, thresholds, weights, name)
+
+
+def false_negatives_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """`false_negatives` at each of T thresholds, (T,)."""
+    return _at_thresholds("false_negatives", labels, predictions, thresholds, weights, name)
+
+
+def precision_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """`precision` at each of T thresholds, (T,)."""
+    return _share_at("precision", "false_positives", labels, predictions, thresholds, weights, name)
+
+
+def recall_at_thresholds(
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """`recall` at each of T thresholds, (T,)."""
+    return _share_at("recall", "false_negatives", labels, predictions, thresholds, weights, name)
+
+
+def _share_at(
+    what: str,
+    misses: str,
+    labels: Any,
+    predictions: Any,
+    thresholds: Sequence[float],
+    weights: Any,
+    name: str | None,
+) -> Metric:
+    if not len(thresholds):
+        raise InvalidArgumentError(f"metrics.{what}_at_thresholds: there are no thresholds")
+    graph = graph_of(f"metrics.{what}_at_thresholds", predictions, labels)
+
+    def share(hits: Tensor, others: Tensor, label: str) -> Tensor:
+        ops = graph.ops
+        result: Tensor = ops.RealDiv(hits, ops.Add(ops.Add(hits, others), _EPSILON), name=label)
+        return result
+
+    with graph.name_scope(name or f"{what}_at_thresholds"):
+        return metric(
+            share, *tallies_at(graph, labels, predictions, thresholds, weights, ["true_positives", misses])
+        )

@@ -1,0 +1,364 @@
+"""Losses over many classes of which only some are looked at in a step, and what draws these.
+
+    loss = fe.sampled.softmax_loss(weights, biases, labels, inputs, num_sampled=64, num_classes=50_000)
+
+The weights of the classes are a table as `embedding.lookup` takes it: whole or in parts, read by row, so
+that their gradients are IndexedSlices. Sources: Jean et al. 2015, section 3 (sampled softmax); Gutmann and
+Hyvarinen 2012 (noise-contrastive estimation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from flowengine.client import embedding
+from flowengine.client.arguments import convert, graph_of
+from flowengine.client.cross_entropy import cross_entropy_of_rows, sigmoid_cross_entropy_of
+from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.seeds import seeds_for
+from flowengine.graphs.tensor import Tensor
+
+
+class Candidates(NamedTuple):
+    """Classes that were drawn for a step.
+
+    sampled                 (S,) int64
+    true_expected_count     (N, T) float32: how often each true class was to be expected among them
+    sampled_expected_count  (S,) float32: the same of those drawn
+    """
+
+    sampled: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
+def log_uniform_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    *,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Draw class k with probability `(log(k+2) - log(k+1)) / log(range_max+1)`: classes by falling frequency.
+
+    true_classes   (N, num_true) int64
+    num_sampled    S; with `unique` no class is drawn twice
+    """
+    return _drawn(
+        "LogUniformCandidateSampler",
+        true_classes,
+        num_true,
+        num_sampled,
+        unique,
+        seed,
+        name,
+        range_max=range_max,
+    )
+
+
+def uniform_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    *,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Draw each class of 0 ... range_max-1 with equal probability. Arguments as `log_uniform_sampler`."""
+    return _drawn(
+        "UniformCandidateSampler",
+        true_classes,
+        num_true,
+        num_sampled,
+        unique,
+        seed,
+        name,
+        range_max=range_max,
+    )
+
+
+def learned_unigram_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    *,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Draw classes as often as they were among the true ones so far. Arguments as `log_uniform_sampler`."""
+    return _drawn(
+        "LearnedUnigramCandidateSampler",
+        true_classes,
+        num_true,
+        num_sampled,
+        unique,
+        seed,
+        name,
+        range_max=range_max,
+    )
+
+
+def fixed_unigram_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    *,
+    vocab_file: str = "",
+    unigrams: Sequence[float] = (),
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Draw class k with a probability proportional to `unigrams[k]**distortion`.
+
+    unigrams           a weight for each class; or vocab_file, whose lines end in `,weight`
+    num_reserved_ids   that many first classes are never drawn
+    num_shards, shard  of each num_shards classes in a row only the one numbered shard is drawn
+
+    Otherwise as `log_uniform_sampler`.
+    """
+    return _drawn(
+        "FixedUnigramCandidateSampler",
+        true_classes,
+        num_true,
+        num_sampled,
+        unique,
+        seed,
+        name,
+        range_max=range_max,
+        vocab_file=vocab_file,
+        distortion=distortion,
+        num_shards=num_shards,
+        num_reserved_ids=num_reserved_ids,
+        shard=shard,
+        unigrams=list(unigrams),
+    )
+
+
+def all_candidates(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    *,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """All classes 0 ... num_sampled-1: what tests of the losses sample."""
+    return _drawn("AllCandidateSampler", true_classes, num_true, num_sampled, unique, seed, name)
+
+
+def _drawn(
+    op: str,
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: int | None,
+    name: str | None,
+    **attrs: Any,
+) -> Candidates:
+    graph = graph_of("sampled", true_classes)
+    first, second = seeds_for(graph, seed)
+    classes = _int64(convert(graph, true_classes, None if isinstance(true_classes, Tensor) else dtypes.int64))
+    made = getattr(graph.ops, op)(
+        classes,
+        num_true=num_true,
+        num_sampled=num_sampled,
+        unique=unique,
+        seed=first,
+        seed2=second,
+        name=name,
+        **attrs,
+    )
+    return Candidates(made.sampled_candidates, made.true_expected_count, made.sampled_expected_count)
+
+
+def _int64(tensor: Tensor) -> Tensor:
+    if tensor.dtype.base is dtypes.int64:
+        return tensor
+    result: Tensor = tensor.graph.ops.Cast(tensor, DstT=dtypes.int64)
+    return result
+
+
+def softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    *,
+    num_true: int = 1,
+    sampled_values: Candidates | None = None,
+    remove_accidental_hits: bool = True,
+    partition_strategy: str = "mod",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Softmax cross entropy over the true classes and some that are drawn; for training only.
+
+    weights          (C, D), or parts of it
+    biases           (C,)
+    labels           (N, num_true) int64, each of probability 1/num_true
+    inputs           (N, D)
+    sampled_values   what a sampler drew; `log_uniform_sampler` where it is None
+    returns          (N,) of the type of inputs
+    """
+    graph = graph_of("sampled.softmax_loss", inputs, labels)
+    with graph.name_scope(name or "sampled_softmax_loss"):
+        logits, targets = _sampled_logits(
+            graph,
+            weights,
+            biases,
+            labels,
+            inputs,
+            num_sampled,
+            num_classes,
+            num_true,
+            sampled_values,
+            remove_accidental_hits,
+            partition_strategy,
+            seed,
+        )
+        return cross_entropy_of_rows(graph.ops.StopGradient(targets), logits)
+
+
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    *,
+    num_true: int = 1,
+    sampled_values: Candidates | None = None,
+    remove_accidental_hits: bool = False,
+    partition_strategy: str = "mod",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Noise-contrastive estimation: true classes from drawn ones by logistic regression; for training only.
+
+    Arguments as `softmax_loss`; returns (N,), the sum over the classes looked at.
+    """
+    graph = graph_of("sampled.nce_loss", inputs, labels)
+    with graph.name_scope(name or "nce_loss"):
+        logits, targets = _sampled_logits(
+            graph,
+            weights,
+            biases,
+            labels,
+            inputs,
+            num_sampled,
+            num_classes,
+            num_true,
+            sampled_values,
+            remove_accidental_hits,
+            partition_strategy,
+            seed,
+        )
+        losses = sigmoid_cross_entropy_of(targets, logits)
+        result: Tensor = graph.ops.Sum(losses, [1])
+    return result
+
+
+def _sampled_logits(
+    graph: Graph,
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int,
+    drawn: Candidates | None,
+    remove_hits: bool,
+    strategy: str,
+    seed: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Logits of the true and the drawn classes, (N, num_true + S) each, and what they should be."""
+    if num_true < 1 or num_sampled < 1:
+        raise InvalidArgumentError(
+            f"sampled: num_true ({num_true}) and num_sampled ({num_sampled}) are at least 1"
+        )
+    ops = graph.ops
+    activations = convert(graph, inputs)
+    dtype = activations.dtype.base
+    classes = _int64(convert(graph, labels))
+    if drawn is None:
+        drawn = log_uniform_sampler(classes, num_true, num_sampled, True, num_classes, seed=seed)
+    sampled, expected_true, expected_sampled = (ops.StopGradient(each) for each in drawn)
+    sampled = _int64(sampled)
+    flat = ops.Reshape(classes, [-1])
+    # True and drawn classes are looked up together: one gather a part, one gradient.
+    ids = ops.ConcatV2([flat, sampled], 0)
+    rows = embedding.lookup(weights, ids, partition_strategy=strategy)
+    offsets = embedding.lookup(biases, ids, partition_strategy=strategy)
+    size = ops.Shape(flat)
+    width = ops.StridedSlice(ops.Shape(rows), [1], [2], [1])
+    true_rows = ops.Slice(rows, [0, 0], ops.ConcatV2([size, [-1]], 0))
+    drawn_rows = ops.Slice(rows, ops.ConcatV2([size, [0]], 0), [-1, -1])
+    true_offsets, drawn_offsets = ops.Slice(offsets, [0], size), ops.Slice(offsets, size, [-1])
+    cube = ops.Reshape(true_rows, ops.ConcatV2([[-1, num_true], width], 0))
+    true_logits = ops.Sum(ops.Mul(ops.ExpandDims(activations, 1), cube), [2])
+    true_logits = ops.Add(true_logits, ops.Reshape(true_offsets, [-1, num_true]))
+    drawn_logits = ops.Add(ops.MatMul(activations, drawn_rows, transpose_b=True), drawn_offsets)
+    if remove_hits:
+        drawn_logits = _without_hits(graph, classes, sampled, drawn_logits, num_true)
+    # What is drawn often is expected often: its logit is lowered by the log of that.
+    true_logits = ops.Sub(true_logits, ops.Log(_as_type(expected_true, dtype)))
+    drawn_logits = ops.Sub(drawn_logits, ops.Log(_as_type(expected_sampled, dtype)))
+    logits = ops.ConcatV2([true_logits, drawn_logits], 1)
+    share = ops.RealDiv(ops.OnesLike(true_logits), float(num_true))
+    return logits, ops.ConcatV2([share, ops.ZerosLike(drawn_logits)], 1)
+
+
+def _as_type(tensor: Tensor, dtype: dtypes.DType) -> Tensor:
+    if tensor.dtype.base is dtype:
+        return tensor
+    result: Tensor = tensor.graph.ops.Cast(tensor, DstT=dtype)
+    return result
+
+
+def _without_hits(graph: Graph, classes: Tensor, sampled: Tensor, logits: Tensor, num_true: int) -> Tensor:
+    """Logits of drawn classes that are true ones made so low that they count for nothing."""
+    ops = graph.ops
+    hits = ops.ComputeAccidentalHits(classes, sampled, num_true=num_true)
+    rows = ops.Reshape(hits.indices, [-1, 1])
+    columns = ops.Reshape(ops.Cast(hits.ids, DstT=dtypes.int32), [-1, 1])
+    places = ops.ConcatV2([rows, columns], 1)
+    # Set, not summed: a class that is true twice is hit twice, and twice the lowest number is no number.
+    low = ops.SparseToDense(
+        places, ops.Shape(logits), _as_type(hits.weights, logits.dtype.base), 0.0, validate_indices=False
+    )
+    result: Tensor = ops.Add(logits, low)
+    return result
+
+
+__all__ = [
+    "Candidates",
+    "all_candidates",
+    "fixed_unigram_sampler",
+    "learned_unigram_sampler",
+    "log_uniform_sampler",
+    "nce_loss",
+    "softmax_loss",
+    "uniform_sampler",
+]

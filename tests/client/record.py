@@ -1,0 +1,153 @@
+"""Records what TensorFlow 1.15 computes for the cases of `cases.py`: values and gradients, one file a family.
+
+    PYTHON_WITH_TENSORFLOW_1 tests/client/record.py [FAMILY ...]
+
+Each array is filed as `case|value`, `case|d_argument`; inputs are not filed, for both sides make them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+
+from tests.client import cases, filed  # noqa: E402
+
+
+def function(path: str) -> Any:
+    found: Any = tf
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def record_losses(case: dict[str, Any]) -> dict[str, Any]:
+    """The value, and the gradient of its sum by each input of floats."""
+    tf.compat.v1.reset_default_graph()
+    tensors = {key: tf.constant(value) for key, value in case["inputs"].items()}
+    value = function("compat.v1." + case["tf"])(**dict(tensors, **case["options"]))
+    floats = [key for key in sorted(tensors) if tensors[key].dtype.is_floating]
+    gradients = tf.gradients(value, [tensors[key] for key in floats])
+    fetched = {"value": value}
+    fetched.update({"d_" + floats[i]: g for i, g in enumerate(gradients) if g is not None})
+    with tf.compat.v1.Session() as session:
+        got: dict[str, Any] = session.run(fetched)
+    return got
+
+
+def record_metrics(case: dict[str, Any]) -> dict[str, Any]:
+    """The value after each of the batches, (batches, ...), and whether the update said the same."""
+    tf.compat.v1.reset_default_graph()
+    tensors = {key: tf.compat.v1.placeholder(v.dtype, v.shape[1:]) for key, v in case["inputs"].items()}
+    value, update = function("compat.v1." + case["tf"])(**dict(tensors, **case["options"]))
+    values, updates = [], []
+    with tf.compat.v1.Session() as session:
+        session.run(tf.compat.v1.local_variables_initializer())
+        for batch in range(3):
+            feed = {tensors[key]: v[batch] for key, v in case["inputs"].items()}
+            updates.append(session.run(update, feed))
+            values.append(session.run(value))
+    return {"value": np.array(values)}
+
+
+def record_embedding(case: dict[str, Any]) -> dict[str, Any]:
+    """What is looked up, and the gradient of its weighted sum by each part of the table, made dense."""
+    tf.compat.v1.reset_default_graph()
+    inputs = case["inputs"]
+    parts = [tf.constant(part) for part in inputs["params"]]
+    arguments = [parts, tf.constant(inputs["ids"])]
+    if "sparse" in inputs:
+        place, shape = inputs["sparse"]["indices"], inputs["sparse"]["dense_shape"]
+        arguments[1] = tf.SparseTensor(place, arguments[1], shape)
+        given = inputs.get("weights")
+        arguments.append(None if given is None else tf.SparseTensor(place, tf.constant(given), shape))
+    value = function("compat.v1." + case["tf"])(*arguments, **case["options"])
+    factors = tf.reshape(tf.cast(tf.range(tf.size(value)), tf.float32), tf.shape(value))
+    found = tf.gradients(value * factors, parts)
+    with tf.compat.v1.Session() as session:
+        got = session.run([value] + [tf.convert_to_tensor(each) for each in found])
+    return dict({"value": got[0]}, **{f"d_{i}": each for i, each in enumerate(got[1:])})
+
+
+def record_sampled(case: dict[str, Any]) -> dict[str, Any]:
+    """The losses, and the gradient of their sum by inputs, biases and weights."""
+    tf.compat.v1.reset_default_graph()
+    inputs = case["inputs"]
+    weights = [tf.constant(part) for part in inputs["weights"]]
+    biases, activations = tf.constant(inputs["biases"]), tf.constant(inputs["inputs"])
+    value = function("compat.v1." + case["tf"])(
+        weights,
+        biases,
+        tf.constant(inputs["labels"]),
+        activations,
+        sampled_values=tuple(tf.constant(each) for each in inputs["drawn"]),
+        **case["options"],
+    )
+    found = tf.gradients(value, [activations, biases, *weights])
+    with tf.compat.v1.Session() as session:
+        got = session.run([value] + [tf.convert_to_tensor(each) for each in found])
+    return dict({"value": got[0]}, **{f"d_{i}": each for i, each in enumerate(got[1:])})
+
+
+def record_layers(case: dict[str, Any]) -> dict[str, Any]:
+    """What comes out at first, and all variables after three steps against the mean of (y - 0.3)**2."""
+    tf.compat.v1.reset_default_graph()
+    options = dict(case["options"])
+    if "activation" in options:
+        options["activation"] = getattr(tf.nn, options["activation"])
+    x = tf.constant(case["inputs"]["inputs"])
+    if case["tf"].startswith("keras."):
+        value = function(case["tf"])(**options)(x)
+    else:
+        value = function("compat.v1." + case["tf"])(x, **options)
+    return trained(value, value)
+
+
+def trained(fetched: Any, value: Any) -> dict[str, Any]:
+    """See `record_layers`."""
+    variables = tf.compat.v1.global_variables()
+    first = cases.initial([(each.op.name, each.shape.as_list()) for each in variables])
+    step = []
+    if tf.compat.v1.trainable_variables():
+        loss = tf.reduce_mean(tf.square(value - 0.3))
+        with tf.control_dependencies(tf.compat.v1.get_collection("update_ops")):
+            step = [tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)]
+    with tf.compat.v1.Session() as session:
+        session.run(tf.compat.v1.global_variables_initializer())
+        for each in variables:
+            each.load(first[each.op.name], session)
+        result = {"value": session.run(fetched)}
+        for _ in range(3):
+            session.run(step)
+        result.update({"after " + each.op.name: session.run(each) for each in variables})
+    return result
+
+
+RECORDERS = {
+    "losses": record_losses,
+    "metrics": record_metrics,
+    "embedding": record_embedding,
+    "sampled": record_sampled,
+    "layers": record_layers,
+}
+
+
+def main(families: list[str]) -> None:
+    for family in families or sorted(RECORDERS):
+        arrays: dict[str, Any] = {}
+        for case in cases.FAMILIES[family]():
+            for key, value in RECORDERS[family](case).items():
+                arrays[f"{case['name']}|{key}"] = np.asarray(value)
+        path = os.path.join(HERE, "recorded", family + ".npz")
+        filed.save(path, arrays)
+        print(f"{path}: {len(arrays)} arrays, {os.path.getsize(path)} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,36 @@
+"""What tests of layers and cells do with variables: set them as both sides do, and change them by a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flowengine as fe
+from flowengine.gradients.values import dense
+from tests.client import cases
+
+
+async def assigned(session: fe.Session, graph: fe.Graph) -> list[fe.GraphVariable]:
+    """All variables of the collection "variables", each set to what `cases.initial` says."""
+    variables: list[fe.GraphVariable] = graph.collection("variables")
+    first = cases.initial([(each.op.name, each.shape.as_list()) for each in variables])
+    sets = [each.assign_op(first[each.op.name].astype(each.dtype.as_numpy_dtype)) for each in variables]
+    await session.run([], targets=sets)
+    return variables
+
+
+def stepped(graph: fe.Graph, value: fe.Tensor, rate: float = 0.1) -> list[Any]:
+    """The operations of a step of gradient descent against the mean of (value - 0.3)**2."""
+    variables = graph.collection("trainable_variables")
+    if not variables:
+        return []
+    ops = graph.ops
+    error = ops.Sub(value, 0.3)
+    loss = ops.Mean(ops.Reshape(ops.Mul(error, error), [-1]), [0])
+    found = fe.gradients(loss, [each.handle for each in variables])
+    updates = []
+    with graph.control_dependencies(graph.collection("update_ops")):
+        for variable, gradient in zip(variables, found, strict=True):
+            assert gradient is not None
+            whole = gradient if isinstance(gradient, fe.Tensor) else dense(graph, ops, gradient)
+            updates.append(variable.assign_sub_op(ops.Mul(whole, rate)))
+    return updates
