@@ -1,7 +1,8 @@
 """Sorted tables of keys and values in one file: the container of a checkpoint's index.
 
 The format is LevelDB's: blocks of entries that share prefixes, each block with a checksum, an index block
-over them and a footer. Keys are sorted as bytes. Damage is a DataLossError that names the file.
+over them and a footer. Keys are sorted as bytes. Blocks may be compressed with Snappy, which needs the extra
+`snappy`; none is written. Damage is a DataLossError that names the file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _FOOTER: Final = 48
 _TRAILER: Final = 5
 _BLOCK_BYTES: Final = 262144
 _RESTART_EVERY: Final = 16
-_COMPRESSIONS: Final = {1: "Snappy", 2: "zstd"}
+_SNAPPY: Final = 1
+_COMPRESSIONS: Final = {_SNAPPY: "Snappy", 2: "zstd"}
+#: A block that claims to be longer when it is written out is damaged.
+_WRITTEN_OUT_BYTES_MAX: Final = 1 << 28
 
 
 class TableReader:
@@ -94,16 +98,34 @@ class TableReader:
         stored = self._read(offset, size + _TRAILER)
         if unmask(int.from_bytes(stored[-4:], "little")) != crc32c(memoryview(stored)[:-4]):
             self._damaged(f"block checksum mismatch at {offset}")
-        kind = stored[size]
-        if kind:
-            raise UnimplementedError(
-                f"{self.path}: the block at {offset} is compressed with {_COMPRESSIONS.get(kind, kind)}; "
-                "only tables without compression, which is what TensorFlow writes, can be read"
-            )
         try:
-            return _parse_block(memoryview(stored)[:size])
+            return _parse_block(self._written_out(memoryview(stored)[:size], stored[size], offset))
         except (ValueError, IndexError) as error:
             self._damaged(f"bad block at {offset}: {error}")
+
+    def _written_out(self, content: memoryview, kind: int, offset: int) -> memoryview:
+        """A block's bytes without compression; UnimplementedError for another than Snappy, or without it."""
+        if not kind:
+            return content
+        if kind != _SNAPPY:
+            raise UnimplementedError(
+                f"{self.path}: the block at {offset} is compressed with {_COMPRESSIONS.get(kind, kind)}; "
+                "only blocks without compression and with Snappy can be read"
+            )
+        try:
+            from cramjam import DecompressionError, snappy
+        except ImportError:
+            raise UnimplementedError(
+                f"{self.path}: the block at {offset} is compressed with Snappy; cramjam, which reads it, is "
+                "not installed: pip install 'flowengine-dataflow[snappy]'"
+            ) from None
+        length, _ = read_varint(content, 0)
+        if length > _WRITTEN_OUT_BYTES_MAX:
+            raise ValueError(f"{length} bytes when it is written out")
+        try:
+            return memoryview(bytes(snappy.decompress_raw(content)))
+        except DecompressionError as error:
+            raise ValueError(str(error)) from None
 
 
 def _read_handle(data: bytes | memoryview, position: int) -> tuple[tuple[int, int], int]:

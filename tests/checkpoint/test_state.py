@@ -44,6 +44,11 @@ def test_other_ways_to_write_text(tmp_path: Path) -> None:
     state = read_state(str(tmp_path))
     assert state is not None
     assert (state.latest, state.all) == (str(tmp_path / "a-'1"), (str(tmp_path / "b"),))
+    text = 'last_preserved_timestamp: 1.5 all_model_checkpoint_timestamps: 2 model_checkpoint_path: "c"'
+    (tmp_path / "checkpoint").write_text(text)
+    state = read_state(str(tmp_path))
+    assert state is not None
+    assert (state.latest, state.all) == (str(tmp_path / "c"), ())
 
 
 @pytest.mark.parametrize(
@@ -87,13 +92,12 @@ def test_a_folder_may_move(tmp_path: Path) -> None:
     for relative in (True, False):
         old, new = tmp_path / f"old{relative}", tmp_path / f"new{relative}"
         old.mkdir()
-        write_state(
-            str(old), [empty_checkpoint(old / "m-1"), empty_checkpoint(old / "m-2")], relative=relative
-        )
+        write_state(str(old), [empty_checkpoint(old / f"m-{n}") for n in range(4)], relative=relative)
         old.rename(new)
-        assert latest_checkpoint(str(new)) == str(new / "m-2")
-        remove_checkpoint(str(new / "m-2"))
-        assert latest_checkpoint(str(new)) == str(new / "m-1")
+        for number in (3, 2, 1, 0):
+            assert latest_checkpoint(str(new)) == str(new / f"m-{number}")
+            remove_checkpoint(str(new / f"m-{number}"))
+        assert latest_checkpoint(str(new)) is None
 
 
 def test_what_lies_elsewhere_is_named_as_it_is(tmp_path: Path) -> None:

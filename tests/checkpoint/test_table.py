@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from flowengine.checkpoint import table
 from flowengine.checkpoint.table import TableReader, TableWriter
 from flowengine.checkpoint.wire import decode_varints, read_varint, signed, varint
+from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.errors import DataLossError, UnimplementedError
 
 #: Few different bytes, those at the ends of the range among them: neighbours share much and differ by one.
 _KEYS = st.lists(st.sampled_from(b"\x00\x01ab\xfe\xff"), max_size=4).map(bytes)
@@ -92,4 +95,61 @@ def test_a_table_without_keys(tmp_path: Path) -> None:
     reader = TableReader(str(tmp_path / "table"))
     assert list(reader) == []
     assert reader.get(b"") is None
+    reader.close()
+
+
+def _put(out: bytearray, content: bytes, kind: int) -> bytes:
+    """A block with its trailer; its handle."""
+    handle = varint(len(out)) + varint(len(content))
+    stored = content + bytes([kind])
+    out += stored + mask(crc32c(stored)).to_bytes(4, "little")
+    return handle
+
+
+def _table(blocks: list[tuple[bytes, bytes]], kind: int) -> bytes:
+    """A table file: (last key, content as it is stored) of each block, an empty meta block, the index."""
+    out = bytearray()
+    index = bytearray()
+    for key, content in blocks:
+        handle = _put(out, content, kind)
+        index += varint(0) + varint(len(key)) + varint(len(handle)) + key + handle
+    ends = (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
+    footer = _put(out, ends, 0) + _put(out, bytes(index) + ends, 0)
+    return bytes(out) + footer.ljust(40, b"\x00") + (0xDB4775248B80FB57).to_bytes(8, "little")
+
+
+def _entries(pairs: list[tuple[bytes, bytes]]) -> bytes:
+    body = b"".join(varint(0) + varint(len(key)) + varint(len(value)) + key + value for key, value in pairs)
+    return body + (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
+
+
+def test_blocks_that_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cramjam = pytest.importorskip("cramjam", reason="cramjam, the extra snappy, is not installed")
+    first = [(b"a", b"1" * 1000), (b"b", b"2" * 500)]
+    second = [(b"c%03d" % number, b"%d" % number) for number in range(100)]
+    packed = [bytes(cramjam.snappy.compress_raw(_entries(pairs))) for pairs in (first, second)]
+    blocks = [(b"b", packed[0]), (b"c099", packed[1])]
+    path = tmp_path / "table"
+    path.write_bytes(_table(blocks, 1))
+    reader = TableReader(str(path))
+    assert list(reader) == first + second
+    assert reader.get(b"b") == b"2" * 500
+    assert reader.get(b"c050") == b"50"
+    reader.close()
+    for content in (packed[0][:-3], b"\xff\xff\xff\xff\x0f" + packed[0][2:], b""):
+        path.write_bytes(_table([(b"b", content)], 1))
+        reader = TableReader(str(path))
+        with pytest.raises(DataLossError, match="bad block at 0"):
+            reader.get(b"a")
+        reader.close()
+    path.write_bytes(_table(blocks, 2))
+    reader = TableReader(str(path))
+    with pytest.raises(UnimplementedError, match="compressed with zstd"):
+        reader.get(b"a")
+    reader.close()
+    path.write_bytes(_table(blocks, 1))
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    reader = TableReader(str(path))
+    with pytest.raises(UnimplementedError, match=r"pip install 'flowengine-dataflow\[snappy\]'"):
+        reader.get(b"a")
     reader.close()
