@@ -53,12 +53,13 @@ ALLOWED = {
     "hypothesis": ("flowengine.testing.",),
     "PIL": ("flowengine.cli.", "flowengine.kernels."),
     "re2": ("flowengine.kernels.strings.patterns",),
+    "cramjam": ("flowengine.checkpoint.table",),
     "scipy": ("flowengine.kernels.",),
 }
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"scipy", "PIL", "cupy", "re2"}
+LAZY = {"scipy", "PIL", "cramjam", "cupy", "re2"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:
