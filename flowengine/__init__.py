@@ -30,27 +30,44 @@ if TYPE_CHECKING:
     from flowengine.client import losses as losses
     from flowengine.client import metrics as metrics
     from flowengine.client import sampled as sampled
-    from flowengine.cluster.server import Server
-    from flowengine.cluster.spec import ClusterSpec
-    from flowengine.core import dtypes, errors
-    from flowengine.core.config import Config, RunMetadata, RunOptions
-    from flowengine.core.dtypes import DType
-    from flowengine.core.shapes import TensorShape
-    from flowengine.gradients.custom import custom_gradient
+    from flowengine.cluster.server import Server as Server
+    from flowengine.cluster.spec import ClusterSpec as ClusterSpec
+    from flowengine.core import dtypes as dtypes
+    from flowengine.core import errors as errors
+    from flowengine.core.config import Config as Config
+    from flowengine.core.config import RunMetadata as RunMetadata
+    from flowengine.core.config import RunOptions as RunOptions
+    from flowengine.core.dtypes import DType as DType
+    from flowengine.core.shapes import TensorShape as TensorShape
+    from flowengine.gradients.custom import custom_gradient as custom_gradient
     from flowengine.gradients.differentiate import gradients as gradients
-    from flowengine.gradients.jacobian import hessians, jacobian
+    from flowengine.gradients.jacobian import hessians as hessians
+    from flowengine.gradients.jacobian import jacobian as jacobian
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
-    from flowengine.graphs.graph import Graph
-    from flowengine.graphs.tensor import Operation, Tensor
+    from flowengine.graphs.functions import nn as nn
+    from flowengine.graphs.functions.array import *
+    from flowengine.graphs.functions.compare import *
+    from flowengine.graphs.functions.complexes import *
+    from flowengine.graphs.functions.indexing import *
+    from flowengine.graphs.functions.linalg import *
+    from flowengine.graphs.functions.math import *
+    from flowengine.graphs.functions.random import *
+    from flowengine.graphs.functions.reductions import *
+    from flowengine.graphs.functions.special import *
+    from flowengine.graphs.functions.strings import *
+    from flowengine.graphs.graph import Graph as Graph
+    from flowengine.graphs.tensor import Operation as Operation
+    from flowengine.graphs.tensor import Tensor as Tensor
     from flowengine.graphs.variables import initializers as initializers
     from flowengine.graphs.variables import partitioners as partitioners
     from flowengine.graphs.variables.partitioned import PartitionedVariable as PartitionedVariable
     from flowengine.graphs.variables.scopes import VariableScope as VariableScope
     from flowengine.graphs.variables.variable import GraphVariable as GraphVariable
-    from flowengine.ir.opdef import OpDef, OpRegistry
-    from flowengine.kernels.registry import KernelRegistry
-    from flowengine.resources.container import ResourceManager
-    from flowengine.session import Session
+    from flowengine.ir.opdef import OpDef as OpDef
+    from flowengine.ir.opdef import OpRegistry as OpRegistry
+    from flowengine.kernels.registry import KernelRegistry as KernelRegistry
+    from flowengine.resources.container import ResourceManager as ResourceManager
+    from flowengine.session import Session as Session
 
 __version__: _Final = "0.1.0"
 
@@ -90,53 +107,51 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "layers": ("flowengine.client.layers", None),
     "losses": ("flowengine.client.losses", None),
     "metrics": ("flowengine.client.metrics", None),
+    "nn": ("flowengine.graphs.functions.nn", None),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
     "sampled": ("flowengine.client.sampled", None),
     "saved_model": ("flowengine.saved_model", None),
     "train": ("flowengine.train", None),
 }
 
-__all__ = [
-    "ClusterSpec",
-    "Config",
-    "DType",
-    "Graph",
-    "GraphVariable",
-    "IndexedSlices",
-    "KernelRegistry",
-    "OpDef",
-    "OpRegistry",
-    "Operation",
-    "PartitionedVariable",
-    "ResourceManager",
-    "RunMetadata",
-    "RunOptions",
-    "Server",
-    "Session",
-    "Tensor",
-    "TensorShape",
-    "VariableScope",
-    "__version__",
-    "anyio",
-    "asyncio",
-    "blocking",
-    "ctc",
-    "custom_gradient",
-    "dtypes",
-    "embedding",
-    "errors",
-    "gradients",
-    "hessians",
-    "initializers",
-    "jacobian",
-    "layers",
-    "losses",
-    "metrics",
-    "partitioners",
-    "sampled",
-    "saved_model",
-    "train",
-]
+#: Functions of tensors: {module of graphs/functions: names}. Those of networks are in `nn`.
+_FUNCTIONS: _Final[dict[str, str]] = {
+    "complexes": "angle complex conj imag real",
+    "special": "betainc digamma erf erfc igamma igammac lgamma polygamma xdivy xlogy zeta",
+    "math": "abs acos acosh add add_n asin asinh atan atan2 atanh cast ceil clip_by_value "
+    "cos cosh cumprod cumsum div_no_nan divide exp expm1 floor "
+    "floordiv is_finite is_inf is_nan log log1p maximum minimum mod "
+    "multiply multiply_no_nan negative pow reciprocal rint round rsqrt sigmoid "
+    "sign sin sinh sqrt square squared_difference subtract tan tanh truediv",
+    "compare": "equal greater greater_equal less less_equal logical_and logical_not logical_or logical_xor "
+    "not_equal where",
+    "reductions": "argmax argmin bincount count_nonzero reduce_all reduce_any reduce_euclidean_norm "
+    "reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum "
+    "reduce_variance segment_max segment_mean segment_sum unsorted_segment_max "
+    "unsorted_segment_mean unsorted_segment_sum",
+    "linalg": "cholesky cholesky_solve cross diag diag_part einsum eye lin_space matmul matrix_band_part "
+    "matrix_determinant matrix_diag matrix_diag_part matrix_inverse matrix_set_diag "
+    "matrix_solve matrix_transpose matrix_triangular_solve norm qr self_adjoint_eig svd "
+    "tensordot trace",
+    "array": "bitcast broadcast_to concat depth_to_space expand_dims fill identity meshgrid ones "
+    "ones_like pad range rank reshape reverse reverse_sequence roll shape size slice "
+    "space_to_depth split squeeze stack stop_gradient strided_slice tile transpose unstack "
+    "zeros zeros_like",
+    "indexing": "argsort boolean_mask dynamic_partition dynamic_stitch gather gather_nd in_top_k "
+    "invert_permutation one_hot scatter_nd searchsorted sequence_mask setdiff1d sort "
+    "tensor_scatter_add tensor_scatter_update top_k unique unique_with_counts",
+    "random": "multinomial random_gamma random_normal random_poisson random_shuffle random_uniform "
+    "truncated_normal",
+    "strings": "as_string reduce_join regex_full_match regex_replace string_join string_length "
+    "string_lower string_strip string_to_hash_bucket_fast string_to_number string_upper substr",
+}
+_PUBLIC.update(
+    (_name, (f"flowengine.graphs.functions.{_module}", _name))
+    for _module, _names in _FUNCTIONS.items()
+    for _name in _names.split()
+)
+
+__all__ = [*_PUBLIC, "__version__"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from flowengine.gradients.reach import Reach, can_have_gradient
 from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
 from flowengine.gradients.structure import Structure, structure_of
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
+from flowengine.graphs.conversion import TensorLike, is_symbolic, plain, standing_for
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath, describe_frame
@@ -24,11 +25,11 @@ from flowengine.ir.graph import OutputPort
 
 
 def gradients(
-    ys: Tensor | IndexedSlices | Sequence[Tensor | IndexedSlices],
-    xs: Tensor | Sequence[Tensor],
+    ys: TensorLike | Sequence[TensorLike],
+    xs: TensorLike | Sequence[TensorLike],
     grad_ys: Any = None,
     *,
-    stop_gradients: Tensor | Iterable[Tensor] = (),
+    stop_gradients: TensorLike = (),
     unconnected: str = "none",
     aggregation: str = "add",
     gate: str = "none",
@@ -38,7 +39,7 @@ def gradients(
     """Extend the graph by the derivative of the sum of all ys by each x.
 
     ys               one tensor or several of one graph
-    xs               one or several; a variable is given by its handle or reference
+    xs               one or several: tensors, or variables, for which their handle or reference stands
     grad_ys          what each derivative is multiplied by: for each y a Tensor, an array or None, which is
                      ones of its shape; one of as many elements is given the shape of y
     stop_gradients   tensors that are taken for constants
@@ -58,7 +59,7 @@ def gradients(
         ys,
         xs,
         grad_ys,
-        [stop_gradients] if isinstance(stop_gradients, Tensor) else list(stop_gradients),
+        [stop_gradients] if is_symbolic(stop_gradients) else list(stop_gradients),
         unconnected,
         aggregation,
         gate,
@@ -85,8 +86,9 @@ def differentiate(
     own     the functions whose body it is: calls of these stay calls
     frame   of a loop beside the ys that computes the gradients in each of its iterations; None is that of ys
     """
-    targets = list(ys) if isinstance(ys, Sequence) else [ys]
-    sources = list(xs) if isinstance(xs, Sequence) else [xs]
+    targets = [_target(each) for each in (ys if isinstance(ys, Sequence) else [ys])]
+    sources = [_source(each) for each in (xs if isinstance(xs, Sequence) else [xs])]
+    stops = [_source(each) for each in stops]
     graph = _graph_of(targets, sources, stops)
     _check_words(unconnected, aggregation, gate)
     if not targets or not sources:
@@ -194,6 +196,22 @@ def _finished(
     if gate == "graph" and any(each is not None for each in results):
         results = list(waiting_for_each_other(Backward(region, xs[0].op), results))
     return results
+
+
+def _target(y: Any) -> Any:
+    """A y as a tensor or as slices, whatever stands for it."""
+    found = y if isinstance(y, IndexedSlices) else standing_for(getattr(y, "graph", None), y)
+    return y if found is None else found
+
+
+def _source(x: Any) -> Any:
+    """An x as the tensor whose derivative is meant: of a variable its handle, or the reference to it."""
+    if not isinstance(x, Tensor):
+        for name in ("handle", "ref"):
+            if isinstance(getattr(x, name, None), Tensor):
+                return plain(getattr(x, name))
+    found = standing_for(getattr(x, "graph", None), x)
+    return x if found is None else found
 
 
 def _graph_of(*groups: Sequence[Any]) -> Graph:

@@ -18,6 +18,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 
 if TYPE_CHECKING:
     from flowengine.gradients.regions import GradientRegion
+    from flowengine.graphs.graph import Graph
 
 _log: Final = logging.getLogger("flowengine.gradients")
 #: Elements of a dense gradient above which making it of slices is worth a line in the log.
@@ -40,6 +41,15 @@ class IndexedSlices:
     @property
     def dtype(self) -> DType:
         return self.values.dtype.base
+
+    @property
+    def graph(self) -> Graph:
+        return self.values.graph
+
+    def __flowengine_tensor__(self, graph: Graph, dtype: DType | None, name: str | None) -> Tensor:
+        """The whole, the slices added up in zeros; InvalidArgumentError where its shape is unknown."""
+        with graph.name_scope(name or "dense"):
+            return dense(graph, graph.ops, self)
 
 
 Gradient: TypeAlias = Tensor | IndexedSlices

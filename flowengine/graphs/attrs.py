@@ -13,6 +13,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
 from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.values import to_value
 from flowengine.ir.argdef import AttrDef
@@ -37,7 +38,7 @@ def to_attr(op: str, attr: AttrDef, value: Any) -> AttrValue:
             result = _CONVERTERS[attr.type](value)
     except (TypeError, ValueError, struct.error, InvalidArgumentError) as error:
         reason = error.message if isinstance(error, InvalidArgumentError) else str(error)
-        raise InvalidArgumentError(f"{op}: attribute '{attr.name}' ({attr.type}): {reason}") from None
+        raise ConstructionTypeError(f"{op}: attribute '{attr.name}' ({attr.type}): {reason}") from None
     check_attr(op, attr, result)
     return result
 
@@ -48,7 +49,8 @@ def check_attr(op: str, attr: AttrDef, value: AttrValue) -> None:
         for item in value if isinstance(value, tuple) else (value,):
             if (item.base if isinstance(item, DType) else item) not in attr.allowed:
                 shown = item.decode(errors="replace") if isinstance(item, bytes) else item
-                raise InvalidArgumentError(
+                kind = ConstructionTypeError if isinstance(item, DType) else ConstructionValueError
+                raise kind(
                     f"{op}: attribute '{attr.name}' cannot be {shown}; allowed: "
                     + ", ".join(a.decode() if isinstance(a, bytes) else str(a) for a in attr.allowed)
                 )
@@ -61,12 +63,12 @@ def check_attr(op: str, attr: AttrDef, value: AttrValue) -> None:
             )
 
 
-def unknown_attr(definition: OpDef, name: str) -> InvalidArgumentError:
+def unknown_attr(definition: OpDef, name: str) -> ConstructionTypeError:
     """The error for a keyword that is neither attribute nor input of the op."""
     known = [a.name for a in definition.attrs] + [a.name for a in definition.inputs]
     close = close_matches(name, known)
     hint = f"; did you mean '{close[0]}'?" if close else f"; it has: {', '.join(known) or 'none'}"
-    return InvalidArgumentError(f"{definition.name} has no input or attribute '{name}'{hint}")
+    return ConstructionTypeError(f"{definition.name} has no input or attribute '{name}'{hint}")
 
 
 def free_attr(name: str, value: Any) -> AttrValue:

@@ -14,6 +14,8 @@ from flowengine.core import tracebacks
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.graphs.attrs import check_attr, constant, free_attr, to_attr, unknown_attr
+from flowengine.graphs.conversion import symbolic_inputs
+from flowengine.graphs.errors import ConstructionTypeError, at_construction
 from flowengine.graphs.signature import describe, signature
 from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Operation, Tensor
@@ -70,6 +72,8 @@ def make_constructor(graph: Graph, definition: OpDef) -> Callable[..., Any]:
             elif len(inputs) != len(positional):
                 raise _wrong_count(definition, inputs)
             return results(graph, build_node(graph, definition, inputs, attrs, name))
+        except InvalidArgumentError as error:
+            raise _told_at(error) from None
         except OpError as error:
             tracebacks.shorten(error)
             raise
@@ -86,6 +90,10 @@ def build_node(
 ) -> Node:
     """Convert inputs and attributes, then append the node; InvalidArgumentError if they do not fit."""
     op = definition.name
+    for each in inputs:
+        if type(each) is not Tensor:
+            inputs = symbolic_inputs(graph, definition, inputs)
+            break
     if graph.scopes.bring is not None:
         inputs = [_brought(graph.scopes.bring, each) for each in inputs]
     final: dict[str, AttrValue] = {}
@@ -138,6 +146,13 @@ def build_node(
     return graph.append(definition, full_name, ports, final)
 
 
+def _told_at(error: InvalidArgumentError) -> InvalidArgumentError:
+    """The error of a constructor with the line that called it, and without the engine's frames."""
+    found = at_construction(error)
+    tracebacks.shorten(found)
+    return found
+
+
 def _brought(bring: Callable[[Tensor], Tensor], value: Any) -> Any:
     """An input with its tensors replaced by what stands for them where the node is built."""
     if type(value) is Tensor:
@@ -159,7 +174,7 @@ def _infer_from_tensors(op: str, arg: ArgDef, value: Any, attrs: dict[str, AttrV
             attrs[arg.type_attr] = value.dtype.base
         return
     if isinstance(value, Tensor | str | bytes) or not hasattr(value, "__len__"):
-        raise InvalidArgumentError(f"{op}: input '{arg.name}' is a list; write [{value!r}]")
+        raise ConstructionTypeError(f"{op}: input '{arg.name}' is a list; write [{value!r}]")
     count = len(value)
     if arg.number_attr is not None:
         given = attrs.setdefault(arg.number_attr, count)
@@ -255,22 +270,22 @@ def _convert(
             )
         dtype = value.dtype
         if arg.is_ref and not dtype.is_ref:
-            raise InvalidArgumentError(
+            raise ConstructionTypeError(
                 f"{definition.name}: input '{shown}' must be a reference to a variable, "
                 f"but '{value.name}' is {dtype}"
             )
         if dtype.base is not wanted.base:
-            raise InvalidArgumentError(
+            raise ConstructionTypeError(
                 f"{definition.name}: input '{shown}' must be {wanted.base}{_because(definition, arg)}, "
                 f"but '{value.name}' is {dtype.base}"
             )
         return value.port
     if isinstance(value, Operation):
-        raise InvalidArgumentError(
+        raise ConstructionTypeError(
             f"{definition.name}: input '{shown}' is the operation '{value.name}'; pass one of its outputs"
         )
     if arg.is_ref or wanted.name in ("resource", "variant"):
-        raise InvalidArgumentError(
+        raise ConstructionTypeError(
             f"{definition.name}: input '{shown}' must be a tensor of type "
             f"{wanted.ref if arg.is_ref else wanted}, not {value!r}"
         )
@@ -279,7 +294,7 @@ def _convert(
     try:
         converted, dtype = to_value(value, wanted)
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(
+        raise ConstructionTypeError(
             f"{definition.name}: input '{shown}' must be {wanted.base}{_because(definition, arg)}: "
             f"{error.message}"
         ) from None
@@ -339,9 +354,9 @@ def _merge_keywords(definition: OpDef, inputs: Sequence[Any], attrs: dict[str, A
     return tuple(merged)
 
 
-def _wrong_count(definition: OpDef, inputs: Sequence[Any]) -> InvalidArgumentError:
+def _wrong_count(definition: OpDef, inputs: Sequence[Any]) -> ConstructionTypeError:
     names = ", ".join(f"{a.name} (a list)" if a.is_list else a.name for a in definition.inputs)
-    return InvalidArgumentError(
+    return ConstructionTypeError(
         f"{definition.name} takes {len(definition.inputs)} inputs ({names or 'none'}); "
         f"{len(inputs)} are given"
     )

@@ -24,6 +24,7 @@ from flowengine.core.names import DeviceName, parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
 from flowengine.graphs.constructor import Ops, build_node
+from flowengine.graphs.errors import at_construction
 from flowengine.graphs.scopes import Scopes, creation_site
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
@@ -57,6 +58,7 @@ class Graph(GraphVariables, ir.NodeGraph):
         super().__init__(nodes, producer=producer, min_consumer=min_consumer)
         self._registry = registry
         self._shapes: ShapeInference | None = None
+        self._refined: dict[str, dict[int, TensorShape]] = {}
         #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
         self.ops = Ops(self)
         self.scopes = Scopes(self._nodes)
@@ -163,6 +165,13 @@ class Graph(GraphVariables, ir.NodeGraph):
         """What is known of an output's shape; unknown for an output of an opaque node."""
         return self._inference().shape(port)
 
+    def refine_shape(self, port: OutputPort, shape: TensorShape) -> None:
+        """Merge a shape into what is known of an output's; see `Tensor.set_shape`."""
+        try:
+            self._inference().refine(port, shape)
+        except InvalidArgumentError as error:
+            raise at_construction(error) from None
+
     def constant_value(self, tensor: Tensor) -> Any | None:
         """The value of a small tensor that the graph alone tells, the same in every run; else None."""
         return self._inference().values.value(tensor.port)
@@ -181,6 +190,7 @@ class Graph(GraphVariables, ir.NodeGraph):
     def _inference(self) -> ShapeInference:
         if self._shapes is None:
             self._shapes = ShapeInference(self)
+            self._shapes.refined = self._refined
         self._shapes.update()
         return self._shapes
 

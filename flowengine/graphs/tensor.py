@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from flowengine.core.dtypes import DType
 from flowengine.core.names import tensor_name
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.operators import TensorOperators
 from flowengine.ir.graph import Node, OutputPort
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _SYMBOLIC: Final = "'{}' stands for a value that exists only while a session runs; it has no {} here"
 
 
-class Tensor:
+class Tensor(TensorOperators):
     """One output of one node: `graph`, `node_name`, `slot`; `name` is `node:slot`."""
 
     __slots__ = ("graph", "node_name", "slot")
@@ -53,7 +54,16 @@ class Tensor:
         """What is known of the shape from the graph alone."""
         return self.graph.shape_of(self.port)
 
+    def set_shape(self, shape: Any) -> None:
+        """Tell what the graph alone does not: the shape is merged with what is known.
+
+        `shape` may be partial. What is built on it from here on sees it; nothing checks it when a step runs.
+        Raises ValueError (as InvalidArgumentError) where it contradicts what is known.
+        """
+        self.graph.refine_shape(self.port, TensorShape(shape))
+
     def __eq__(self, other: object) -> bool:
+        """Whether both are the same output of the same node; the values are compared by `ops.Equal`."""
         return (
             isinstance(other, Tensor)
             and self.graph is other.graph

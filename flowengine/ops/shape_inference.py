@@ -94,6 +94,8 @@ class ShapeInference:
         self.values = ConstantValues(self)
         #: {node name: why its shapes contradict each other}, of nodes taken in by `update`.
         self.faults: dict[str, str] = {}
+        #: {node: {output: the shape that a user says it has}}
+        self.refined: dict[str, dict[int, TensorShape]] = {}
         self._shapes: dict[str, Sequence[TensorShape]] = {}
         #: Names in the order in which their shapes were inferred.
         self._order: list[str] = []
@@ -227,6 +229,10 @@ class ShapeInference:
         return shapes
 
     def _infer(self, node: Node) -> Sequence[TensorShape]:
+        shapes = self._inferred(node)
+        return self._with_refined(node.name, shapes) if node.name in self.refined else shapes
+
+    def _inferred(self, node: Node) -> Sequence[TensorShape]:
         definition = node.op_def
         if node.op in MERGE_OPS:
             return self._merge(node)
@@ -257,6 +263,18 @@ class ShapeInference:
             if known is not None and port.slot < len(known):
                 shape = known[port.slot] if shape is None else shape.relax_with(known[port.slot])
         return (shape if shape is not None else UNKNOWN_SHAPE, SCALAR)
+
+    def refine(self, port: OutputPort, shape: TensorShape) -> None:
+        """Merge what a user says of an output into what is known; InvalidArgumentError if they contradict."""
+        merged = self.shape(port).merge_with(shape)
+        self.refined.setdefault(port.node, {})[port.slot] = merged
+        shapes = list(self._shapes[port.node])
+        shapes[port.slot] = merged
+        self._shapes[port.node] = shapes
+
+    def _with_refined(self, name: str, shapes: Sequence[TensorShape]) -> Sequence[TensorShape]:
+        said = self.refined[name]
+        return [shape.merge_with(said[slot]) if slot in said else shape for slot, shape in enumerate(shapes)]
 
 
 def infer_shapes(graph: NodeGraph) -> ShapeInference:

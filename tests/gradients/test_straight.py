@@ -153,4 +153,4 @@ def test_arguments_that_do_not_fit() -> None:
     with pytest.raises(TypeError, match="complex"):
         fe.gradients(z, z)
     with pytest.raises(TypeError, match="is not a Tensor"):
-        fe.gradients("y:0", x)  # type: ignore[arg-type]
+        fe.gradients("y:0", x)

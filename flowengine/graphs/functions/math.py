@@ -1,0 +1,371 @@
+"""Elementwise arithmetic: one number in, one number out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.core.dtypes import as_dtype
+from flowengine.graphs.conversion import TensorLike, graph_of
+from flowengine.graphs.functions.support import one, tensor_of
+from flowengine.graphs.operators import magnitude, quotient
+from flowengine.graphs.tensor import Tensor
+
+
+def abs(x: TensorLike, name: str | None = None) -> Tensor:
+    """The magnitude of each element: of the same type, real for a complex one."""
+    return magnitude(graph_of(x), x, name)
+
+
+def negative(x: TensorLike, name: str | None = None) -> Tensor:
+    """Each element with the other sign. Real or complex numbers, the result of the same type and shape."""
+    return one("Neg", x, name=name)
+
+
+def sign(x: TensorLike, name: str | None = None) -> Tensor:
+    """-1, 0 or 1 as an element is negative, zero or positive; x / |x| for complex numbers."""
+    return one("Sign", x, name=name)
+
+
+def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
+    """1 / x. Real or complex numbers, the result of the same type and shape."""
+    return one("Reciprocal", x, name=name)
+
+
+def square(x: TensorLike, name: str | None = None) -> Tensor:
+    """x * x. Real or complex numbers, the result of the same type and shape."""
+    return one("Square", x, name=name)
+
+
+def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
+    """The square root; NaN for negative real numbers.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Sqrt", x, name=name)
+
+
+def rsqrt(x: TensorLike, name: str | None = None) -> Tensor:
+    """1 / sqrt(x). Floating point or complex, the result of the same type and shape."""
+    return one("Rsqrt", x, name=name)
+
+
+def exp(x: TensorLike, name: str | None = None) -> Tensor:
+    """e to the power of each element. Floating point or complex, the result of the same type and shape."""
+    return one("Exp", x, name=name)
+
+
+def expm1(x: TensorLike, name: str | None = None) -> Tensor:
+    """exp(x) - 1, exact where x is near 0.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Expm1", x, name=name)
+
+
+def log(x: TensorLike, name: str | None = None) -> Tensor:
+    """The natural logarithm; -inf at 0, NaN below.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Log", x, name=name)
+
+
+def log1p(x: TensorLike, name: str | None = None) -> Tensor:
+    """log(1 + x), exact where x is near 0.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Log1p", x, name=name)
+
+
+def sin(x: TensorLike, name: str | None = None) -> Tensor:
+    """The sine of angles in radians. Floating point or complex, the result of the same type and shape."""
+    return one("Sin", x, name=name)
+
+
+def cos(x: TensorLike, name: str | None = None) -> Tensor:
+    """The cosine of angles in radians. Floating point or complex, the result of the same type and shape."""
+    return one("Cos", x, name=name)
+
+
+def tan(x: TensorLike, name: str | None = None) -> Tensor:
+    """The tangent of angles in radians. Floating point or complex, the result of the same type and shape."""
+    return one("Tan", x, name=name)
+
+
+def asin(x: TensorLike, name: str | None = None) -> Tensor:
+    """The angle whose sine is x. Floating point or complex, the result of the same type and shape."""
+    return one("Asin", x, name=name)
+
+
+def acos(x: TensorLike, name: str | None = None) -> Tensor:
+    """The angle whose cosine is x. Floating point or complex, the result of the same type and shape."""
+    return one("Acos", x, name=name)
+
+
+def atan(x: TensorLike, name: str | None = None) -> Tensor:
+    """The angle whose tangent is x. Floating point or complex, the result of the same type and shape."""
+    return one("Atan", x, name=name)
+
+
+def sinh(x: TensorLike, name: str | None = None) -> Tensor:
+    """The hyperbolic sine. Floating point or complex, the result of the same type and shape."""
+    return one("Sinh", x, name=name)
+
+
+def cosh(x: TensorLike, name: str | None = None) -> Tensor:
+    """The hyperbolic cosine. Floating point or complex, the result of the same type and shape."""
+    return one("Cosh", x, name=name)
+
+
+def tanh(x: TensorLike, name: str | None = None) -> Tensor:
+    """The hyperbolic tangent. Floating point or complex, the result of the same type and shape."""
+    return one("Tanh", x, name=name)
+
+
+def asinh(x: TensorLike, name: str | None = None) -> Tensor:
+    """The inverse of the hyperbolic sine.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Asinh", x, name=name)
+
+
+def acosh(x: TensorLike, name: str | None = None) -> Tensor:
+    """The inverse of the hyperbolic cosine.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Acosh", x, name=name)
+
+
+def atanh(x: TensorLike, name: str | None = None) -> Tensor:
+    """The inverse of the hyperbolic tangent.
+
+    Floating point or complex, the result of the same type and shape.
+    """
+    return one("Atanh", x, name=name)
+
+
+def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
+    """1 / (1 + exp(-x)). Floating point or complex, the result of the same type and shape."""
+    return one("Sigmoid", x, name=name)
+
+
+def ceil(x: TensorLike, name: str | None = None) -> Tensor:
+    """The smallest whole number not below x. Floating point, the result of the same type and shape."""
+    return one("Ceil", x, name=name)
+
+
+def floor(x: TensorLike, name: str | None = None) -> Tensor:
+    """The largest whole number not above x. Floating point, the result of the same type and shape."""
+    return one("Floor", x, name=name)
+
+
+def rint(x: TensorLike, name: str | None = None) -> Tensor:
+    """The nearest whole number, the even one of two.
+
+    Floating point, the result of the same type and shape.
+    """
+    return one("Rint", x, name=name)
+
+
+def round(x: TensorLike, name: str | None = None) -> Tensor:
+    """The nearest whole number, the even one of two.
+
+    Real or complex numbers, the result of the same type and shape.
+    """
+    return one("Round", x, name=name)
+
+
+def is_nan(x: TensorLike, name: str | None = None) -> Tensor:
+    """Whether each element is NaN: bool of the same shape. Floating point."""
+    return one("IsNan", x, name=name)
+
+
+def is_inf(x: TensorLike, name: str | None = None) -> Tensor:
+    """Whether each element is infinite: bool of the same shape. Floating point."""
+    return one("IsInf", x, name=name)
+
+
+def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
+    """Whether each element is neither infinite nor NaN: bool of the same shape. Floating point."""
+    return one("IsFinite", x, name=name)
+
+
+def subtract(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x - y. Both of one type; shapes broadcast."""
+    return one("Sub", x, y, name=name)
+
+
+def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x * y. Both of one type; shapes broadcast."""
+    return one("Mul", x, y, name=name)
+
+
+def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x / y rounded down. Both of one type; shapes broadcast."""
+    return one("FloorDiv", x, y, name=name)
+
+
+def mod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The remainder of floordiv, of y's sign. Both of one type; shapes broadcast."""
+    return one("FloorMod", x, y, name=name)
+
+
+def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0. Floating point or complex; shapes broadcast."""
+    return one("DivNoNan", x, y, name=name)
+
+
+def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x * y, and 0 where y is 0, whatever x is. Floating point or complex; shapes broadcast."""
+    return one("MulNoNan", x, y, name=name)
+
+
+def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The larger of each two; NaN if one is. Both of one type; shapes broadcast."""
+    return one("Maximum", x, y, name=name)
+
+
+def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The smaller of each two; NaN if one is. Both of one type; shapes broadcast."""
+    return one("Minimum", x, y, name=name)
+
+
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """(x - y) squared, of the conjugate for complex numbers. Both of one type; shapes broadcast."""
+    return one("SquaredDifference", x, y, name=name)
+
+
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x to the power of y. Both of one type; shapes broadcast."""
+    return one("Pow", x, y, name=name)
+
+
+def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """The angle of the point (x, y) from the x axis, -pi to pi. Floating point; shapes broadcast."""
+    return one("Atan2", y, x, name=name)
+
+
+def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x + y, for strings one behind the other. Both of one type; shapes broadcast."""
+    return one("Add", x, y, name=name)
+
+
+def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
+    """The sum of tensors of one type and shape; the tensor itself where there is one."""
+    return one("AddN", list(inputs), name=name)
+
+
+def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x / y as Python 3 divides: whole numbers give float64, those of up to 16 bits float32.
+
+    Shapes broadcast.
+    """
+    return quotient(graph_of(x, y), x, y, name or "truediv")
+
+
+truediv = divide
+
+
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor:
+    """The elements of t, those below the one value or above the other replaced by it. All of one type."""
+    graph = graph_of(t)
+    with graph.name_scope(name or "clip_by_value") as scope:
+        return one("Maximum", minimum(t, clip_value_max), clip_value_min, name=scope)
+
+
+def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
+    """x with elements of another type; the tensor itself where it has that type.
+
+    A float becomes an integer by cutting off, a complex number a real one by dropping the imaginary part.
+    """
+    tensor = tensor_of(x)
+    wanted = as_dtype(dtype).base
+    return tensor if tensor.dtype.base is wanted else one("Cast", tensor, DstT=wanted, name=name)
+
+
+def cumsum(
+    x: TensorLike,
+    axis: TensorLike = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Sums of the elements so far along an axis; with `exclusive` without the element itself.
+
+    Of x's shape.
+    """
+    return one("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)
+
+
+def cumprod(
+    x: TensorLike,
+    axis: TensorLike = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Products of the elements so far along an axis; with `exclusive` without the element itself.
+
+    Of x's shape.
+    """
+    return one("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)
+
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "add_n",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cast",
+    "ceil",
+    "clip_by_value",
+    "cos",
+    "cosh",
+    "cumprod",
+    "cumsum",
+    "div_no_nan",
+    "divide",
+    "exp",
+    "expm1",
+    "floor",
+    "floordiv",
+    "is_finite",
+    "is_inf",
+    "is_nan",
+    "log",
+    "log1p",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "multiply_no_nan",
+    "negative",
+    "pow",
+    "reciprocal",
+    "rint",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "squared_difference",
+    "subtract",
+    "tan",
+    "tanh",
+    "truediv",
+]

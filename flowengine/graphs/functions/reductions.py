@@ -1,0 +1,246 @@
+"""Reductions: along some axes, or along all of them, to one element each.
+
+`axis` is one axis, a list of them or None for all; negative ones count from the end. With `keepdims` a
+reduced axis stays with length 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowengine.core import dtypes
+from flowengine.core.dtypes import as_dtype
+from flowengine.graphs.conversion import TensorLike, graph_of
+from flowengine.graphs.functions.support import axes_of, one, tensor_of
+from flowengine.graphs.tensor import Tensor
+
+
+def reduce_sum(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The sum; 0 where there is no element. Numbers, the result of the same type."""
+    return _reduced("Sum", input_tensor, axis, keepdims, name)
+
+
+def reduce_mean(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The mean; NaN where there is no element.
+
+    Numbers, the result of the same type: whole ones are cut off.
+    """
+    return _reduced("Mean", input_tensor, axis, keepdims, name)
+
+
+def reduce_prod(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The product; 1 where there is no element. Numbers, the result of the same type."""
+    return _reduced("Prod", input_tensor, axis, keepdims, name)
+
+
+def reduce_max(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The largest element; the type's smallest value where there is none. Real numbers."""
+    return _reduced("Max", input_tensor, axis, keepdims, name)
+
+
+def reduce_min(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The smallest element; the type's largest value where there is none. Real numbers."""
+    return _reduced("Min", input_tensor, axis, keepdims, name)
+
+
+def reduce_all(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Whether all elements are true; true where there is none. bool."""
+    return _reduced("All", input_tensor, axis, keepdims, name)
+
+
+def reduce_any(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Whether an element is true; false where there is none. bool."""
+    return _reduced("Any", input_tensor, axis, keepdims, name)
+
+
+def reduce_euclidean_norm(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The square root of the sum of squares. Numbers, the result of the same type."""
+    return _reduced("EuclideanNorm", input_tensor, axis, keepdims, name)
+
+
+def reduce_logsumexp(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """log(sum(exp(x))), without overflow for large x. Floating point."""
+    x = tensor_of(input_tensor)
+    graph = x.graph
+    with graph.name_scope(name or "ReduceLogSumExp"):
+        largest = reduce_max(x, axis, keepdims=True)
+        finite = graph.ops.StopGradient(
+            graph.ops.Select(graph.ops.IsFinite(largest), largest, graph.ops.ZerosLike(largest))
+        )
+        logarithm = graph.ops.Log(reduce_sum(graph.ops.Exp(x - finite), axis, keepdims))
+        if not keepdims:
+            finite = graph.ops.Reshape(finite, graph.ops.Shape(logarithm))
+        found: Tensor = graph.ops.Add(logarithm, finite)
+    return found
+
+
+def reduce_variance(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The mean squared distance from the mean (divided by n). Floating point or complex; then real."""
+    x = tensor_of(input_tensor)
+    with x.graph.name_scope(name or "reduce_variance"):
+        distance = x - reduce_mean(x, axis, keepdims=True)
+        squared = one("Square", abs(distance) if x.dtype.is_complex else distance)
+        return reduce_mean(squared, axis, keepdims)
+
+
+def reduce_std(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The square root of the variance (divided by n). Floating point or complex; then real."""
+    x = tensor_of(input_tensor)
+    with x.graph.name_scope(name or "reduce_std"):
+        return one("Sqrt", reduce_variance(x, axis, keepdims))
+
+
+def count_nonzero(
+    input_tensor: TensorLike,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = dtypes.int64,
+    name: str | None = None,
+) -> Tensor:
+    """How many elements are not 0, not false, not an empty string: of type `dtype`."""
+    x = tensor_of(input_tensor)
+    with x.graph.name_scope(name or "count_nonzero"):
+        zero = b"" if x.dtype.base is dtypes.string else np.zeros((), x.dtype.base.as_numpy_dtype)
+        differs = one("NotEqual", x, x.graph.constant(zero, x.dtype.base))
+        return reduce_sum(one("Cast", differs, DstT=as_dtype(dtype)), axis, keepdims)
+
+
+def argmax(
+    input: TensorLike, axis: TensorLike = 0, output_type: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """Where along an axis the largest element is, the first of several: int64 or int32, without that axis."""
+    return one("ArgMax", input, axis, output_type=as_dtype(output_type), name=name)
+
+
+def argmin(
+    input: TensorLike, axis: TensorLike = 0, output_type: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """Where along an axis the smallest element is, the first of several: int64 or int32, without the axis."""
+    return one("ArgMin", input, axis, output_type=as_dtype(output_type), name=name)
+
+
+def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
+    """Sums of rows of equal id. segment_ids (n,) integers, rising; data (n, ...) -> (last id + 1, ...)."""
+    return one("SegmentSum", data, segment_ids, name=name)
+
+
+def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
+    """Means of rows of equal id. segment_ids (n,) integers, rising; data (n, ...) -> (last id + 1, ...)."""
+    return one("SegmentMean", data, segment_ids, name=name)
+
+
+def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
+    """The largest of rows of equal id. segment_ids (n,), rising; data (n, ...) -> (last id + 1, ...)."""
+    return one("SegmentMax", data, segment_ids, name=name)
+
+
+def unsorted_segment_sum(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
+    """Sums of parts of equal id, in any order; a negative id is left out. -> (num_segments, ...)."""
+    return one("UnsortedSegmentSum", data, segment_ids, num_segments, name=name)
+
+
+def unsorted_segment_max(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
+    """The largest of parts of equal id, in any order; a negative id is left out. -> (num_segments, ...)."""
+    return one("UnsortedSegmentMax", data, segment_ids, num_segments, name=name)
+
+
+def unsorted_segment_mean(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
+    """Means of parts of equal id, in any order; 0 where there is none.
+
+    Floating point. -> (num_segments, ...).
+    """
+    x = tensor_of(data)
+    graph = graph_of(data, segment_ids, num_segments)
+    with graph.name_scope(name or "UnsortedSegmentMean"):
+        ids = tensor_of(segment_ids, x)
+        total = unsorted_segment_sum(x, ids, num_segments)
+        count = unsorted_segment_sum(one("OnesLike", x), ids, num_segments)
+        return total / one("Maximum", count, 1)
+
+
+def bincount(
+    arr: TensorLike,
+    weights: TensorLike = None,
+    minlength: TensorLike = None,
+    maxlength: TensorLike = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
+    """How often each number from 0 on is in arr, or the sum of its weights: (largest + 1,).
+
+    arr        int32, not negative
+    weights    of arr's shape; the result is of their type, else of `dtype`
+    minlength, maxlength   bounds of the length; larger numbers are not counted
+    """
+    numbers = tensor_of(arr)
+    graph = numbers.graph
+    with graph.name_scope(name or "bincount"):
+        is_filled = reduce_prod(graph.ops.Shape(numbers)) > 0
+        size = graph.ops.Cast(is_filled, DstT=dtypes.int32) * (reduce_max(numbers) + 1)
+        if minlength is not None:
+            size = graph.ops.Maximum(minlength, size)
+        if maxlength is not None:
+            size = graph.ops.Minimum(maxlength, size)
+        given = graph.constant([], as_dtype(dtype)) if weights is None else weights
+        found: Tensor = graph.ops.Bincount(numbers, size, given)
+    return found
+
+
+def _reduced(op: str, value: TensorLike, axis: Any, keepdims: bool, name: str | None) -> Tensor:
+    x = tensor_of(value)
+    return one(op, x, axes_of(x, axis), keep_dims=keepdims, name=name)
+
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "bincount",
+    "count_nonzero",
+    "reduce_all",
+    "reduce_any",
+    "reduce_euclidean_norm",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_std",
+    "reduce_sum",
+    "reduce_variance",
+    "segment_max",
+    "segment_mean",
+    "segment_sum",
+    "unsorted_segment_max",
+    "unsorted_segment_mean",
+    "unsorted_segment_sum",
+]

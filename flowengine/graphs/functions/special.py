@@ -1,0 +1,80 @@
+"""Special functions: of errors, gamma and beta, and logarithms that know about zero."""
+
+from __future__ import annotations
+
+from flowengine.graphs.conversion import TensorLike
+from flowengine.graphs.functions.support import one
+from flowengine.graphs.tensor import Tensor
+
+
+def erf(x: TensorLike, name: str | None = None) -> Tensor:
+    """The error function. Floating point, the result of the same type and shape."""
+    return one("Erf", x, name=name)
+
+
+def erfc(x: TensorLike, name: str | None = None) -> Tensor:
+    """1 - erf(x). Floating point, the result of the same type and shape."""
+    return one("Erfc", x, name=name)
+
+
+def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
+    """The logarithm of |gamma(x)|. Floating point, the result of the same type and shape."""
+    return one("Lgamma", x, name=name)
+
+
+def digamma(x: TensorLike, name: str | None = None) -> Tensor:
+    """The derivative of lgamma. Floating point, the result of the same type and shape."""
+    return one("Digamma", x, name=name)
+
+
+def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x * log(y), and 0 where x is 0. Both of one type; shapes broadcast."""
+    return one("Xlogy", x, y, name=name)
+
+
+def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x / y, and 0 where x is 0. Both of one type; shapes broadcast."""
+    return one("Xdivy", x, y, name=name)
+
+
+def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """The lower regularised incomplete gamma function P(a, x). Floating point; shapes broadcast."""
+    return one("Igamma", a, x, name=name)
+
+
+def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """The upper regularised incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    Floating point; shapes broadcast.
+    """
+    return one("Igammac", a, x, name=name)
+
+
+def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """The a-th derivative of digamma at x. Floating point; shapes broadcast."""
+    return one("Polygamma", a, x, name=name)
+
+
+def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
+    """The Hurwitz zeta function, the sum of (q + n) ** -x. Floating point; shapes broadcast."""
+    return one("Zeta", x, q, name=name)
+
+
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """The regularised incomplete beta function I_x(a, b). Floating point; shapes equal, or single numbers."""
+    return one("Betainc", a, b, x, name=name)
+
+
+__all__ = [
+    "betainc",
+    "digamma",
+    "erf",
+    "erfc",
+    "igamma",
+    "igammac",
+    "lgamma",
+    "polygamma",
+    "xdivy",
+    "xlogy",
+    "zeta",
+]

@@ -1,0 +1,127 @@
+"""Strings: joining, cutting, searching, and what stands for them in numbers. Elements are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.core import dtypes
+from flowengine.core.dtypes import as_dtype
+from flowengine.graphs.conversion import TensorLike
+from flowengine.graphs.functions.support import one, tensor_of
+from flowengine.graphs.tensor import Tensor
+
+
+def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | None = None) -> Tensor:
+    """Strings of several tensors one behind the other, element by element; a single one is repeated."""
+    return one("StringJoin", list(inputs), separator=separator, name=name)
+
+
+def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
+    """How long each string is, int32: in bytes, or with unit "UTF8_CHAR" in characters."""
+    return one("StringLength", input, unit=unit, name=name)
+
+
+def string_lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
+    """In small letters; of encoding "utf-8" all alphabets, else ASCII."""
+    return one("StringLower", input, encoding=encoding, name=name)
+
+
+def string_upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
+    """In capital letters; of encoding "utf-8" all alphabets, else ASCII."""
+    return one("StringUpper", input, encoding=encoding, name=name)
+
+
+def string_strip(input: TensorLike, name: str | None = None) -> Tensor:
+    """Without white space at both ends."""
+    return one("StringStrip", input, name=name)
+
+
+def substr(
+    input: TensorLike, pos: TensorLike, len: TensorLike, name: str | None = None, unit: str = "BYTE"
+) -> Tensor:
+    """The part of each string that begins at `pos` and is `len` long; negative places count from the end."""
+    return one("Substr", input, pos, len, unit=unit, name=name)
+
+
+def as_string(
+    input: TensorLike,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Numbers or bool as text, as printf writes them."""
+    return one(
+        "AsString",
+        input,
+        precision=precision,
+        scientific=scientific,
+        shortest=shortest,
+        width=width,
+        fill=fill,
+        name=name,
+    )
+
+
+def string_to_number(
+    string_tensor: TensorLike, out_type: Any = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The number that each string spells: float32, float64, int32 or int64; else an error of the step."""
+    return one("StringToNumber", string_tensor, out_type=as_dtype(out_type), name=name)
+
+
+def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
+    """A number below num_buckets for each string, int64: equal for equal strings, in every session."""
+    return one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)
+
+
+def regex_replace(
+    input: TensorLike,
+    pattern: TensorLike,
+    rewrite: TensorLike,
+    replace_global: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    r"""What matches an RE2 pattern replaced, everywhere or once; `\1` in rewrite is the first group."""
+    return one("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)
+
+
+def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = None) -> Tensor:
+    """Whether the whole of each string matches an RE2 pattern: bool."""
+    return one("RegexFullMatch", input, pattern, name=name)
+
+
+def reduce_join(
+    inputs: TensorLike,
+    axis: Any = None,
+    keep_dims: bool = False,
+    separator: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Strings joined along axes; along all of them, the last first, where `axis` is None."""
+    x = tensor_of(inputs)
+    if axis is None:
+        count = x.shape.rank
+        axis = (
+            x.graph.ops.Range(x.graph.ops.Rank(x) - 1, -1, -1) if count is None else [*reversed(range(count))]
+        )
+    return one("ReduceJoin", x, axis, keep_dims=keep_dims, separator=separator, name=name)
+
+
+__all__ = [
+    "as_string",
+    "reduce_join",
+    "regex_full_match",
+    "regex_replace",
+    "string_join",
+    "string_length",
+    "string_lower",
+    "string_strip",
+    "string_to_hash_bucket_fast",
+    "string_to_number",
+    "string_upper",
+    "substr",
+]
