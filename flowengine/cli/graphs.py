@@ -5,54 +5,51 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from flowengine.cli.failure import UNREADABLE_GRAPH, CommandError
+from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import OutputPort
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.saved_model.reading import SavedGraph
+    from flowengine.saved_model.signatures import SignatureFacts
 
 #: The file that makes a directory a SavedModel, in binary and in text form.
 _SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 
 
 @dataclass(frozen=True, slots=True)
-class GraphSignature:
-    """A way to call an exported graph: {what the caller says: name of the tensor}."""
-
-    inputs: dict[str, str]
-    outputs: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class GraphSource:
-    """A graph, the signatures that a MetaGraphDef or SavedModel gives it, and the bytes it was read from."""
+    """A graph and what came with it.
+
+    signatures   the ways to call it that a MetaGraphDef or SavedModel gives it
+    meta         the MetaGraphDef; None where there was a bare GraphDef
+    saved        what else there is of a SavedModel's directory; None for a file
+    """
 
     graph: Graph
-    signatures: dict[str, GraphSignature]
-    content: bytes = b""
+    signatures: dict[str, SignatureFacts] = field(default_factory=dict)
+    meta: Any = None
+    saved: SavedGraph | None = None
 
 
-def load_graph(path: str) -> GraphSource:
+def load_graph(path: str, tags: Sequence[str] = ()) -> GraphSource:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
 
-    `-` is standard input. Raises CommandError (an unreadable graph) with the first fault of several.
+    `-` is standard input; `tags` say which graph of a SavedModel. Raises CommandError (an unreadable graph)
+    with the first fault of several.
     """
-    from flowengine.graphs.graph import Graph
-    from flowengine.ir import graphfile
-    from flowengine.ir.graphdef import read_into
-
     try:
-        content = _read(path)
-        found = graphfile.load_graph(content)
-        graph = Graph()
-        read_into(graph, found.graph_def, graph.registry)
-        return GraphSource(graph, _signatures(found.signatures), content)
+        if os.path.isdir(path) or os.path.basename(path) in _SAVED_MODEL:
+            return _load_saved_model(path, tags)
+        if tags:
+            raise CommandError(f"--tag {tags[0]}: {path} is no SavedModel's directory", USAGE)
+        return _load_file(path)
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}", UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:
@@ -63,25 +60,34 @@ def load_graph(path: str) -> GraphSource:
         raise CommandError(f"cannot read {path}: {error}", UNREADABLE_GRAPH) from error
 
 
-def _signatures(found: Mapping[str, Any]) -> dict[str, GraphSignature]:
-    return {
-        name: GraphSignature(
-            {key: tensor.name for key, tensor in sorted(each.inputs.items())},
-            {key: tensor.name for key, tensor in sorted(each.outputs.items())},
-        )
-        for name, each in sorted(found.items())
-    }
+def _load_saved_model(path: str, tags: Sequence[str]) -> GraphSource:
+    from flowengine.saved_model.reading import read_saved_model
+
+    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in _SAVED_MODEL):
+        raise CommandError(f"{path} is a directory without saved_model.pb", UNREADABLE_GRAPH)
+    saved = read_saved_model(path, tags or None)
+    return GraphSource(saved.graph, dict(saved.signatures), saved.meta_graph, saved)
+
+
+def _load_file(path: str) -> GraphSource:
+    from flowengine.graphs.graph import Graph
+    from flowengine.ir import graphfile
+    from flowengine.ir.graphdef import read_into
+
+    found = graphfile.load_graph(_read(path))
+    graph = Graph()
+    read_into(graph, found.graph_def, graph.registry)
+    if not found.signatures:
+        return GraphSource(graph, meta=found.meta_graph)
+    from flowengine.saved_model.signatures import signature_facts
+
+    signatures = {name: signature_facts(name, found.signatures[name]) for name in sorted(found.signatures)}
+    return GraphSource(graph, signatures, found.meta_graph)
 
 
 def _read(path: str) -> bytes:
-    """The bytes of the file, or of the one that makes a directory a SavedModel."""
     if path == "-":
         return sys.stdin.buffer.read()
-    if os.path.isdir(path):
-        held = [name for name in _SAVED_MODEL if os.path.exists(os.path.join(path, name))]
-        if not held:
-            raise CommandError(f"{path} is a directory without saved_model.pb", UNREADABLE_GRAPH)
-        path = os.path.join(path, held[0])
     with open(path, "rb") as file:
         return file.read()
 

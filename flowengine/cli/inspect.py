@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,6 +18,7 @@ from flowengine.core.shapes import TensorShape
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
 #: Likely outputs that are shown unless all are asked for.
 _SHOWN: Final = 10
@@ -33,13 +34,14 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @click.command("inspect", help=HELP)
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
 @import_option
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
 @click.option("--all", "every", is_flag=True, help="Show all likely outputs, not the first ten.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def command(graph: str, every: bool, as_json: bool, debug: bool) -> None:
-    loaded = load_graph(graph)
+def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug: bool) -> None:
+    loaded = load_graph(graph, tags)
     document = examine(loaded.graph)
-    document["signatures"] = {name: asdict(each) for name, each in loaded.signatures.items()}
+    document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
 
@@ -79,6 +81,22 @@ def _facts(each: TensorFacts | VariableFacts) -> dict[str, Any]:
     }
 
 
+def _signature(each: SignatureFacts) -> dict[str, Any]:
+    return {
+        side: {name: _of_signature(tensor) for name, tensor in held.items()}
+        for side, held in (("inputs", each.inputs), ("outputs", each.outputs))
+    }
+
+
+def _of_signature(each: SignatureTensor) -> dict[str, Any]:
+    shape = each.shape.dims
+    return {
+        "tensors": list(each.tensors),
+        "dtype": each.dtype.name,
+        "shape": None if shape is None else list(shape),
+    }
+
+
 def _function(each: CalledFunction) -> dict[str, Any]:
     if each.body is None:
         return {"name": each.name, "fault": each.fault}
@@ -88,14 +106,14 @@ def _function(each: CalledFunction) -> dict[str, Any]:
 def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     """The document as text, with so many of the likely outputs."""
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
+    if found["signatures"]:
+        lines += _section("signatures", [_call(*each) for each in found["signatures"].items()])
     lines += _section("placeholders", [_tensor(each) for each in found["placeholders"]])
     outputs = found["outputs"]
     lines.append(f"likely outputs: {len(outputs) or 'none'}")
     lines += [f"  {_tensor(each)}" for each in outputs[:shown]]
     if shown is not None and len(outputs) > shown:
         lines.append(f"  and {len(outputs) - shown} more: --all")
-    if found["signatures"]:
-        lines += _section("signatures", [_call(*each) for each in found["signatures"].items()])
     lines += _section("variables", [_tensor(each) for each in found["variables"]])
     lines += _parameters(found["parameters"], len(found["variables"]))
     if found["functions"]:
@@ -121,11 +139,12 @@ def _body(facts: dict[str, Any]) -> str:
     )
 
 
-def _call(name: str, signature: dict[str, dict[str, str]]) -> str:
-    sides = [
-        ", ".join(f"{key}={tensor}" for key, tensor in signature[side].items()) or "nothing"
+def _call(name: str, signature: dict[str, dict[str, Any]]) -> str:
+    told = [
+        [f"{key} {each['dtype']} {TensorShape(each['shape'])}" for key, each in signature[side].items()]
         for side in ("inputs", "outputs")
     ]
+    sides = [", ".join(each) or "nothing" for each in told]
     return printable(f"{name}: {sides[0]} -> {sides[1]}")
 
 

@@ -11,14 +11,17 @@ import click
 from flowengine.cli import results
 from flowengine.cli.clusterfile import target_at
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
-from flowengine.cli.graphs import check_node, find_port, load_graph
+from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
+from flowengine.cli.models.restoring import remedied, restoration_of
+from flowengine.cli.models.signatures import CalledSignature, called_signature, told
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
 from flowengine.cli.training import RunCheckpoints, facts_of
+from flowengine.core.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from flowengine.cli.labels import Labels
@@ -31,6 +34,11 @@ Run steps of GRAPH and print what they fetch.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
 Without --fetch and --target it shows what the graph wants and gives, and how to go on.
+
+A SavedModel's variables are restored, and it is called by its default signature: NAME is an input of that,
+and all its outputs are shown under their names; --signature names another. The variables of a .meta or
+graph.pb are restored from the checkpoint beside it, or from the one that --restore names, unless --init or
+--target is there to set them.
 
 \b
 SOURCE, after --feed NAME=, is one of
@@ -102,6 +110,15 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     metavar="S",
     help="Seconds that a step may take.",
 )
+@click.option(
+    "--signature", metavar="NAME", help="Feed and fetch by the names of this signature of an exported graph."
+)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@click.option(
+    "--restore",
+    metavar="CHECKPOINT",
+    help="Give the variables the values of a checkpoint; nothing is written.",
+)
 @click.option("--meta", metavar="FILE", help="The graph is the MetaGraphDef in this file.")
 @click.option(
     "--checkpoint", metavar="DIR", help="Save checkpoints in this directory; train without --target."
@@ -154,6 +171,9 @@ def command(
     repeat: int | None,
     output: str | None,
     timeout: float | None,
+    signature: str | None,
+    tags: tuple[str, ...],
+    restore: str | None,
     meta: str | None,
     checkpoint: str | None,
     save_every: int | None,
@@ -178,6 +198,10 @@ def command(
         raise CommandError("--save-every, --resume and --recover need --checkpoint DIR", USAGE)
     graph = graph if meta is None else meta
     assert graph is not None
+    if checkpoint is not None and restore is not None:
+        raise CommandError(
+            "--restore only reads, --checkpoint goes on training: with --resume from its own directory", USAGE
+        )
     if graph == "-" and any(feed.endswith("=-") for feed in feeds):
         raise CommandError("standard input can be the graph or a feed, not both", USAGE)
     if sum(feed.endswith("=-") for feed in feeds) > 1:
@@ -189,11 +213,13 @@ def command(
         from flowengine.cli.labels import read_labels
 
         chosen = read_labels(labels_file, top)
-    source = load_graph(graph)
+    source = load_graph(graph, tags)
     loaded = source.graph
+    asks_by_name = bool(fetches or targets or finals)
+    call = called_signature(source, signature, is_wanted=bool(feeds), asks_by_name=asks_by_name)
     training = None
     if checkpoint is not None:
-        facts = facts_of(source.content, loaded)
+        facts = facts_of(source.meta, loaded)
         targets = targets or tuple(facts.train)
         if not targets:
             raise CommandError(
@@ -201,23 +227,34 @@ def command(
             )
         training = RunCheckpoints(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
         training.prepare()
-    if not (fetches or targets or finals):
+    if not (asks_by_name or targets or call.facts):
         _refuse_to_run_nothing(loaded, feeds, inits, output)
-        click.echo(how_to_go_on(loaded, graph), nl=False)
+        click.echo(how_to_go_on(source, graph), nl=False)
         return
     images = ImageOptions(image_size, image_scale, image_offset)
+    names = fetches or (tuple(call.outputs) if call.facts else ())
+    fed = _read_feeds(loaded, feeds, images, call)
+    call.complete(fed)
+    restoration = None
+    if checkpoint is None:
+        may_look = not (inits or targets or at)
+        restoration = restoration_of(source, graph, restore, may_look=may_look)
+    ports = [str(find_port(loaded, call.output(each), USAGE, "--fetch")) for each in names]
+    shown = [name if name in call.outputs else port for name, port in zip(names, ports, strict=True)]
     job = Invocation(
         graph=loaded,
-        fetches=[str(find_port(loaded, each, USAGE, "--fetch")) for each in fetches],
+        fetches=ports,
+        names=shown,
         finals=[str(find_port(loaded, each, USAGE, "--final")) for each in finals],
         targets=_nodes(loaded, targets, "--target"),
         inits=_nodes(loaded, inits, "--init"),
-        feeds=_read_feeds(loaded, feeds, images),
+        feeds=fed,
         steps=steps,
         every=every or 0,
         repeat=repeat or 0,
         timeout_seconds=timeout,
         training=training,
+        restoration=restoration,
         config=config_of(device_counts, places, soft, log=log_device_placement),
         at=target_at(at or ""),
         keeps=output is not None,
@@ -230,6 +267,8 @@ def command(
             ctx.obj["interrupt"].waits()
             _keep(report, job, output)
         raise
+    except FailedPreconditionError as error:
+        raise remedied(error, source, was_restored=restoration is not None) from error
     _show(report, job, output, as_json, chosen)
 
 
@@ -253,17 +292,19 @@ def _nodes(graph: Graph, names: Sequence[str], what: str) -> list[str]:
     return list(names)
 
 
-def _read_feeds(graph: Graph, feeds: Sequence[str], images: ImageOptions) -> dict[str, Any]:
-    """{tensor name: value} of all `--feed` options."""
+def _read_feeds(
+    graph: Graph, feeds: Sequence[str], images: ImageOptions, call: CalledSignature
+) -> dict[str, Any]:
+    """{tensor name: value} of all `--feed` options, whose names may be those of a signature's inputs."""
     read: dict[str, Any] = {}
     for text in feeds:
         name, equals, source = text.partition("=")
         if equals:
-            wanted = _wanted(graph, name)
+            wanted = _wanted(graph, call.input(name, graph))
             pairs = [(wanted, read_source(source, wanted, images))]
         elif text.lower().endswith(".npz"):
             pairs = [
-                (wanted := _wanted(graph, key), check_shape(cast(value, wanted), wanted))
+                (wanted := _wanted(graph, call.input(key, graph)), check_shape(cast(value, wanted), wanted))
                 for key, value in read_archive(text).items()
             ]
         else:
@@ -336,8 +377,12 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def how_to_go_on(graph: Graph, path: str) -> str:
-    """Placeholders and likely outputs of a graph, and a command that uses them."""
+def how_to_go_on(source: GraphSource, path: str) -> str:
+    """What a graph takes and gives, by signatures or else by likely names, and a command that uses them."""
+    graph = source.graph
+    if source.saved is not None and source.signatures:
+        lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]
+        return "\n".join(lines) + "\n"
     wanted, given = placeholders(graph), likely_outputs(graph)
     lines = [f"{printable(path)}: {len(graph)} nodes"]
     for title, facts in (("placeholders", wanted), ("likely outputs", given)):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.interrupt import Interrupt
+from flowengine.cli.models.restoring import Restoration
 from flowengine.cli.progress import ProgressReport
 from flowengine.cli.recovering import run_recovering
 from flowengine.cli.training import RunCheckpoints
@@ -36,6 +37,10 @@ class Invocation:
     config: Config | None = None
     #: The target of the session; "" for this process.
     at: str = ""
+    #: What gives the variables their values before anything else runs.
+    restoration: Restoration | None = None
+    #: What the fetches are called where they are shown; their own names where it is empty.
+    names: list[str] = field(default_factory=list)
     #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
     keeps: bool = False
 
@@ -88,11 +93,13 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
         return
     async with Session(job.graph, config=job.config, target=job.at) as session:
 
-        async def initialize(nodes: Sequence[str]) -> None:
+        async def initialize(nodes: Iterable[str]) -> None:
             for node in nodes:
                 await session.run((), job.feeds, targets=[node], options=options)
 
         try:
+            if job.restoration is not None:
+                await job.restoration.restore(session, initialize)
             if job.training is None:
                 await initialize(job.inits)
                 await _train(session, job, report, options)
@@ -121,7 +128,7 @@ async def _train(
         try:
             for _ in range(job.steps):
                 values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
-                report.values = dict(zip(job.fetches, values, strict=True))
+                report.values = dict(zip(job.names or job.fetches, values, strict=True))
                 progress.advance(report.values)
                 if after_step is not None:
                     await after_step()
@@ -136,7 +143,7 @@ async def _repeat(session: Session, job: Invocation, report: RunReport, options:
         begun = time.perf_counter()
         values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
         report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
-        report.values = dict(zip(job.fetches, values, strict=True))
+        report.values = dict(zip(job.names or job.fetches, values, strict=True))
 
 
 async def _fetch_finals(session: Session, job: Invocation, report: RunReport, options: RunOptions) -> None:

@@ -126,12 +126,10 @@ def step_of(prefix: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def facts_of(content: bytes, graph: Graph) -> MetaFacts:
-    """What a MetaGraphDef says; nothing for other graphs."""
-    from flowengine.ir.graphfile import load_graph
+def facts_of(meta: Any, graph: Graph) -> MetaFacts:
+    """What a MetaGraphDef says; nothing for other graphs, where it is None."""
     from flowengine.ir.proto import VariableDef
 
-    meta = load_graph(content).meta_graph
     if meta is None:
         return MetaFacts(global_step=_counter(graph, []))
 

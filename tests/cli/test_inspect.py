@@ -11,7 +11,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.cli.main import main
-from flowengine.ir.proto import MetaGraphDef, SavedModel
+from flowengine.ir.proto import DataType, MetaGraphDef, SavedModel
 
 Output = pytest.CaptureFixture[str]
 DIGITS = Path(__file__).resolve().parent.parent / "data" / "digits" / "digits.pb"
@@ -128,8 +128,10 @@ def exported(graph: fe.Graph) -> MetaGraphDef:
     meta.meta_info_def.tags.append("serve")
     meta.graph_def.CopyFrom(graph.to_graph_def())
     signature = meta.signature_def["serving_default"]
-    signature.inputs["number"].name = "x:0"
-    signature.outputs["double"].name = "y:0"
+    for tensor, name in ((signature.inputs["number"], "x:0"), (signature.outputs["double"], "y:0")):
+        tensor.name = name
+        tensor.dtype = DataType.DT_FLOAT
+        tensor.tensor_shape.SetInParent()
     return meta
 
 
@@ -144,10 +146,13 @@ def test_a_meta_graph_and_a_saved_model_bring_signatures(capsys: Output, tmp_pat
     (folder / "saved_model.pb").write_bytes(saved.SerializeToString())
     for path in (tmp_path / "model.meta", folder):
         assert examine(capsys, path)["signatures"] == {
-            "serving_default": {"inputs": {"number": "x:0"}, "outputs": {"double": "y:0"}}
+            "serving_default": {
+                "inputs": {"number": {"tensors": ["x:0"], "dtype": "float32", "shape": []}},
+                "outputs": {"double": {"tensors": ["y:0"], "dtype": "float32", "shape": []}},
+            }
         }
         assert main(["inspect", str(path)]) == 0
-        assert "serving_default: number=x:0 -> double=y:0" in capsys.readouterr().out
+        assert "serving_default: number float32 [] -> double float32 []" in capsys.readouterr().out
         assert main(["run", str(path), "--feed", "x=4", "--fetch", "y"]) == 0
         assert capsys.readouterr().out == "y:0 = 8.0\n"
 

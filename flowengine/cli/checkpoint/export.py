@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 KINDS: Final = (".npz", ".safetensors")
 
 
+#: A TensorFlow 2 checkpoint's description of the objects in it: a message rather than a tensor.
+OBJECT_GRAPH: Final = b"_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
 def export(reader: BundleReader | V1Reader, names: Sequence[bytes], path: str) -> None:
     """Write the tensors beside `path` and rename: the file is whole or not there.
 

@@ -10,7 +10,7 @@ import click
 
 from flowengine.cli import results
 from flowengine.cli.checkpoint.diff import compare, readable_difference
-from flowengine.cli.checkpoint.export import KINDS, export
+from flowengine.cli.checkpoint.export import KINDS, OBJECT_GRAPH, export
 from flowengine.cli.checkpoint.reading import (
     CheckpointTensorFacts,
     chosen,
@@ -20,6 +20,7 @@ from flowengine.cli.checkpoint.reading import (
     opened,
     readable,
     readable_bytes,
+    text_of,
 )
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
 from flowengine.cli.results import as_json, dumps
@@ -183,7 +184,8 @@ def diff(
 def export_command(path: str, target: str, patterns: tuple[str, ...], debug: bool) -> None:
     """Write the tensors into FILE.npz or FILE.safetensors.
 
-    A .npz file holds bfloat16 as float32, which is exact; a .safetensors file holds no strings.
+    A .npz file holds bfloat16 as float32, which is exact; a .safetensors file holds no strings. What
+    TensorFlow 2 notes of its objects is no tensor, and left out unless --only names it.
     """
     kind = os.path.splitext(target)[1].lower()
     if kind not in KINDS:
@@ -191,5 +193,10 @@ def export_command(path: str, target: str, patterns: tuple[str, ...], debug: boo
     prefix = locate(path)
     with opened(prefix) as reader:
         names = chosen(reader, patterns)
+        left_out = [name for name in names if name == OBJECT_GRAPH and not patterns]
+        names = [name for name in names if name not in left_out]
         export(reader, names, target)
-    click.echo(f"kept {len(names)} tensor{'s' if len(names) != 1 else ''} in {printable(target)}", err=True)
+    told = f"kept {len(names)} tensor{'s' if len(names) != 1 else ''} in {printable(target)}"
+    if left_out:
+        told += f", left out {', '.join(printable(text_of(name)) for name in left_out)}"
+    click.echo(told, err=True)

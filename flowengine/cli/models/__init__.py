@@ -1,0 +1,1 @@
+"""What the shell knows of exported models: signatures, restoring, freezing."""

@@ -1,0 +1,117 @@
+"""Variables that have values before the first step: of a SavedModel, of `--restore`, of a checkpoint beside.
+
+Nothing is written: training runs, which save as well, are `--checkpoint`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flowengine.cli.failure import STEP_ERROR, UNREADABLE_GRAPH, CommandError
+from flowengine.cli.training import facts_of
+from flowengine.core.errors import FailedPreconditionError, OpError
+from flowengine.ir.traits import GivesVariable
+
+if TYPE_CHECKING:
+    from flowengine.cli.graphs import GraphSource
+    from flowengine.session import Session
+
+#: What TensorFlow 1 calls the node that initialises all variables, unless it is told otherwise.
+_INITIALISERS: Final = re.compile(r"(.*/)?(init|init_all_vars|init_all_tables|initialize)(_\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What gives the variables their values.
+
+    source       the graph
+    checkpoint   the prefix; None where a SavedModel brings its own
+    is_found     whether nobody named it: then it may lack what the graph has
+    """
+
+    source: GraphSource
+    checkpoint: str | None
+    is_found: bool = False
+
+    async def restore(self, session: Session, initialize: Callable[[Iterable[str]], Awaitable[None]]) -> None:
+        """Do it, then initialise what no checkpoint holds; CommandError where it cannot be read."""
+        where = self.checkpoint or str(self.source.saved and self.source.saved.path)
+        try:
+            await self._restore(session, initialize)
+        except OpError as error:
+            text = f"{type(error).__name__}: {error.message}"
+            raise CommandError(f"cannot restore from {where}: {text}", UNREADABLE_GRAPH) from error
+
+    async def _restore(
+        self, session: Session, initialize: Callable[[Iterable[str]], Awaitable[None]]
+    ) -> None:
+        if self.source.saved is not None:
+            from flowengine.saved_model.loading import restore
+
+            await restore(session, self.source.saved, self.checkpoint)
+            return
+        from flowengine.train import Saver
+
+        assert self.checkpoint is not None
+        meta = self.source.meta
+        saver = Saver() if meta is None else Saver.from_meta_graph(meta)
+        if saver.runs_nodes(session):
+            await saver.restore(session, self.checkpoint)
+        else:
+            await saver.restore(session, self.checkpoint, strict=not self.is_found)
+        if meta is not None:
+            await initialize(facts_of(meta, self.source.graph).local)
+
+
+def restoration_of(
+    source: GraphSource, path: str, named: str | None, *, may_look: bool
+) -> Restoration | None:
+    """What is to be restored: `--restore`, else what a SavedModel brings, else a checkpoint beside the graph.
+
+    may_look   whether a checkpoint beside the file may be taken without being named
+
+    Raises CommandError (cannot be read) for a checkpoint that is not there.
+    """
+    if named is not None:
+        from flowengine.cli.checkpoint.reading import locate
+
+        return Restoration(source, locate(named))
+    if source.saved is not None:
+        return Restoration(source, None)
+    if not may_look or not has_variables(source):
+        return None
+    found = _beside(path)
+    return None if found is None else Restoration(source, found, is_found=True)
+
+
+def _beside(path: str) -> str | None:
+    """The checkpoint that a graph's file lies beside: of the same name, or the latest of its folder."""
+    from flowengine.checkpoint.state import exists, latest_checkpoint
+
+    stem, ending = os.path.splitext(path)
+    if ending == ".meta" and exists(stem):
+        return stem
+    try:
+        return latest_checkpoint(os.path.dirname(path) or ".")
+    except OpError:
+        return None  # a file called `checkpoint` that is none is not what was asked for
+
+
+def has_variables(source: GraphSource) -> bool:
+    """Whether the graph has a variable that somebody must give a value."""
+    return any(node.has(GivesVariable) for node in source.graph)
+
+
+def remedied(error: FailedPreconditionError, source: GraphSource, *, was_restored: bool) -> Exception:
+    """The error of a variable without a value with what to do about it; any other as it is."""
+    if "initialized" not in error.message or not has_variables(source):
+        return error
+    inits = [name for name in source.graph.nodes if _INITIALISERS.fullmatch(name)]
+    ways = [f"--init {inits[0]}" if inits else "--init NODE, for the node that initialises"]
+    if not was_restored:
+        ways.insert(0, "--restore CHECKPOINT")
+    return CommandError(f"{type(error).__name__}: {error}: add {' or '.join(ways)}", STEP_ERROR)
