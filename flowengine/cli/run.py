@@ -14,13 +14,14 @@ from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
 from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
+from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.models.restoring import remedied, restoration_of
 from flowengine.cli.models.signatures import CalledSignature, called_signature, told
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
-from flowengine.cli.training import RunCheckpoints, facts_of
+from flowengine.cli.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.core.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -199,20 +200,11 @@ def command(
     graph = graph if meta is None else meta
     assert graph is not None
     if checkpoint is not None and restore is not None:
-        raise CommandError(
-            "--restore only reads, --checkpoint goes on training: with --resume from its own directory", USAGE
-        )
-    if graph == "-" and any(feed.endswith("=-") for feed in feeds):
-        raise CommandError("standard input can be the graph or a feed, not both", USAGE)
-    if sum(feed.endswith("=-") for feed in feeds) > 1:
-        raise CommandError("standard input can be fed to one tensor only", USAGE)
+        raise CommandError("--restore only reads, --checkpoint goes on from its own directory", USAGE)
+    _check_standard_input(graph, feeds)
     if output is not None:
         results.check_output(output, len(finals or fetches))
-    chosen = None
-    if labels_file is not None or top is not None:
-        from flowengine.cli.labels import read_labels
-
-        chosen = read_labels(labels_file, top)
+    chosen = _labels(labels_file, top)
     source = load_graph(graph, tags)
     loaded = source.graph
     asks_by_name = bool(fetches or targets or finals)
@@ -220,11 +212,7 @@ def command(
     training = None
     if checkpoint is not None:
         facts = facts_of(source.meta, loaded)
-        targets = targets or tuple(facts.train)
-        if not targets:
-            raise CommandError(
-                "--checkpoint: the graph does not say what a step trains: add --target NODE", USAGE
-            )
+        targets = targets or _trained_by(facts)
         training = RunCheckpoints(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
         training.prepare()
     if not (asks_by_name or targets or call.facts):
@@ -235,10 +223,8 @@ def command(
     names = fetches or (tuple(call.outputs) if call.facts else ())
     fed = _read_feeds(loaded, feeds, images, call)
     call.complete(fed)
-    restoration = None
-    if checkpoint is None:
-        may_look = not (inits or targets or at)
-        restoration = restoration_of(source, graph, restore, may_look=may_look)
+    may_look = not (inits or targets or at)
+    restoration = None if training else restoration_of(source, graph, restore, may_look=may_look)
     ports = [str(find_port(loaded, call.output(each), USAGE, "--fetch")) for each in names]
     shown = [name if name in call.outputs else port for name, port in zip(names, ports, strict=True)]
     job = Invocation(
@@ -259,17 +245,49 @@ def command(
         at=target_at(at or ""),
         keeps=output is not None,
     )
+    report = _reported(job, source, output, ctx.obj["interrupt"])
+    _show(report, job, output, as_json, chosen)
+
+
+def _reported(job: Invocation, source: GraphSource, output: str | None, interrupt: Interrupt) -> RunReport:
+    """Run it; what was fetched before an interruption is kept."""
     report = RunReport()
     try:
-        run_job(job, report, ctx.obj["interrupt"])
+        run_job(job, report, interrupt)
     except KeyboardInterrupt:
         if output is not None:
-            ctx.obj["interrupt"].waits()
+            interrupt.waits()
             _keep(report, job, output)
         raise
     except FailedPreconditionError as error:
-        raise remedied(error, source, was_restored=restoration is not None) from error
-    _show(report, job, output, as_json, chosen)
+        raise remedied(error, source, was_restored=job.restoration is not None) from error
+    return report
+
+
+def _labels(labels_file: str | None, top: int | None) -> Labels | None:
+    """How the best classes are shown, if at all."""
+    if labels_file is None and top is None:
+        return None
+    from flowengine.cli.labels import read_labels
+
+    return read_labels(labels_file, top)
+
+
+def _check_standard_input(graph: str, feeds: Sequence[str]) -> None:
+    """CommandError where standard input is to be two things."""
+    if graph == "-" and any(feed.endswith("=-") for feed in feeds):
+        raise CommandError("standard input can be the graph or a feed, not both", USAGE)
+    if sum(feed.endswith("=-") for feed in feeds) > 1:
+        raise CommandError("standard input can be fed to one tensor only", USAGE)
+
+
+def _trained_by(facts: MetaFacts) -> tuple[str, ...]:
+    """The nodes that a training step runs; CommandError where the graph does not say."""
+    if not facts.train:
+        raise CommandError(
+            "--checkpoint: the graph does not say what a step trains: add --target NODE", USAGE
+        )
+    return tuple(facts.train)
 
 
 def _refuse_to_run_nothing(
