@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from flowengine.client import layers as layers
     from flowengine.client import losses as losses
     from flowengine.client import metrics as metrics
+    from flowengine.client import optimizers as optimizers
+    from flowengine.client import regularizers as regularizers
     from flowengine.client import sampled as sampled
+    from flowengine.client import schedules as schedules
+    from flowengine.client.averages import ExponentialMovingAverage as ExponentialMovingAverage
+    from flowengine.client.clipping import clip_by_average_norm as clip_by_average_norm
+    from flowengine.client.clipping import clip_by_global_norm as clip_by_global_norm
+    from flowengine.client.clipping import clip_by_norm as clip_by_norm
+    from flowengine.client.clipping import global_norm as global_norm
     from flowengine.cluster.server import Server as Server
     from flowengine.cluster.spec import ClusterSpec as ClusterSpec
     from flowengine.core import dtypes as dtypes
@@ -76,6 +84,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "ClusterSpec": ("flowengine.cluster.spec", "ClusterSpec"),
     "Config": ("flowengine.core.config", "Config"),
     "DType": ("flowengine.core.dtypes", "DType"),
+    "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
     "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
     "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),
@@ -95,11 +104,15 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "anyio": ("flowengine.anyio", None),
     "asyncio": ("flowengine.asyncio", None),
     "blocking": ("flowengine.blocking", None),
+    "clip_by_average_norm": ("flowengine.client.clipping", "clip_by_average_norm"),
+    "clip_by_global_norm": ("flowengine.client.clipping", "clip_by_global_norm"),
+    "clip_by_norm": ("flowengine.client.clipping", "clip_by_norm"),
     "ctc": ("flowengine.client.ctc", None),
     "custom_gradient": ("flowengine.gradients.custom", "custom_gradient"),
     "dtypes": ("flowengine.core.dtypes", None),
     "embedding": ("flowengine.client.embedding", None),
     "errors": ("flowengine.core.errors", None),
+    "global_norm": ("flowengine.client.clipping", "global_norm"),
     "gradients": ("flowengine.gradients", None),
     "hessians": ("flowengine.gradients.jacobian", "hessians"),
     "initializers": ("flowengine.graphs.variables.initializers", None),
@@ -108,9 +121,12 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "losses": ("flowengine.client.losses", None),
     "metrics": ("flowengine.client.metrics", None),
     "nn": ("flowengine.graphs.functions.nn", None),
+    "optimizers": ("flowengine.client.optimizers", None),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
+    "regularizers": ("flowengine.client.regularizers", None),
     "sampled": ("flowengine.client.sampled", None),
     "saved_model": ("flowengine.saved_model", None),
+    "schedules": ("flowengine.client.schedules", None),
     "train": ("flowengine.train", None),
 }
 

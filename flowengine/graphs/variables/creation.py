@@ -44,8 +44,13 @@ def make_variable(
         raise InvalidArgumentError(f"variable '{name or 'Variable'}' needs an initial value or initialiser")
     wanted = None if dtype is None else as_dtype(dtype).base
     declared = None if shape is None else TensorShape(shape)
+    scopes, beside = graph.scopes, graph.scopes.colocation
     # Apart from the control dependencies, loops and branches around: a variable is in none of them.
-    with graph.scopes.apart(None), graph.name_scope(name or "Variable") as scope:
+    with (
+        scopes.apart(None),
+        scopes.colocate_with(beside),
+        graph.name_scope(name or "Variable") as scope,
+    ):
         own_name = scope[:-1]
         value = _initial_tensor(graph, initial, declared, wanted, own_name)
         final = _shape_of(own_name, value, declared, validate_shape)

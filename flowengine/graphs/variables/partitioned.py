@@ -13,6 +13,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.operators import TensorOperators
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.values import to_value
 from flowengine.graphs.variables.variable import GraphVariable, SavedSlice
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
 
-class PartitionedVariable:
+class PartitionedVariable(TensorOperators):
     """A variable in parts: `parts` in order, cut along `axis`; it iterates over them.
 
     name, shape, dtype   of the whole

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.core.dtypes import DType, resource
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.operators import TensorOperators
 from flowengine.graphs.tensor import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class SavedSlice:
         return " ".join([*map(str, self.full_shape), ":".join(parts)])
 
 
-class GraphVariable(ABC):
+class GraphVariable(TensorOperators, ABC):
     """A variable: a tensor that outlives steps. Made by `graph.variable`; `name` is `w:0` for a node `w`.
 
     handle         the tensor that stands for the variable: a resource handle, or a reference
@@ -146,6 +147,21 @@ class GraphVariable(ABC):
     @abstractmethod
     def _asked_for_value(self) -> Tensor:
         """A node of its own that tells whether the variable has a value."""
+
+    def initialized_value(self) -> Tensor:
+        """Its value where it has one, else the initial value: what another variable may start from."""
+        initial, ops = self.initial_value, self.graph.ops
+        if initial is None:
+            raise InvalidArgumentError(f"the initial value of '{self.name}' is not known")
+        has_value = self.initialized()
+        with self.graph.name_scope("initialized_value"):
+            switch = ops.Switch if self.is_resource else ops.RefSwitch
+            present = switch(self.handle, has_value).output_true
+            value = (
+                ops.ReadVariableOp(present, dtype=self.dtype) if self.is_resource else ops.Identity(present)
+            )
+            found: Tensor = ops.Merge([ops.Switch(initial, has_value).output_false, value]).output
+        return found
 
     # -- changing ----------------------------------------------------------------------------------
 

@@ -162,3 +162,14 @@ def test_caching() -> None:
     assert v.value() == v.value()
     assert v.value().op.type == "Identity"
     assert run(graph, v.value())[0] == [1]
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_a_variable_stands_for_a_tensor(use_resource: bool) -> None:
+    graph = fe.Graph()
+    v = graph.variable([[1.0, 2.0]], use_resource=use_resource)
+    x = graph.constant([[3.0], [4.0]])
+    found = run(graph, v + 1.0, 2.0 * v, v @ x, v[0, 1:], -v, graph.ops.MatMul(v, x), fe.reduce_sum(v))
+    assert [np.ravel(each).tolist() for each in found] == [[2, 3], [2, 4], [11], [2], [-1, -2], [11], [3]]
+    (gradient,) = fe.gradients(fe.reduce_sum(v * v), v.handle)
+    assert run(graph, gradient)[0].tolist() == [[2, 4]]

@@ -1,0 +1,130 @@
+"""Keeping gradients within bounds: each by its norm, and all together by one norm.
+
+    pairs = optimizer.compute_gradients(loss)
+    clipped, norm = fe.clip_by_global_norm([gradient for gradient, _ in pairs], 5.0)
+
+A gradient is a Tensor or an IndexedSlices, of whose slices only the rows that it has count. What is returned
+is of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.gradients.values import Gradient, IndexedSlices
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
+
+_NAN: Final = float("nan")
+
+
+def clip_by_norm(
+    value: Gradient, clip_norm: Any, axes: Sequence[int] | None = None, name: str = "clip_by_norm"
+) -> Gradient:
+    """Scaled down so that the L2 norm is at most `clip_norm`: of the whole, or along `axes` only."""
+
+    def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:
+        ops = graph.ops
+        along = _axes(graph, x) if axes is None else list(axes)
+        squares = ops.Sum(ops.Mul(x, x), along, keep_dims=True)
+        # The root has no gradient at zero.
+        is_positive = ops.Greater(squares, 0)
+        norm = ops.Select(
+            is_positive, ops.Sqrt(ops.Select(is_positive, squares, ops.OnesLike(squares))), squares
+        )
+        found: Tensor = ops.RealDiv(ops.Mul(x, clip_norm), ops.Maximum(norm, clip_norm), name=scope)
+        return found
+
+    return _within(value, name, clipped)
+
+
+def clip_by_average_norm(value: Gradient, clip_norm: Any, name: str = "clip_by_average_norm") -> Gradient:
+    """Scaled down so that the L2 norm divided by the number of elements is at most `clip_norm`."""
+
+    def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:
+        ops = graph.ops
+        count = ops.Cast(ops.Size(x), DstT=x.dtype.base)
+        average = ops.RealDiv(ops.Sqrt(ops.Sum(ops.Mul(x, x), _axes(graph, x))), count)
+        limit = graph.constant(clip_norm, x.dtype.base) if not isinstance(clip_norm, Tensor) else clip_norm
+        found: Tensor = ops.Mul(x, ops.RealDiv(limit, ops.Maximum(average, limit)), name=scope)
+        return found
+
+    return _within(value, name, clipped)
+
+
+def global_norm(values: Sequence[Gradient | None], name: str = "global_norm") -> Tensor:
+    """() the L2 norm of all elements; None counts for nothing. InvalidArgumentError if all are None."""
+    given = [_values(each) for each in values if each is not None]
+    if not given:
+        raise InvalidArgumentError("a global norm needs one gradient at least; all of these are None")
+    graph = given[0].graph
+    with graph.name_scope(name):
+        halves = graph.ops.AddN([graph.ops.L2Loss(each) for each in given])
+        found: Tensor = graph.ops.Sqrt(graph.ops.Mul(halves, 2.0), name="global_norm")
+    return found
+
+
+def clip_by_global_norm(
+    values: Sequence[Gradient | None],
+    clip_norm: Any,
+    *,
+    use_norm: Tensor | None = None,
+    name: str = "clip_by_global_norm",
+) -> tuple[list[Gradient | None], Tensor]:
+    """All gradients scaled down by one factor to a global norm of at most `clip_norm`, and their norm.
+
+    use_norm   the global norm, if it is known already
+
+    Where the norm is infinite or not a number all become NaN. Pascanu, Mikolov, Bengio 2012.
+    """
+    norm = global_norm(values) if use_norm is None else use_norm
+    graph = norm.graph
+    ops = graph.ops
+    with graph.name_scope(name):
+        limit = clip_norm if isinstance(clip_norm, Tensor) else graph.constant(clip_norm, norm.dtype.base)
+        one = graph.constant(1, norm.dtype.base)
+        finite = ops.Mul(limit, ops.Minimum(ops.RealDiv(one, norm), ops.RealDiv(one, limit)))
+        scale = ops.Select(ops.IsFinite(norm), finite, graph.constant(_NAN, norm.dtype.base))
+    clipped: list[Gradient | None] = []
+    for index, each in enumerate(values):
+        if each is None:
+            clipped.append(None)
+            continue
+
+        def scaled(graph: Graph, x: Tensor, scope: str) -> Tensor:
+            factor = scale if x.dtype.base is scale.dtype.base else graph.ops.Cast(scale, DstT=x.dtype.base)
+            found: Tensor = graph.ops.Mul(x, factor, name=scope)
+            return found
+
+        clipped.append(_within(each, f"{name}/{name}_{index}", scaled))
+    return clipped, norm
+
+
+def _values(value: Gradient) -> Tensor:
+    return value.values if isinstance(value, IndexedSlices) else value
+
+
+def _axes(graph: Graph, x: Tensor) -> Any:
+    rank = x.shape.rank
+    if rank is not None:
+        return np.arange(rank, dtype=np.int32)
+    return graph.ops.Range(0, graph.ops.Rank(x), 1)
+
+
+def _within(value: Gradient, name: str, change: Callable[[Graph, Tensor, str], Tensor]) -> Gradient:
+    """A gradient whose values are changed, in a scope of this name."""
+    if not isinstance(value, IndexedSlices) and hasattr(value, "__flowengine_tensor__"):
+        value = value.__flowengine_tensor__(value.graph, None, None)
+    x = _values(value)
+    with x.graph.name_scope(name) as scope:
+        changed = change(x.graph, x, scope)
+    if isinstance(value, IndexedSlices):
+        return IndexedSlices(changed, value.indices, value.dense_shape)
+    return changed
+
+
+__all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "global_norm"]

@@ -1,0 +1,25 @@
+"""Optimizers, `fe.optimizers`: what changes a graph's variables so that a loss becomes less."""
+
+from __future__ import annotations
+
+from flowengine.client.optimizers.adagrad import AdaDelta, AdaGrad, AdaGradDA, ProximalAdaGrad
+from flowengine.client.optimizers.adam import Adam, AdamW
+from flowengine.client.optimizers.ftrl import FTRL
+from flowengine.client.optimizers.optimizer import Optimizer
+from flowengine.client.optimizers.plain import SGD, Momentum, ProximalSGD
+from flowengine.client.optimizers.rmsprop import RMSProp
+
+__all__ = [
+    "FTRL",
+    "SGD",
+    "AdaDelta",
+    "AdaGrad",
+    "AdaGradDA",
+    "Adam",
+    "AdamW",
+    "Momentum",
+    "Optimizer",
+    "ProximalAdaGrad",
+    "ProximalSGD",
+    "RMSProp",
+]

@@ -1,0 +1,65 @@
+"""Penalties of variables, `fe.regularizers`: functions of a tensor that return a () tensor.
+
+w = graph.variable(start, regularizer=fe.regularizers.l2(1e-4))
+penalties = graph.collection("regularization_losses")
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.tensor import Tensor
+
+#: Of a tensor a () tensor of its type.
+Regularizer: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def l1(scale: float) -> Regularizer:
+    """scale * the sum of the elements' absolute values."""
+    _check(scale)
+
+    def penalty(x: Tensor) -> Tensor:
+        graph, ops = x.graph, x.graph.ops
+        axes = np.arange(x.shape.rank or 0, dtype=np.int32)
+        found: Tensor = ops.Mul(
+            graph.constant(scale, x.dtype.base), ops.Sum(ops.Abs(x), axes), name="l1_regularizer"
+        )
+        return found
+
+    return penalty
+
+
+def l2(scale: float) -> Regularizer:
+    """scale / 2 * the sum of the elements' squares."""
+    _check(scale)
+
+    def penalty(x: Tensor) -> Tensor:
+        graph, ops = x.graph, x.graph.ops
+        found: Tensor = ops.Mul(graph.constant(scale, x.dtype.base), ops.L2Loss(x), name="l2_regularizer")
+        return found
+
+    return penalty
+
+
+def l1_l2(scale_l1: float, scale_l2: float) -> Regularizer:
+    """The sum of `l1` and `l2`."""
+    first, second = l1(scale_l1), l2(scale_l2)
+
+    def penalty(x: Tensor) -> Tensor:
+        found: Tensor = x.graph.ops.Add(first(x), second(x), name="l1_l2_regularizer")
+        return found
+
+    return penalty
+
+
+def _check(scale: float) -> None:
+    if not math.isfinite(scale) or scale < 0:
+        raise InvalidArgumentError(f"the strength of a regulariser is a number of at least 0, not {scale}")
+
+
+__all__ = ["l1", "l1_l2", "l2"]
