@@ -46,7 +46,7 @@ def test_variables_in_parts() -> None:
     graph = fe.Graph()
     w = graph.variable([1.0, 2.0, 3.0], partitioner=fe.partitioners.fixed_size(2))
     with fe.blocking.Session(graph) as session:
-        assert session.initialise([w]) == list(w)
+        assert session.initialise([w]) == list(w.parts)
         assert session.run(w.value()).tolist() == [1, 2, 3]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flowengine.client.optimizers.optimizer import Hyper, Optimizer, StepNumbers
+from flowengine.client.optimizers.optimizer import Hyper, Optimizer, OptimizerNumbers
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.variables.initializers import constant
@@ -37,7 +37,7 @@ class _Accumulating(Optimizer):
                 start = None if slot == "gradient_accumulator" else constant(self.initial_accumulator_value)
                 self._make_slot(variable, slot, start)
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("lr", self.learning_rate, "learning_rate")
         return step
 
@@ -83,7 +83,7 @@ class ProximalAdaGrad(_Accumulating):
         self.l1 = l1
         self.l2 = l2
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("l1", self.l1, "l1_regularization_strength")
         step.add("l2", self.l2, "l2_regularization_strength")
         return super()._prepare(step)
@@ -115,7 +115,7 @@ class AdaGradDA(_Accumulating):
         self.l1 = l1
         self.l2 = l2
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("l1", self.l1, "l1_regularization_strength")
         step.add("l2", self.l2, "l2_regularization_strength")
         ops, count = step.graph.ops, self.global_step.read("global_step")
@@ -148,7 +148,7 @@ class AdaDelta(Optimizer):
         self.rho = rho
         self.epsilon = epsilon
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("lr", self.learning_rate, "lr")
         step.add("rho", self.rho, "rho")
         step.add("epsilon", self.epsilon, "epsilon")

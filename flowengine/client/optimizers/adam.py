@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from flowengine.client.optimizers.optimizer import Hyper, Optimizer, StepNumbers, without_repeats
+from flowengine.client.optimizers.optimizer import Hyper, Optimizer, OptimizerNumbers, without_repeats
 from flowengine.gradients.values import IndexedSlices
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
@@ -42,7 +42,7 @@ class Adam(Optimizer):
         self._make_shared(graph, "beta2_power", self.beta2, first)
         super()._create_slots(graph, variables)
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("lr", self.learning_rate, "learning_rate")
         step.add("beta1", self.beta1, "beta1")
         step.add("beta2", self.beta2, "beta2")
@@ -51,7 +51,9 @@ class Adam(Optimizer):
             step.add(name, self._shared(step.graph, name), name)
         return step
 
-    def _apply_sparse(self, gradient: IndexedSlices, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_sparse(
+        self, gradient: IndexedSlices, variable: GraphVariable, step: OptimizerNumbers
+    ) -> Operation:
         graph, ops = step.graph, step.graph.ops
         slices = without_repeats(graph, gradient)
         number = {name: step.number(name, variable.dtype) for name in step.given}
@@ -73,7 +75,7 @@ class Adam(Optimizer):
         delta = ops.Div(ops.Mul(corrected, m), ops.Add(ops.Sqrt(v), number["epsilon"]))
         return variable.assign_sub_op(delta)
 
-    def _finish(self, step: StepNumbers, updates: Sequence[Operation], name: str) -> Operation:
+    def _finish(self, step: OptimizerNumbers, updates: Sequence[Operation], name: str) -> Operation:
         graph, float32 = step.graph, self._shared(step.graph, "beta1_power").dtype
         powers = []
         with graph.control_dependencies(updates):
@@ -113,7 +115,7 @@ class AdamW(Adam):
         self.weight_decay = weight_decay
         self._decayed = None if decayed is None else {each.name for each in decayed}
 
-    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: OptimizerNumbers) -> Operation:
         if not self._decays(variable):
             return super()._apply_dense(gradient, variable, step)
         ops, decay = step.graph.ops, self._decay(variable, step)
@@ -122,7 +124,9 @@ class AdamW(Adam):
         with step.graph.control_dependencies([done]):
             return super()._apply_dense(gradient, variable, step)
 
-    def _apply_sparse(self, gradient: IndexedSlices, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_sparse(
+        self, gradient: IndexedSlices, variable: GraphVariable, step: OptimizerNumbers
+    ) -> Operation:
         if not self._decays(variable):
             return super()._apply_sparse(gradient, variable, step)
         ops, decay = step.graph.ops, self._decay(variable, step)
@@ -136,7 +140,7 @@ class AdamW(Adam):
     def _decays(self, variable: GraphVariable) -> bool:
         return self._decayed is None or variable.name in self._decayed
 
-    def _decay(self, variable: GraphVariable, step: StepNumbers) -> Tensor:
+    def _decay(self, variable: GraphVariable, step: OptimizerNumbers) -> Tensor:
         return step.one_of(self.weight_decay, "weight_decay", variable.dtype)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowengine.client.optimizers.optimizer import Hyper, Optimizer, StepNumbers
+from flowengine.client.optimizers.optimizer import Hyper, Optimizer, OptimizerNumbers
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.variables.initializers import constant
@@ -53,7 +53,7 @@ class FTRL(Optimizer):
             self._make_slot(variable, "accum", constant(self.initial_accumulator_value))
             self._make_slot(variable, "linear")
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("lr", self.learning_rate, "learning_rate")
         step.add("l1", self.l1, "l1_regularization_strength")
         step.add("l2", self.l2, "l2_regularization_strength")

@@ -131,7 +131,7 @@ class Optimizer:
         with graph.scopes.apart(None):
             self._create_slots(graph, [variable for _, variable in present])
         with graph.name_scope(name or self.name) as scope:
-            step = self._prepare(StepNumbers(graph))
+            step = self._prepare(OptimizerNumbers(graph))
             for dtype in dict.fromkeys(variable.dtype for _, variable in present):
                 step.of_type(dtype)
             updates = [self._updated(gradient, variable, step) for gradient, variable in present]
@@ -185,7 +185,7 @@ class Optimizer:
 
     # -- the step ------------------------------------------------------------------------------------
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         """Add the numbers of this step: {input of the op: number} in `step.given`."""
         return step
 
@@ -193,7 +193,7 @@ class Optimizer:
         """Attributes of the op beside its lock."""
         return {}
 
-    def _updated(self, gradient: Gradient, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _updated(self, gradient: Gradient, variable: GraphVariable, step: OptimizerNumbers) -> Operation:
         """The operation that changes one variable, held to its constraint."""
         graph = step.graph
         with graph.name_scope(f"update_{variable.op.name}"), graph.colocate_with(variable.handle):
@@ -210,17 +210,19 @@ class Optimizer:
                     changed = variable.assign_op(variable.constraint(variable.read()))
             return changed
 
-    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: OptimizerNumbers) -> Operation:
         return self._applied("Apply", variable, step, {"grad": gradient})
 
-    def _apply_sparse(self, gradient: IndexedSlices, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_sparse(
+        self, gradient: IndexedSlices, variable: GraphVariable, step: OptimizerNumbers
+    ) -> Operation:
         slices = without_repeats(step.graph, gradient)
         return self._applied(
             "SparseApply", variable, step, {"grad": slices.values, "indices": slices.indices}
         )
 
     def _applied(
-        self, kind: str, variable: GraphVariable, step: StepNumbers, own: Mapping[str, Tensor]
+        self, kind: str, variable: GraphVariable, step: OptimizerNumbers, own: Mapping[str, Tensor]
     ) -> Operation:
         """The op of this kind for a variable, its slots, the step's numbers and its gradient."""
         prefix = "Resource" if variable.is_resource else ""
@@ -236,12 +238,12 @@ class Optimizer:
         )
         return made if isinstance(made, Operation) else _operation(made)
 
-    def _finish(self, step: StepNumbers, updates: Sequence[Operation], name: str) -> Operation:
+    def _finish(self, step: OptimizerNumbers, updates: Sequence[Operation], name: str) -> Operation:
         """The operation that has done all updates."""
         return step.graph.group(*updates, name=name)
 
 
-class StepNumbers:
+class OptimizerNumbers:
     """The numbers of one step, as tensors of each type that a variable asks for.
 
     given   {input of the op: a Python number or a Tensor}
@@ -346,4 +348,4 @@ def _operation(made: Tensor) -> Operation:
     return made.op
 
 
-__all__ = ["Hyper", "Optimizer", "Pair", "StepNumbers", "parts_of", "slot_variable", "without_repeats"]
+__all__ = ["Hyper", "Optimizer", "OptimizerNumbers", "Pair", "parts_of", "slot_variable", "without_repeats"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.client.optimizers.optimizer import Hyper, Optimizer, StepNumbers
+from flowengine.client.optimizers.optimizer import Hyper, Optimizer, OptimizerNumbers
 from flowengine.gradients.values import IndexedSlices
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.variables.variable import GraphVariable
@@ -19,14 +19,16 @@ class SGD(Optimizer):
         super().__init__(name, "GradientDescent", use_locking=use_locking)
         self.learning_rate = learning_rate
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("alpha", self.learning_rate, "learning_rate")
         return step
 
-    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: OptimizerNumbers) -> Operation:
         return self._applied("Apply", variable, step, {"delta": gradient})
 
-    def _apply_sparse(self, gradient: IndexedSlices, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_sparse(
+        self, gradient: IndexedSlices, variable: GraphVariable, step: OptimizerNumbers
+    ) -> Operation:
         # Rows of equal index may be subtracted one after the other.
         ops = step.graph.ops
         delta = ops.Mul(gradient.values, step.number("alpha", variable.dtype))
@@ -63,7 +65,7 @@ class Momentum(Optimizer):
         self.momentum = momentum
         self.nesterov = nesterov
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("lr", self.learning_rate, "learning_rate")
         step.add("momentum", self.momentum, "momentum")
         return step
@@ -89,13 +91,13 @@ class ProximalSGD(Optimizer):
         self.l1 = l1
         self.l2 = l2
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("alpha", self.learning_rate, "learning_rate")
         step.add("l1", self.l1, "l1_regularization_strength")
         step.add("l2", self.l2, "l2_regularization_strength")
         return step
 
-    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: StepNumbers) -> Operation:
+    def _apply_dense(self, gradient: Tensor, variable: GraphVariable, step: OptimizerNumbers) -> Operation:
         return self._applied("Apply", variable, step, {"delta": gradient})
 
 

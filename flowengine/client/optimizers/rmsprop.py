@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowengine.client.optimizers.optimizer import Hyper, Optimizer, StepNumbers
+from flowengine.client.optimizers.optimizer import Hyper, Optimizer, OptimizerNumbers
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.variables.initializers import ones
 from flowengine.graphs.variables.variable import GraphVariable
@@ -45,7 +45,7 @@ class RMSProp(Optimizer):
             for slot in self._slot_inputs.values():
                 self._make_slot(variable, slot, ones() if slot == "rms" else None)
 
-    def _prepare(self, step: StepNumbers) -> StepNumbers:
+    def _prepare(self, step: OptimizerNumbers) -> OptimizerNumbers:
         step.add("lr", self.learning_rate, "learning_rate")
         step.add("rho", self.decay, "decay")
         step.add("momentum", self.momentum, "momentum")

@@ -6,7 +6,7 @@ A checkpoint holds the parts as slices of one tensor, so that it can be restored
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.arrays import to_array
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class PartitionedVariable(TensorOperators):
-    """A variable in parts: `parts` in order, cut along `axis`; it iterates over them.
+    """A variable in parts: `parts` in order, cut along `axis`.
 
     name, shape, dtype   of the whole
     """
 
     def __init__(self, name: str, shape: TensorShape, parts: Sequence[GraphVariable], axis: int) -> None:
         self.name = name
-        self.shape = shape
+        self._shape = shape
         self.parts = tuple(parts)
         self.axis = axis
         self._whole: Tensor | None = None
@@ -40,14 +40,12 @@ class PartitionedVariable(TensorOperators):
         return self.parts[0].graph
 
     @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
     def dtype(self) -> DType:
         return self.parts[0].dtype
-
-    def __iter__(self) -> Iterator[GraphVariable]:
-        return iter(self.parts)
-
-    def __len__(self) -> int:
-        return len(self.parts)
 
     def __repr__(self) -> str:
         return f"<PartitionedVariable '{self.name}' of {len(self.parts)} parts shape={self.shape}>"

@@ -77,8 +77,8 @@ class GraphVariable(TensorOperators, ABC):
         caches: bool = False,
     ) -> None:
         self.handle = handle
-        self.dtype = dtype
-        self.shape = shape
+        self._dtype = dtype
+        self._shape = shape
         self.initializer = initializer
         self.initial_value = initial_value
         self.snapshot = snapshot
@@ -91,6 +91,15 @@ class GraphVariable(TensorOperators, ABC):
     @property
     def graph(self) -> Graph:
         return self.handle.graph
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The declared shape, which may be partial."""
+        return self._shape
 
     @property
     def name(self) -> str:
