@@ -24,6 +24,7 @@ from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.placing import Placer
 from flowengine.session import Session as _TrioSession
+from flowengine.session import SessionStatistics
 
 if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
@@ -109,6 +110,10 @@ class Session(SessionView):
     def costs(self) -> CostModel:
         """See `flowengine.Session.costs`."""
         return self._opened().costs
+
+    def statistics(self) -> SessionStatistics:
+        """See `flowengine.Session.statistics`."""
+        return self._opened().statistics()
 
     def extend(self, graph: NodeGraph) -> None:
         """See `flowengine.Session.extend`."""

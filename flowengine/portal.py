@@ -27,6 +27,7 @@ from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.placing import Placer
 from flowengine.session import Session as _Session
+from flowengine.session import SessionStatistics
 
 
 class PortalCall:
@@ -193,6 +194,10 @@ class PortalSession(SessionView):
     def costs(self) -> CostModel:
         """See `flowengine.Session.costs`."""
         return self._session.costs
+
+    def statistics(self) -> SessionStatistics:
+        """See `flowengine.Session.statistics`. May be called from any thread."""
+        return self._session.statistics()
 
     @tracebacks.hides_engine
     def extend(self, graph: NodeGraph) -> None:

@@ -11,22 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Final
-
-import trio
+from typing import Any
 
 from flowengine.core import tracebacks
-from flowengine.core.collector import collection_paused
 from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
-from flowengine.core.errors import (
-    CancelledError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    OpError,
-)
-from flowengine.core.pieces import Piecework, at_once
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.core.session_view import SessionView
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
@@ -42,19 +34,39 @@ from flowengine.ops.load import registry as op_registry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
+from flowengine.runtime.planning.admission import StepAdmission
 from flowengine.runtime.planning.explaining import explained, explained_placement
 from flowengine.runtime.planning.fetches import as_values
-from flowengine.runtime.planning.jobs import in_turns
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
-from flowengine.runtime.planning.preparing import PreparedPlan, RequestPlanner
+from flowengine.runtime.planning.preparing import PreparedPlan
 from flowengine.runtime.planning.requests import Requests, request_key
+from flowengine.runtime.planning.session_plans import SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
-from flowengine.runtime.step import StepRunner, too_late
+from flowengine.runtime.step import StepRunner
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
-#: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
-PLANS_MAX: Final = 512
+
+@dataclass(frozen=True, slots=True)
+class SessionStatistics:
+    """What a session holds and does at one moment.
+
+    used_bytes, peak_bytes         of all steps, variables, queues, tables and plans together, now and at most
+                                   so far; None where nothing is counted: without a bound on memory, and
+                                   without `Config(count_allocations=True)`
+    limit_bytes                    `Config.session_memory_bytes`; None for no bound
+    refused                        how often something was refused for want of memory, or of room for a step
+    running_steps, waiting_steps   steps under way, and those that `max_steps` lets wait
+    plans                          how many are kept
+    """
+
+    used_bytes: int | None
+    peak_bytes: int | None
+    limit_bytes: int | None
+    refused: int
+    running_steps: int
+    waiting_steps: int
+    plans: int
 
 
 class Session(SessionVariables, SessionView):
@@ -108,11 +120,13 @@ class Session(SessionVariables, SessionView):
         if placer is None:
             placer = SessionPlacer(self.devices, kernels, self._settings, lambda: self.graph)
         self._placer: Placer = placer
-        self._plans: dict[Any, PreparedPlan] = {}
-        self._version = -1
-        #: Makes them, for this version of the graph.
-        self._planner = self._new_planner()
         self._closed = False
+        self._planning = SessionPlans(
+            self.graph, self._settings, kernels, self._offered, placer, self._runner, lambda: self._closed
+        )
+        self._plans = self._planning.kept
+        most = self._settings.max_steps
+        self._admission = None if most is None else StepAdmission(most, self._settings.max_waiting_steps)
 
     def _shown_graph(self) -> NodeGraph:
         return self.graph
@@ -165,6 +179,9 @@ class Session(SessionVariables, SessionView):
         leaves the session usable and the effects of nodes that had completed in place.
         """
         feed_dict = feed_dict or {}
+        waited = 0.0
+        if self._admission is not None:
+            waited = await self._admission.enter(None if options is None else timeout_of(options))
         try:
             if self._remote is not None:
                 return await self._remote.run(
@@ -172,14 +189,18 @@ class Session(SessionVariables, SessionView):
                 )
             key = request_key(fetches, feed_dict, targets)
             prepared = self._plans.get(key) if key is not None else None
-            waited = 0.0
-            if prepared is None or self._version != self.graph.version:
-                names = list(feed_dict)
-                prepared, waited = await self._prepare_in_turns(key, fetches, names, targets, options)
+            if prepared is None or self._planning.version != self.graph.version:
+                timeout = None if options is None else timeout_of(options)
+                prepared, waited = await self._planning.prepare_in_turns(
+                    key, fetches, list(feed_dict), targets, timeout, waited
+                )
             return await self._step(prepared, list(feed_dict.values()), options, run_metadata, waited)
         except OpError as error:
             self._tell_plainly(error)
             raise
+        finally:
+            if self._admission is not None:
+                self._admission.leave()
 
     @tracebacks.hides_engine
     def make_callable(
@@ -192,17 +213,21 @@ class Session(SessionVariables, SessionView):
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
             return tracebacks.hides_engine(there)
-        prepared = self._prepare(as_values(self.graph, fetches), list(feeds), targets)
+        prepared = self._planning.prepare(as_values(self.graph, fetches), list(feeds), targets)
         count = len(feeds)
 
         async def call(*values: Any) -> Any:
+            waited = 0.0 if self._admission is None else await self._admission.enter(None)
             try:
                 if len(values) != count:
                     raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
-                return await self._step(prepared, values, None, None)
+                return await self._step(prepared, values, None, None, waited)
             except OpError as error:
                 self._tell_plainly(error)
                 raise
+            finally:
+                if self._admission is not None:
+                    self._admission.leave()
 
         return call
 
@@ -250,83 +275,6 @@ class Session(SessionVariables, SessionView):
         owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
         return prepared.assemble(owned)
 
-    # -- planning -----------------------------------------------------------------------------------
-
-    def _keep(self, key: Any, prepared: PreparedPlan) -> None:
-        if len(self._plans) >= PLANS_MAX:
-            del self._plans[next(iter(self._plans))]
-        self._plans[key] = prepared
-
-    def _new_planner(self) -> RequestPlanner:
-        compiler = self._runner.compile if self._compiles else None
-        return RequestPlanner(self.graph, self._settings, self._kernels, self.devices, self._placer, compiler)
-
-    def _notice_growth(self) -> None:
-        """Where the graph has grown, plans made so far are of no use."""
-        if self._version != self.graph.version:
-            self._plans.clear()
-            if self._offered.grow() and isinstance(self._placer, SessionPlacer):
-                self._placer.devices_came()
-            self._planner = self._new_planner()
-            self._version = self.graph.version
-
-    def _prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> PreparedPlan:
-        """A plan, made at once."""
-        self._notice_growth()
-        with collection_paused():
-            return at_once(self._planner.preparing(fetches, feeds, targets))
-
-    async def _prepare_in_turns(
-        self,
-        key: Any,
-        fetches: Any,
-        feeds: Sequence[Any],
-        targets: Sequence[Any],
-        options: RunOptions | None,
-    ) -> tuple[PreparedPlan, float]:
-        """A plan for a step that is under way, and how many seconds it took.
-
-        Those who ask for the same plan at the same time make one, all of them.
-        """
-        if self._closed:
-            raise FailedPreconditionError("this session is closed")
-        self.resources.bind_to_current_run()
-        self._notice_growth()
-        planner = self._planner
-        timeout = None if options is None else timeout_of(options)
-        before = trio.current_time()
-        if timeout is None:
-            job = await self._make(key, fetches, feeds, targets)
-        else:
-            with trio.move_on_after(timeout) as scope:
-                job = await self._make(key, fetches, feeds, targets)
-            if scope.cancelled_caught:
-                raise too_late(timeout)
-        waited = trio.current_time() - before
-        if timeout is not None and waited >= timeout:
-            raise too_late(timeout)
-        if self._closed:
-            raise CancelledError("the session was closed while this step was running")
-        prepared = job.result()
-        if key is not None:
-            planner.jobs.pop(key, None)
-            if planner is self._planner:
-                self._keep(key, prepared)
-        return prepared, waited
-
-    async def _make(
-        self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
-    ) -> Piecework[PreparedPlan]:
-        """A plan that is made, by this task and by others that want it."""
-        planner, turns = self._planner, self._runner.turns
-        job = planner.job(key, fetches, feeds, targets)
-        await in_turns(job, turns)
-        while job.has_failed and not self._closed:
-            # Somebody else was told why.
-            job = planner.job(key, fetches, feeds, targets)
-            await in_turns(job, turns)
-        return job
-
     # -- the rest -----------------------------------------------------------------------------------
 
     @property
@@ -334,6 +282,21 @@ class Session(SessionVariables, SessionView):
         """What was measured of the graph's nodes; empty where the session does not place them itself."""
         placer = self._placer
         return placer.placer.costs if isinstance(placer, SessionPlacer) else CostModel()
+
+    def statistics(self) -> SessionStatistics:
+        """What the session holds and does now. At a target: its steps only; the tasks hold the rest."""
+        ledger, admission = self._runner.ledger, self._admission
+        running = len(self._runner.running) if admission is None else admission.running
+        refused = 0 if admission is None else admission.refused
+        return SessionStatistics(
+            used_bytes=None if ledger is None else ledger.live,
+            peak_bytes=None if ledger is None else ledger.peak,
+            limit_bytes=self._settings.session_memory_bytes,
+            refused=refused if ledger is None else refused + ledger.refused,
+            running_steps=running,
+            waiting_steps=0 if admission is None else admission.waiting,
+            plans=len(self._plans),
+        )
 
     @property
     def is_local(self) -> bool:
@@ -424,8 +387,8 @@ class Session(SessionVariables, SessionView):
             context = requests.context(requests.read(fetches, feeds, targets), self._settings, self._kernels)
             return explained_placement(self.graph, context, self._placer)
         key = request_key(fetches, dict.fromkeys(feeds), targets) if form else None
-        kept = self._plans.get(key) if self._version == self.graph.version else None
-        tiers = (kept or self._prepare(fetches, list(feeds), targets)).plan
+        kept = self._plans.get(key) if self._planning.version == self.graph.version else None
+        tiers = (kept or self._planning.prepare(fetches, list(feeds), targets)).plan
         plan = tiers.plan if isinstance(tiers, Measuring) else tiers
         return explained(plan, self.graph, dot=dot, source=source, form=form)
 
@@ -439,12 +402,13 @@ class Session(SessionVariables, SessionView):
         self._closed = True
         if self._remote is not None:
             await self._remote.close()
+        if self._admission is not None:
+            self._admission.close()
         self._runner.cancel_all()
-        self._plans.clear()
-        self._planner.close()
+        self._planning.close()
         self._partitions.close()
         if self._owns_resources:
             self.resources.close()
 
 
-__all__ = ["Session"]
+__all__ = ["Session", "SessionStatistics"]

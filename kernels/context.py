@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flowengine.core.accounting import Account
     from flowengine.core.rendezvous import Rendezvous
     from flowengine.devices.device import Device
     from flowengine.resources.container import ResourceManager, StepContainer
@@ -24,12 +25,14 @@ class KernelContext:
     step_id          unique in this process
     file_access      what `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
+    memory           where a kernel asks for what only itself can tell that it will take; None without a bound
     """
 
     __slots__ = (
         "device",
         "file_access",
         "hardware",
+        "memory",
         "rendezvous",
         "resources",
         "step_container",
@@ -57,3 +60,4 @@ class KernelContext:
         self.file_access = file_access
         self.sync_checkpoints = sync_checkpoints
         self.hardware = hardware
+        self.memory: Account | None = None

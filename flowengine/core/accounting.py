@@ -1,45 +1,132 @@
-"""The bytes that a value holds: numbers, and texts with what they say.
+"""The bytes that a value holds: numbers, texts with what they say, lists with what is in them.
 
     assert bytes_of(np.zeros(3, np.float32)) == 12
 
-An array of strings refers to `bytes` objects; one that stands there several times is held once.
+An array of strings refers to `bytes` objects; one that stands there several times is held once. What holds
+values between the kernels of a step, or between steps, books them with an `Account`.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Final
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from flowengine.core.arrays import Array, Value
 
+T = TypeVar("T")
+
 #: What Python adds to the contents of a `bytes`.
 _TEXT_BYTES: Final = sys.getsizeof(b"")
+#: A number that is no array.
+NUMBER_BYTES: Final = sys.getsizeof(np.float64(0))
 #: A reference in an array.
 REFERENCE_BYTES: Final = np.dtype(object).itemsize
 
 
-def text_bytes(text: bytes) -> int:
+class Account(Protocol):
+    """Where what holds values books them, so that a bound on memory is kept."""
+
+    def check(self, wanted: int = 0) -> None:
+        """ResourceExhaustedError if so many bytes more are too many; nothing has changed then."""
+
+    def book(self, owner: Any, size: int, holder: str) -> None:
+        """Say how many bytes an object holds now, in the name of `holder`. Ends with the object's life."""
+
+
+class _AskedAccount(threading.local):
+    """Whom kernels on this thread ask."""
+
+    account: Account | None = None
+
+
+_ASKED: Final = _AskedAccount()
+
+
+def ask_for(size: int) -> None:
+    """Ask for the bytes that a kernel is about to take, where no shape tells of them.
+
+    ResourceExhaustedError if they pass a bound of the step that runs the kernel. May be called on any thread.
+    """
+    account = _ASKED.account
+    if account is not None:
+        account.check(size)
+
+
+def call_for(account: Account, function: Callable[..., T], *args: Any, **keywords: Any) -> T:
+    """Call a function that asks this account, wherever it runs."""
+    before, _ASKED.account = _ASKED.account, account
+    try:
+        return function(*args, **keywords)
+    finally:
+        _ASKED.account = before
+
+
+def is_asked() -> bool:
+    """Whether anybody answers `ask_for`, so that it is worth finding out how much that is."""
+    return _ASKED.account is not None
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A value that is made of others, such as a list of tensors."""
+
+    def held_values(self) -> Iterable[Any]:
+        """What it is made of; None where nothing is."""
+
+
+def text_bytes(text: bytes | bytearray) -> int:
     """What one string takes."""
     return _TEXT_BYTES + len(text)
 
 
 def contents_of(array: Array) -> int:
-    """What the strings of an array take, beside the references to them; 0 for an array of numbers."""
+    """What the strings and lists of an array take, beside the references to them; 0 for numbers."""
     if not array.dtype.hasobject:
         return 0
-    texts = {id(each): each for each in array.ravel().tolist() if isinstance(each, bytes)}
-    return sum(map(text_bytes, texts.values()))
+    held = {id(each): each for each in array.ravel().tolist()}
+    return sum(map(bytes_of, held.values()))
 
 
-def bytes_of(value: Value) -> int:
-    """What a tensor takes; 0 for what is none, such as a handle."""
+def bytes_of(value: Any) -> int:
+    """What a value takes; 0 for what holds nothing of its own, such as a handle.
+
+    value    a tensor, a scalar, a string, or a `Composite`: then its references and what they refer to
+    """
     if isinstance(value, bytes):
         return text_bytes(value)
     if isinstance(value, np.ndarray):
         return int(value.nbytes) + contents_of(value)
-    return int(value.nbytes) if isinstance(value, np.generic) else 0
+    if isinstance(value, np.generic):
+        return int(value.nbytes)
+    if isinstance(value, Composite):
+        parts = list(value.held_values())
+        distinct = {id(part): part for part in parts if part is not None}
+        return REFERENCE_BYTES * len(parts) + sum(map(bytes_of, distinct.values()))
+    return 0
 
 
-__all__ = ["REFERENCE_BYTES", "bytes_of", "contents_of", "text_bytes"]
+def element_bytes(element: Iterable[Value]) -> int:
+    """What a tuple of tensors takes that is kept as it is, such as an element of a queue."""
+    size = sys.getsizeof(())
+    for value in element:
+        size += REFERENCE_BYTES + (NUMBER_BYTES if isinstance(value, np.generic) else bytes_of(value))
+    return size
+
+
+__all__ = [
+    "NUMBER_BYTES",
+    "REFERENCE_BYTES",
+    "Account",
+    "Composite",
+    "ask_for",
+    "bytes_of",
+    "call_for",
+    "contents_of",
+    "element_bytes",
+    "is_asked",
+    "text_bytes",
+]

@@ -4,6 +4,9 @@
 |---|---|---|
 | file_access | FLOWENGINE_FILE_ACCESS | "all" |
 | memory_limit_bytes | FLOWENGINE_MEMORY_LIMIT_BYTES | none |
+| session_memory_bytes | FLOWENGINE_SESSION_MEMORY_BYTES | none |
+| max_steps | FLOWENGINE_MAX_STEPS | none |
+| max_waiting_steps | FLOWENGINE_MAX_WAITING_STEPS | none |
 | worker_threads | FLOWENGINE_WORKER_THREADS | true |
 | fold_constants | FLOWENGINE_FOLD_CONSTANTS | true |
 | merge_common_subexpressions | FLOWENGINE_MERGE_COMMON_SUBEXPRESSIONS | true |
@@ -49,6 +52,10 @@ class Config:
 
     file_access                   "all", "read" or "none": what the graph's own ops may do with files
     memory_limit_bytes            bound on the bytes of all tensors alive in one step; None for no bound
+    session_memory_bytes          bound on the bytes of all steps, variables, queues, tables and plans of a
+                                  session together; None for no bound
+    max_steps                     so many steps of a session run at a time, the others wait; None for no bound
+    max_waiting_steps             so many steps wait, and the next is refused; None for no bound
     worker_threads                run heavy kernels on worker threads; False keeps everything inline, which
                                   a simulation on a mock clock needs
     fold_constants                compute what depends on constants only once, when a plan is made
@@ -89,6 +96,9 @@ class Config:
 
     file_access: str | None = None
     memory_limit_bytes: int | None = None
+    session_memory_bytes: int | None = None
+    max_steps: int | None = None
+    max_waiting_steps: int | None = None
     worker_threads: bool | None = None
     fold_constants: bool | None = None
     merge_common_subexpressions: bool | None = None
@@ -122,11 +132,10 @@ class Config:
             raise InvalidArgumentError(
                 f"file_access is {access!r}: it must be one of {', '.join(FILE_ACCESS)}"
             )
-        limit = self.memory_limit_bytes
-        if limit is None:
-            limit = _integer("MEMORY_LIMIT_BYTES")
-        if limit is not None and not (type(limit) is int and limit > 0):
-            raise InvalidArgumentError(f"memory_limit_bytes is {limit!r}: it must be a positive whole number")
+        most_steps = _bound(self.max_steps, "MAX_STEPS")
+        most_waiting = _bound(self.max_waiting_steps, "MAX_WAITING_STEPS", least=0)
+        if most_waiting is not None and most_steps is None:
+            raise InvalidArgumentError("max_waiting_steps needs max_steps: else no step waits to begin")
         silence = self.silence_seconds
         if silence is None:
             silence = _number("SILENCE_SECONDS", 30.0)
@@ -139,7 +148,10 @@ class Config:
             )
         return Settings(
             file_access=access,
-            memory_limit_bytes=limit,
+            memory_limit_bytes=_bound(self.memory_limit_bytes, "MEMORY_LIMIT_BYTES"),
+            session_memory_bytes=_bound(self.session_memory_bytes, "SESSION_MEMORY_BYTES"),
+            max_steps=most_steps,
+            max_waiting_steps=most_waiting,
             worker_threads=_flag(self.worker_threads, "WORKER_THREADS"),
             fold_constants=_flag(self.fold_constants, "FOLD_CONSTANTS"),
             merge_common_subexpressions=_flag(
@@ -183,6 +195,9 @@ class Settings:
     fold_constants: bool
     merge_common_subexpressions: bool
     compile_hot_plans: bool
+    session_memory_bytes: int | None = None
+    max_steps: int | None = None
+    max_waiting_steps: int | None = None
     fuse_elementwise: bool = True
     fuse_contractions: bool = True
     fold_batch_norms: bool = True
@@ -216,9 +231,8 @@ class Settings:
     @property
     def counts_allocations(self) -> bool:
         """Whether anything asks what tensors hold."""
-        return (
-            self.count_allocations or self.memory_limit_bytes is not None or bool(self.device_memory_limits)
-        )
+        bounds = (self.memory_limit_bytes, self.session_memory_bytes)
+        return self.count_allocations or bounds != (None, None) or bool(self.device_memory_limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +316,15 @@ def _integer(name: str) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a whole number") from None
+
+
+def _bound(given: int | None, name: str, *, least: int = 1) -> int | None:
+    """A bound; None for none."""
+    value = _integer(name) if given is None else given
+    if value is not None and not (type(value) is int and value >= least):
+        wanted = "a positive whole number" if least else "a whole number, 0 or more"
+        raise InvalidArgumentError(f"{_name(given, name)} is {value!r}: it must be {wanted}")
+    return value
 
 
 def _number(name: str, default: float) -> float:

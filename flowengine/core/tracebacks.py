@@ -32,11 +32,14 @@ def shorten(error: BaseException) -> None:
     if _shows_all:
         return
     seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        current.__traceback__ = _users_part(current.__traceback__)
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    left: list[BaseException | None] = [error]
+    while left:
+        current = left.pop()
+        if current is not None and id(current) not in seen:
+            seen.add(id(current))
+            # What is not shown is shortened too: frames keep what their variables hold.
+            current.__traceback__ = _users_part(current.__traceback__)
+            left += (current.__cause__, current.__context__)
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:

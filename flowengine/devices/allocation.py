@@ -7,6 +7,7 @@ device's limit and says who holds most.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -38,6 +39,8 @@ class Ledger:
     """The allocations of one device. For the event loop's thread; the last reference may go on any.
 
     live, peak   bytes now, and at most since the last `reset_peak`
+    refused      how often a limit was kept by an error
+    relief       frees something that can be made again and says whether it did; asked before an error
     """
 
     def __init__(self, limit_bytes: int | None = None, what: str = "memory") -> None:
@@ -47,6 +50,8 @@ class Ledger:
         self.peak = 0
         self.allocations = 0
         self.largest = 0
+        self.refused = 0
+        self.relief: Callable[[], bool] | None = None
         self._what = what
         #: {id of the object that owns the memory: (its bytes, who holds it, a weak reference)}
         self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
@@ -65,9 +70,36 @@ class Ledger:
         self.allocations += 1
         self.largest = max(self.largest, size)
 
+    def book(self, owner: Any, size: int, holder: str) -> None:
+        """Say how many bytes an object holds now; they count until it goes, or says another number."""
+        key = id(owner)
+        before = self._owners.get(key)
+        if before is None:
+            self.hold(owner, size, holder)
+            return
+        self._owners[key] = (size, holder, before[2])
+        self.change(size - before[0])
+
+    def knows(self, owner: Any) -> bool:
+        """Whether what an object holds is counted."""
+        return id(owner) in self._owners
+
+    def change(self, size: int) -> None:
+        """Count so many bytes more, or fewer, whose holder sees to it that they go again."""
+        self.live += size
+        if self.live > self.peak:
+            self.peak = self.live
+
     def check(self, wanted: int = 0) -> None:
         """ResourceExhaustedError naming the largest holders if `wanted` more bytes pass the limit."""
-        if self.limit_bytes is not None and self.live + wanted > self.limit_bytes:
+        limit = self.limit_bytes
+        if limit is None or self.live + wanted <= limit:
+            return
+        if wanted <= limit and self.relief is not None:
+            while self.live + wanted > limit and self.relief():
+                pass
+        if self.live + wanted > limit:
+            self.refused += 1
             raise self._exhausted(wanted)
 
     def statistics(self) -> AllocationStatistics:

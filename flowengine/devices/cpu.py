@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.accounting import bytes_of
+from flowengine.core.accounting import bytes_of, text_bytes
 from flowengine.core.arrays import Value
 from flowengine.core.buffers import LINE, AlignedBytes, MemoryLease
 from flowengine.core.dtypes import DType
@@ -48,6 +48,8 @@ class CpuDevice:
             return owner.base, owner.base.nbytes
         if isinstance(owner, AlignedBytes):
             return owner, owner.nbytes - LINE
+        if isinstance(owner.base, bytes | bytearray):
+            return owner, text_bytes(owner.base)
         return (owner, bytes_of(owner)) if owner.flags.owndata else None
 
     def synchronize(self) -> None:

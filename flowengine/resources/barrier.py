@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from flowengine.core.accounting import Account, bytes_of
 from flowengine.core.arrays import WOULD_WAIT, Value, to_array
 from flowengine.core.dtypes import DType, string
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
@@ -59,11 +60,13 @@ class Barrier:
 
     __slots__ = (
         "__weakref__",
+        "_bytes",
         "_cancelled",
         "_closed",
         "_incomplete",
         "_next",
         "_ready",
+        "account",
         "component_types",
         "container",
         "name",
@@ -89,6 +92,9 @@ class Barrier:
         self._ready = _ReadyQueue(name, (string, *self.component_types), (SCALAR, *self.shapes))
         #: {key: (arrival, {component: value})}
         self._incomplete: dict[bytes, tuple[int, dict[int, Value]]] = {}
+        #: Set by the resource manager: where components are booked, until they are taken.
+        self.account: Account | None = None
+        self._bytes = 0
         self._next = _FIRST_INDEX
         self._closed = False
         self._cancelled = False
@@ -126,6 +132,8 @@ class Barrier:
         fresh = sum(1 for key in keys.tolist() if key not in self._incomplete)
         if self._closed and (self._cancelled or (fresh and not self._incomplete)):
             raise self._closed_error(fresh)
+        if self.account is not None:
+            self.account.check(bytes_of(keys) + bytes_of(values))
         try:
             for key, (value,) in zip(keys.tolist(), rows_of((values,)), strict=True):
                 self._insert(component, key, value, fresh)
@@ -146,9 +154,21 @@ class Barrier:
                 f"Key {key!r} already has a value for component {component} in barrier {self.name}"
             )
         values[component] = value
+        self._book(bytes_of(value))
         if len(values) == len(self.component_types):
             del self._incomplete[key]
             self._ready.enqueue_nowait((np.int64(index), key, *(values[i] for i in range(len(values)))))
+
+    def _book(self, size: int) -> None:
+        if self.account is not None:
+            self._bytes += size
+            self.account.book(self, self._bytes, self.name)
+
+    def _taken(self, batch: Any) -> Any:
+        """What was taken of the ready keys: (indices, keys, components...)."""
+        if self.account is not None and batch is not WOULD_WAIT:
+            self._book(-sum(bytes_of(row) for column in batch[2:] for row in column))
+        return batch
 
     def _closed_error(self, fresh: int, key: bytes | None = None) -> CancelledError:
         why = "" if key is None else f", but attempted to insert a brand new key: {key!r}"
@@ -159,7 +179,7 @@ class Barrier:
 
     def take_many_nowait(self, count: int, *, up_to: bool = False) -> Any:
         """`take_many`, or WOULD_WAIT with nothing changed."""
-        return self._ready.dequeue_many_nowait(self._deliverable(count, up_to), up_to=up_to)
+        return self._taken(self._ready.dequeue_many_nowait(self._deliverable(count, up_to), up_to=up_to))
 
     async def take_many(self, count: int, *, up_to: bool = False) -> Element:
         """(indices int64 (n,), keys string (n,), components (n, ...)...) of `count` ready keys, waiting.
@@ -169,7 +189,7 @@ class Barrier:
         """
         batch = self.take_many_nowait(count, up_to=up_to)
         if batch is WOULD_WAIT:
-            batch = await self._ready.dequeue_many(self._deliverable(count, up_to), up_to=up_to)
+            batch = self._taken(await self._ready.dequeue_many(self._deliverable(count, up_to), up_to=up_to))
         taken: Element = batch
         return taken
 

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
+from flowengine.core.accounting import Account
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 
@@ -62,9 +63,11 @@ class ResourceManager:
     `DEFAULT_CONTAINER`.
     """
 
-    __slots__ = ("_closed", "_containers", "_process", "_serial", "_token", "generation")
+    __slots__ = ("_closed", "_containers", "_process", "_serial", "_token", "account", "generation")
 
     def __init__(self) -> None:
+        #: With whom resources book what they hold, where anybody asks.
+        self.account: Account | None = None
         #: Grows whenever a resource is removed or replaced: what was found before may be another's now.
         self.generation = 0
         #: {container: {(kind, name): resource}}
@@ -112,6 +115,8 @@ class ResourceManager:
                 raise InvalidArgumentError(
                     f"resource '{name}' was asked for as a {kind.__name__} but is a {type(found).__name__}"
                 )
+            if self.account is not None and hasattr(found, "account"):
+                found.account = self.account
             held[kind, name] = found
         resource: T = found
         return resource

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import trio
 
+from flowengine.core.accounting import Account
 from flowengine.core.arrays import WOULD_WAIT, Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
@@ -56,6 +57,8 @@ class Queue:
         "_dequeues",
         "_enqueues",
         "_exact",
+        "account",
+        "bytes_held",
         "capacity",
         "component_types",
         "container",
@@ -88,6 +91,9 @@ class Queue:
         self._exact = None if self.shapes is None else tuple(shape.dims for shape in self.shapes)
         #: Whatever declared the queue last and was found to agree with it: it need not be checked again.
         self.verified: object = None
+        #: Set by the resource manager: where `counted_queues` book what the elements take.
+        self.account: Account | None = None
+        self.bytes_held = 0
         self._closed = False
         self._enqueues = AttemptLine()
         self._dequeues = AttemptLine()

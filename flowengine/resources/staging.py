@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from flowengine.core.accounting import Account, bytes_of
 from flowengine.core.arrays import WOULD_WAIT, Value
 from flowengine.core.errors import CancelledError, InvalidArgumentError, ResourceExhaustedError
 from flowengine.resources.elements import Element, own
@@ -18,7 +19,7 @@ from flowengine.resources.waiting import Attempt, AttemptCrowd, AttemptLine, Con
 
 
 def _bytes_of(values: Sequence[Value]) -> int:
-    return sum(int(getattr(value, "nbytes", 0)) for value in values)
+    return sum(map(bytes_of, values))
 
 
 class _Area:
@@ -29,6 +30,7 @@ class _Area:
         "__weakref__",
         "_gets",
         "_puts",
+        "account",
         "bytes_held",
         "capacity",
         "container",
@@ -41,6 +43,8 @@ class _Area:
         self.container = container
         self.capacity = capacity
         self.memory_limit = memory_limit
+        #: Set by the resource manager: where values are booked.
+        self.account: Account | None = None
         self.bytes_held = 0
         self._puts = AttemptLine()
         self._gets = AttemptCrowd()
@@ -50,7 +54,14 @@ class _Area:
             return False
         return self.memory_limit <= 0 or self.bytes_held + size <= self.memory_limit
 
+    def _book(self, size: int) -> None:
+        self.bytes_held += size
+        if self.account is not None:
+            self.account.book(self, self.bytes_held, self.name)
+
     def _check_size(self, size: int) -> None:
+        if self.account is not None:
+            self.account.check(size)
         if 0 < self.memory_limit < size:
             raise ResourceExhaustedError(
                 f"Attempted to insert tensors with combined size of '{size}' bytes into {self.kind} "
@@ -126,7 +137,7 @@ class StagingArea(_Area):
             if not self._has_room(len(self._store), size):
                 return WOULD_WAIT
             self._store.append(own(values))
-            self.bytes_held += size
+            self._book(size)
             return None
 
         return put
@@ -147,7 +158,7 @@ class StagingArea(_Area):
         if not self._store:
             return WOULD_WAIT
         values = self._store.popleft()
-        self.bytes_held -= _bytes_of(values)
+        self._book(-_bytes_of(values))
         return values
 
     def peek_nowait(self, index: int) -> Any:
@@ -166,7 +177,7 @@ class StagingArea(_Area):
 
     def clear(self) -> None:
         self._store.clear()
-        self.bytes_held = 0
+        self._book(-self.bytes_held)
         self._advance()
 
 
@@ -241,7 +252,7 @@ class StagingMap(_Area):
             if not self._has_room(len(self._complete), size):
                 return WOULD_WAIT
             entry = {**present, **dict(zip(indices, own(values), strict=True))}
-            self.bytes_held += size
+            self._book(size)
             if len(entry) == self.components:
                 self._incomplete.pop(key, None)
                 self._complete[key] = entry
@@ -305,7 +316,7 @@ class StagingMap(_Area):
         if take:
             for index in indices:
                 entry.pop(index, None)
-            self.bytes_held -= _bytes_of(values)
+            self._book(-_bytes_of(values))
             if not entry:
                 del self._complete[key]
         return key, values
@@ -313,5 +324,5 @@ class StagingMap(_Area):
     def clear(self) -> None:
         self._complete.clear()
         self._incomplete.clear()
-        self.bytes_held = 0
+        self._book(-self.bytes_held)
         self._advance()

@@ -8,14 +8,23 @@ tuples, values that are tensors as arrays of their own.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from flowengine.core.accounting import Account
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+
+#: Of a key that a table has not.
+_ABSENT: Final = object()
+#: What a dictionary takes for an entry, about.
+_ENTRY_BYTES: Final = 48
+#: So many entries of a file are read between two looks at what there is room for.
+_ENTRIES_PER_CHECK: Final = 256
 
 
 class Table:
@@ -23,12 +32,16 @@ class Table:
 
     key_dtype, value_dtype   base types
     key_shape, value_shape   of one key and of one value; () for scalars
+    account                  set by the resource manager: where entries are booked; of an insert that it
+                             refuses, nothing is inserted
     """
 
     kind: ClassVar[str] = "Table"
     __slots__ = (
         "__weakref__",
+        "_bytes",
         "_entries",
+        "account",
         "container",
         "key_dtype",
         "key_shape",
@@ -54,6 +67,9 @@ class Table:
         self.key_shape = key_shape
         self.value_shape = value_shape
         self._entries: dict[Any, Any] = {}
+        self.account: Account | None = None
+        #: What the entries take, where there is an account.
+        self._bytes = 0
 
     @property
     def size(self) -> int:
@@ -75,21 +91,47 @@ class Table:
 
     def insert(self, keys: Any, values: Any) -> None:
         """Set the values of keys, in order; the last of several for one key stays."""
-        for key, value in self._pairs(keys, values):
-            self._entries[key] = value
+        self._set(self._pairs(keys, values))
 
     def remove(self, keys: Any) -> None:
         """Forget keys; those that are not there do not matter."""
         keys = to_array(keys)
         self._batch_shape(keys)
-        for key in self._key_list(keys):
-            self._entries.pop(key, None)
+        pop = self._entries.pop
+        gone = [(key, value) for key in self._key_list(keys) if (value := pop(key, _ABSENT)) is not _ABSENT]
+        if self.account is not None:
+            self._book(-sum(map(_pair_bytes, gone)))
 
     def replace(self, keys: Any, values: Any) -> None:
         """Forget everything, then `insert`."""
-        pairs = list(self._pairs(keys, values))
-        self._entries.clear()
-        self._entries.update(pairs)
+        self._reset(dict(self._pairs(keys, values)))
+
+    def _set(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        """Set entries."""
+        entries, account = self._entries, self.account
+        if account is None:
+            entries.update(pairs)
+            return
+        new = dict(pairs)
+        old = sum(_pair_bytes((key, entries[key])) for key in new if key in entries)
+        growth = sum(map(_pair_bytes, new.items())) - old
+        account.check(growth + _ENTRY_BYTES * len(new))
+        entries.update(new)
+        self._book(growth)
+
+    def _reset(self, entries: dict[Any, Any]) -> None:
+        """Have these entries instead."""
+        growth = 0
+        if self.account is not None:
+            growth = sum(map(_pair_bytes, entries.items())) - self._bytes
+            self.account.check(growth + sys.getsizeof(entries))
+        self._entries = entries
+        self._book(growth)
+
+    def _book(self, growth: int) -> None:
+        if self.account is not None:
+            self._bytes += growth
+            self.account.book(self, self._bytes + sys.getsizeof(self._entries), self.name)
 
     def export(self) -> tuple[Array, Array]:
         """All keys (n, *key_shape) and their values (n, *value_shape), in order of insertion."""
@@ -107,7 +149,7 @@ class Table:
             raise InvalidArgumentError(f"Value must be type {self.value_dtype} but got {value_dtype}")
 
     def destroy(self) -> None:
-        self._entries = {}
+        self._reset({})
 
     def _batch_shape(self, keys: Array) -> tuple[int, ...]:
         rank = len(self.key_shape)
@@ -192,14 +234,19 @@ class HashTable(Table):
                 )
             return
         entries: dict[Any, Any] = {}
+        account, size = self.account, 0
         for key, value in pairs:
             before = entries.setdefault(key, value)
+            if account is not None:
+                size += _pair_bytes((key, value)) + _ENTRY_BYTES
+                if not len(entries) % _ENTRIES_PER_CHECK:
+                    account.check(size)  # a file may have no end
             if before != value:
                 raise FailedPreconditionError(
                     f"HashTable '{self.name}' has different value for same key. Key {key!r} has {before!r} "
                     f"and trying to add value {value!r}"
                 )
-        self._entries = entries
+        self._reset(entries)
         self.is_initialized = True
 
     def initialize_from(self, keys: Any, values: Any) -> None:
@@ -300,8 +347,9 @@ class DenseHashTable(Table):
     def insert(self, keys: Any, values: Any) -> None:
         """See `Table.insert`; InvalidArgumentError for a reserved key."""
         pairs = list(self._pairs(keys, values))
-        self._grow(len(self._entries) + len(pairs))
-        self._entries.update(pairs)
+        count = len(self._entries) + len(pairs)
+        self._set(pairs)
+        self._grow(count)
 
     def replace(self, keys: Any, values: Any) -> None:
         """Take over what another table exported: rows of reserved keys are no entries."""
@@ -316,7 +364,7 @@ class DenseHashTable(Table):
             pairs = list(self._pairs(keys, values))
         finally:
             self._reserved = reserved
-        self._entries = {key: value for key, value in pairs if key not in reserved}
+        self._reset({key: value for key, value in pairs if key not in reserved})
         self.buckets = max(len(pairs), 1)
         self._grow(len(self._entries))
 
@@ -354,3 +402,13 @@ class DenseHashTable(Table):
                     f"Using the {self._reserved[key]} as a table key is not allowed: {key!r}"
                 )
         return listed
+
+
+def _pair_bytes(pair: tuple[Any, Any]) -> int:
+    """What key and value take, beside their places in the dictionary."""
+    return _object_bytes(pair[0]) + _object_bytes(pair[1])
+
+
+def _object_bytes(value: Any) -> int:
+    size = sys.getsizeof(value)
+    return size + sum(map(_object_bytes, value)) if isinstance(value, tuple) else size

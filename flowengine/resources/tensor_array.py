@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import NUMBER_BYTES, REFERENCE_BYTES, Account
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
@@ -93,6 +94,8 @@ class TensorArray:
     identical_element_shapes  whether the first write fixes `element_shape` for the others
     dynamic_size              whether a write past the end enlarges it
     clear_after_read          whether an element may be read once only, and is freed then
+    account                   where its own memory is booked: references, numbers, sums. Tensors that are
+                              written are counted where they were made
     """
 
     __slots__ = (
@@ -101,6 +104,7 @@ class TensorArray:
         "_closed",
         "_elements",
         "_fitting",
+        "account",
         "clear_after_read",
         "dtype",
         "dynamic_size",
@@ -122,10 +126,14 @@ class TensorArray:
         clear_after_read: bool = True,
         is_gradient: bool = False,
         name: str = "",
+        account: Account | None = None,
     ) -> None:
         if size < 0:
             raise InvalidArgumentError(f"Size should be >= 0, but is {size}")
         self.name = name
+        self.account = account
+        if account is not None:
+            account.check(size * REFERENCE_BYTES)
         self.dtype = dtype.base
         self.element_shape = element_shape
         self.identical_element_shapes = identical_element_shapes
@@ -141,6 +149,12 @@ class TensorArray:
         self._fitting: tuple[int, ...] | None = None
         #: The state of elements read last: most have one shape, and so share it.
         self._cleared = _ClearedElement(())
+        self._book()
+
+    def _book(self) -> None:
+        if self.account is not None:
+            scalar = NUMBER_BYTES if self.element_shape.dims == () else 0
+            self.account.book(self, len(self._elements) * (REFERENCE_BYTES + scalar), self.name)
 
     @property
     def size(self) -> int:
@@ -180,7 +194,11 @@ class TensorArray:
                 f"TensorArray {self.name}: Tried to write to index {index} but array is not resizeable and "
                 f"size is: {len(self._elements)}"
             )
-        self._elements.extend([_UNWRITTEN] * (index + 1 - len(self._elements)))
+        missing = index + 1 - len(self._elements)
+        if self.account is not None:
+            self.account.check(missing * REFERENCE_BYTES)
+        self._elements.extend([_UNWRITTEN] * missing)
+        self._book()
 
     def _write_again(self, index: int, present: Any, value: Value) -> None:
         if isinstance(present, _ClearedElement):
@@ -205,7 +223,10 @@ class TensorArray:
         elif isinstance(present, _Sum):
             np.add(present.array, value, out=present.array)
         else:
-            self._elements[index] = _Sum(np.asarray(np.add(present, value)))
+            total = np.asarray(np.add(present, value))
+            if self.account is not None:
+                self.account.book(total, total.nbytes, self.name)
+            self._elements[index] = _Sum(total)
 
     def _check_shape(self, index: int, dims: tuple[int, ...]) -> None:
         if self.element_shape.dims is None and not self.identical_element_shapes:
@@ -372,6 +393,7 @@ class TensorArray:
             identical_element_shapes=self.identical_element_shapes,
             is_gradient=True,
             name=name,
+            account=self.account,
         )
         gradient.marked_size = self.marked_size
         for index, element in enumerate(self._elements):
@@ -384,6 +406,7 @@ class TensorArray:
         """Drop all elements; what comes after fails."""
         self._closed = True
         self._elements = []
+        self._book()
 
     def destroy(self) -> None:
         """`close`, when the step ends."""

@@ -238,6 +238,11 @@ class StepDoors:
             self.wake()
 
     def _complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        if self._meter is not None:
+            try:
+                self._meter.count(item, outputs)
+            except OpError as error:
+                raise self.loop.failure(error, item, iteration, None) from None
         if self.is_away:
             self._arrives(partial(self.loop.complete, item, iteration, outputs))
         else:

@@ -85,6 +85,9 @@ class Executor(StepDoors):
                 await self._wind_up()
             if self.loop.begun:
                 self.loop.close()
+            # An error knows the frames that it came through, and they know this step: as long as the step
+            # knows the error, too, neither goes before the collector comes.
+            self.ending = None
         if self.error is not None or self.plan.handles.has_any:
             self._conclude()
 
@@ -97,7 +100,11 @@ class Executor(StepDoors):
     def _conclude(self) -> None:
         """Raise the step's error, or remember what a step that went well has looked up."""
         if self.error is not None:
-            raise self.error
+            error, self.error = self.error, None
+            try:
+                raise error
+            finally:
+                del error
         self.plan.handles.keep(self.plan.root, self.plan.sources, self.context, self._generation)
 
     def results(self) -> list[Any]:
@@ -130,10 +137,15 @@ class Executor(StepDoors):
             self.record(first_of(group))
         finally:
             self.nursery = None
-        if self.interrupt is not None and not isinstance(self.interrupt, trio.Cancelled):
-            raise self.interrupt
-        if self.error is None and self.interrupt is not None:
+        interrupt, self.interrupt = self.interrupt, None
+        if interrupt is not None and not isinstance(interrupt, trio.Cancelled):
+            try:
+                raise interrupt
+            finally:
+                del interrupt
+        if self.error is None and interrupt is not None:
             # The caller's own cancellation: raised afresh, here, where its scope encloses it.
+            interrupt = None
             await trio.lowlevel.checkpoint_if_cancelled()
             raise CancelledError("the step was cancelled")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from flowengine.core.accounting import call_for
 from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
@@ -51,15 +52,22 @@ class MemberCalls:
         """What a kernel gives. Empties `args`."""
         try:
             if self.meter is not None:
-                self.meter.check_before(item, args)
-            outputs = item.function(
-                *grouped(item, args), **({"ctx": self.context} if item.takes_context else {})
-            )
-            if self.meter is not None:
-                self.meter.count(item, outputs, args)
+                outputs = self._call_metered(item, args, self.meter)
+            else:
+                outputs = item.function(
+                    *grouped(item, args), **({"ctx": self.context} if item.takes_context else {})
+                )
         except Exception as error:
             raise self.failure(error, item, iteration, args) from error
         args.clear()
+        return outputs
+
+    def _call_metered(self, item: Item, args: list[Any], meter: MemoryMeter) -> Any:
+        """What a kernel gives whose memory is counted."""
+        meter.check_before(item, args)
+        keywords = {"ctx": self.context} if item.takes_context else {}
+        outputs = call_for(meter, item.function, *grouped(item, args), **keywords)
+        meter.count(item, outputs, args)
         return outputs
 
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:

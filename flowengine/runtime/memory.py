@@ -3,8 +3,8 @@
 Only a session with a limit, or one that counts allocations, pays for this. Two looks are taken at each
 kernel: before it runs, at the size that the op's shape function gives for its actual inputs, so that one
 absurd Fill allocates nothing; and after it, at the memory that its outputs own, which is counted until the
-last reference to it goes. The step has a ledger, and each device one of its own, which counts variables too
-and outlives the step.
+last reference to it goes. What a kernel makes that no shape function can tell, it asks for as it goes. The
+step has a ledger; so have each device and the session, which count variables too and outlive the step.
 """
 
 from __future__ import annotations
@@ -12,68 +12,124 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowengine.core.accounting import REFERENCE_BYTES, text_bytes
-from flowengine.core.errors import OpError
+from flowengine.core.accounting import REFERENCE_BYTES, Composite, bytes_of
+from flowengine.core.errors import OpError, ResourceExhaustedError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
+from flowengine.devices.strings import CountedValues
 from flowengine.ops.concrete import ConcreteInputs
 from flowengine.resources.variable import Variable
 from flowengine.runtime.planning.items import Item
 
 
 class MemoryMeter:
-    """Counts what the kernels of one step on one device make and hold."""
+    """Counts what the kernels of one step on one device make and hold: an `accounting.Account`.
 
-    def __init__(self, step: Ledger, device: Device, producer: int) -> None:
-        """`step` is the ledger of the whole step; partitions of one step share it."""
+    step   the ledger of the whole step; partitions of one step share it
+    """
+
+    def __init__(self, step: Ledger, device: Device, producer: int, session: Ledger | None = None) -> None:
+        """`session` is the ledger of all steps and resources together, where there is one."""
         self.step = step
         self._device = device
-        self._ledgers = (step, device.ledger)
+        self._ledgers = (step, device.ledger) if session is None else (step, device.ledger, session)
+        self._lasting = self._ledgers[1:]
+        self._has_limit = any(ledger.limit_bytes is not None for ledger in self._ledgers)
+        self._texts = CountedValues(self._ledgers)
         self._producer = producer
+
+    def check(self, wanted: int = 0) -> None:
+        """ResourceExhaustedError if so many bytes more pass a limit."""
+        try:
+            self._check(wanted)
+        except ResourceExhaustedError:
+            self._texts.sweep()
+            self._check(wanted)
+
+    def _check(self, wanted: int) -> None:
+        for ledger in self._ledgers:
+            ledger.check(wanted)
+
+    def book(self, owner: Any, size: int, holder: str) -> None:
+        """Say how many bytes an object holds now, that lives in the step."""
+        for ledger in self._ledgers:
+            ledger.book(owner, size, holder)
 
     def check_before(self, item: Item, inputs: Sequence[Any]) -> None:
         """ResourceExhaustedError if the outputs, as far as their shapes are known, would not fit.
 
         The inputs are alive while the kernel runs, whatever becomes of them afterwards.
         """
-        if all(ledger.limit_bytes is None for ledger in self._ledgers):
+        if not self._has_limit:
             return
-        op_def = item.node.op_def
-        if op_def is None or op_def.shape is None:
-            return
-        try:
-            shapes = op_def.shape(ConcreteInputs(item.node, inputs, self._producer))
-        except (OpError, TypeError, ValueError, AttributeError, IndexError):
-            return  # the kernel itself says what is wrong with its inputs
+        if item.mutates:
+            growth = sum(_growth(value, inputs) for value in inputs if isinstance(value, Variable))
+            if growth:
+                for ledger in self._lasting:
+                    ledger.check(growth)
         wanted = 0
-        for shape, dtype in zip(shapes, item.node.output_types, strict=False):
-            if not dtype.is_ref:
-                wanted += (shape.num_elements() or 0) * (dtype.size or REFERENCE_BYTES)
-        for ledger in self._ledgers:
-            ledger.check(wanted)
+        op_def = item.node.op_def
+        if op_def is not None and op_def.shape is not None:
+            try:
+                shapes = op_def.shape(ConcreteInputs(item.node, inputs, self._producer))
+            except (OpError, TypeError, ValueError, AttributeError, IndexError):
+                shapes = ()  # the kernel itself says what is wrong with its inputs
+            for shape, dtype in zip(shapes, item.node.output_types, strict=False):
+                if not dtype.is_ref:
+                    wanted += (shape.num_elements() or 0) * (dtype.size or REFERENCE_BYTES)
+        self.check(wanted)
 
     def count(self, item: Item, outputs: Any, inputs: Sequence[Any] = ()) -> None:
         """Count what a kernel returned, and what a variable among its inputs came to hold.
 
         Raises ResourceExhaustedError if that is too much.
         """
-        texts = 0
         for value in outputs if isinstance(outputs, tuple) else (outputs,):
-            if isinstance(value, bytes):
-                texts += text_bytes(value)  # when its last reference goes, nobody is told
-                continue
-            owned = self._device.owner_of(value)
-            if owned is not None:
-                for ledger in self._ledgers:
-                    ledger.hold(*owned, item.name)
+            self._count(item.name, value)
         if item.mutates:
             for value in inputs:
                 if isinstance(value, Variable):
                     self._count_variable(value)
-        for ledger in self._ledgers:
-            ledger.check(texts)
+        self.check()
+
+    def _count(self, holder: str, value: Any) -> None:
+        if isinstance(value, bytes):
+            self._texts.hold(value)
+            return
+        owned = self._device.owner_of(value)
+        if owned is not None:
+            for ledger in self._ledgers:
+                ledger.hold(*owned, holder)
+        elif isinstance(value, Composite):
+            self._count_parts(holder, value)
+
+    def _count_parts(self, holder: str, value: Composite) -> None:
+        """Of a list, the references that are its own, and what they refer to, if that is not known yet."""
+        storage = getattr(value, "storage", None)
+        if storage is not None:
+            is_known = self.step.knows(storage)
+            self.book(storage, storage.nbytes, holder)
+            if is_known:
+                return
+        for part in value.held_values():
+            if part is not None:
+                self._count(holder, part)
 
     def _count_variable(self, variable: Variable) -> None:
         owned = self._device.owner_of(variable.held())
         if owned is not None:
-            self._device.ledger.hold(*owned, variable.name)
+            for ledger in self._lasting:
+                ledger.book(*owned, variable.name)
+
+    def close(self) -> None:
+        """The step is over."""
+        self._texts.clear()
+
+
+def _growth(variable: Variable, inputs: Sequence[Any]) -> int:
+    """At most so many bytes more a variable holds when a kernel with these inputs has written it."""
+    is_lent = variable.is_lent()  # asked first: whoever holds the array lends it
+    held = variable.held()
+    size = 0 if held is None else bytes_of(held)
+    written = max((bytes_of(value) for value in inputs if value is not variable), default=0)
+    return max(written - size, size if is_lent else 0)

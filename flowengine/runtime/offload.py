@@ -6,11 +6,13 @@ thread but what a stretch runs.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
 import trio
 
+from flowengine.core.accounting import call_for
 from flowengine.core.errors import CancelledError, OpError
 from flowengine.kernels.providers import dismiss_team
 from flowengine.resources.variable import Variable
@@ -125,7 +127,8 @@ class Offload:
                 variable.acquire(loop)
         loop.heavy_items += 1
         keywords = {"ctx": loop.context} if item.takes_context else {}
-        job = Job(item.function, grouped(item, args), keywords, self._job_done, self._inbox)
+        function = item.function if self._meter is None else partial(call_for, self._meter, item.function)
+        job = Job(function, grouped(item, args), keywords, self._job_done, self._inbox)
         self.jobs.submit(job, item, iteration, held, args)
 
     @trio.lowlevel.enable_ki_protection

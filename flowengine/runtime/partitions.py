@@ -204,6 +204,10 @@ class PartitionRunner:
         settings = self._runner.settings
         return self._runner.new_ledger() if settings.counts_allocations else None
 
+    def new_meter(self, ledger: Ledger, device: Device, producer: int) -> MemoryMeter:
+        """What counts one partition of a step."""
+        return self._runner.new_meter(ledger, device, producer)
+
     def context_of(
         self, device: Device, step_id: int, container: StepContainer, rendezvous: Rendezvous
     ) -> KernelContext:
@@ -255,6 +259,7 @@ class _Step:
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
         self._ledger = runner.new_ledger()
         self._containers: list[StepContainer] = []
+        self._meters: list[MemoryMeter] = []
         step_id = runner.new_step_id() if joint is None else joint.number
         shared = self._new_container()
         group = Group() if joint is None else joint.group
@@ -269,14 +274,13 @@ class _Step:
             chosen = part.tiers.choose(values) if compiles and is_host else part.tiers.interpreted
             container = shared if is_host else self._new_container()
             exchange = Receives(group, None if is_host else device)
+            context = runner.context_of(device, step_id, container, self._rendezvous)
+            meter = None
+            if self._ledger is not None:
+                meter = context.memory = runner.new_meter(self._ledger, device, chosen.graph.producer)
+                self._meters.append(meter)
             executor = Executor(
-                chosen,
-                runner.context_of(device, step_id, container, self._rendezvous),
-                use_threads=runner.uses_threads,
-                meter=None
-                if self._ledger is None
-                else MemoryMeter(self._ledger, device, chosen.graph.producer),
-                exchange=exchange,
+                chosen, context, use_threads=runner.uses_threads, meter=meter, exchange=exchange
             )
             exchange.serve(executor)
             self.executors.append(executor)
@@ -298,11 +302,17 @@ class _Step:
                     nursery.start_soon(self._run_part, index, nursery.cancel_scope)
         except BaseExceptionGroup as group:
             self._interrupt = first_of(group)
-        if self._interrupt is not None and not isinstance(self._interrupt, trio.Cancelled):
-            raise self._interrupt
-        if self._error is not None:
-            raise self._error
-        if self._interrupt is not None:
+        interrupt, self._interrupt = self._interrupt, None
+        error, self._error = self._error, None
+        try:
+            if interrupt is not None and not isinstance(interrupt, trio.Cancelled):
+                raise interrupt
+            if error is not None:
+                raise error
+            is_cancelled = interrupt is not None
+        finally:
+            del interrupt, error  # they know this frame
+        if is_cancelled:
             # The caller's own cancellation: raised afresh, here, where its scope encloses it.
             await trio.lowlevel.checkpoint_if_cancelled()
             raise CancelledError("the step was cancelled")
@@ -355,6 +365,8 @@ class _Step:
             self._rendezvous.abort(CancelledError("the step has ended"))
         for container in self._containers:
             container.clear()
+        for meter in self._meters:
+            meter.close()
 
     def describe(self, metadata: RunMetadata) -> None:
         """Say what the step did."""

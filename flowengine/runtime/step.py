@@ -58,6 +58,12 @@ class StepRunner:
         self._file_access = settings.file_access
         self._syncs = settings.sync_checkpoints
         self._counts = settings.counts_allocations
+        #: What all steps and resources hold together, where anybody asks.
+        self.ledger: Ledger | None = None
+        if self._counts:
+            self.ledger = Ledger(settings.session_memory_bytes, "session_memory_bytes")
+            if resources.account is None:
+                resources.account = self.ledger
         self.running: set[RunningStep] = set()
         self.ended: list[Callable[[], None]] = []
         #: Those of the trio run in which steps run; found by the first.
@@ -100,7 +106,7 @@ class StepRunner:
         )
         meter = None
         if self._counts:
-            meter = MemoryMeter(self.new_ledger(), self.device, plan.graph.producer)
+            meter = context.memory = self.new_meter(self.new_ledger(), self.device, plan.graph.producer)
             self.device.ledger.reset_peak()
         executor = Executor(
             plan,
@@ -123,6 +129,8 @@ class StepRunner:
         finally:
             self.running.discard(executor)
             container.clear()
+            if meter is not None:
+                meter.close()
             if self.ended:
                 for call in tuple(self.ended):
                     call()
@@ -162,6 +170,10 @@ class StepRunner:
     def new_ledger(self) -> Ledger:
         """What counts the tensors of one step."""
         return Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
+
+    def new_meter(self, ledger: Ledger, device: Device, producer: int) -> MemoryMeter:
+        """What counts the part of a step that runs on one device."""
+        return MemoryMeter(ledger, device, producer, self.ledger)
 
     @property
     def turns(self) -> Turns:

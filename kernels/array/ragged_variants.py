@@ -26,6 +26,10 @@ class RaggedVariant:
     splits: tuple[Array, ...]
     values: Array
 
+    def held_values(self) -> tuple[Array, ...]:
+        """Its arrays: `accounting.Composite`."""
+        return (*self.splits, self.values)
+
     def zeros_like(self) -> RaggedVariant:
         """The same rows of zeros, for ZerosLike."""
         return RaggedVariant(self.splits, np.zeros_like(self.values))

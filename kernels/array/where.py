@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import ask_for, is_asked
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
@@ -22,6 +23,9 @@ def where(xp: Any, x: Value) -> Any:
     """
     if not x.ndim:
         raise InvalidArgumentError("Where needs an input of rank 1 or more, not a scalar")
+    if is_asked():
+        # What is found is held twice for a moment: as one array an axis, and together.
+        ask_for(2 * int(xp.count_nonzero(x)) * x.ndim * np.dtype(np.int64).itemsize)
     if x.ndim == 1:
         positions: Array = x.nonzero()[0]
         return positions.reshape(-1, 1)

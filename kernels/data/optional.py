@@ -25,6 +25,10 @@ class Optional:
 
     values: tuple[Value, ...] | None
 
+    def held_values(self) -> tuple[Value, ...]:
+        """The values: `accounting.Composite`."""
+        return self.values or ()
+
     def zeros_like(self) -> Optional:
         """An optional with as many zeros of the same shapes, or without values, for ZerosLike."""
         return self if self.values is None else Optional(tuple(zeros_like(np, v) for v in self.values))

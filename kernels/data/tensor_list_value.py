@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from flowengine.core.accounting import NUMBER_BYTES, REFERENCE_BYTES, ask_for
 from flowengine.core.arrays import Array, Value, describe
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
@@ -23,10 +24,23 @@ _LENGTH_MAX: Final = 1 << 26
 
 def check_length(count: int) -> None:
     """ResourceExhaustedError for so many elements that a list of nothing but them would fill the memory."""
+    ask_for(count * REFERENCE_BYTES)
     if count > _LENGTH_MAX:
         raise ResourceExhaustedError(
             f"a list of {count} elements that are not initialised; at most {_LENGTH_MAX} are made at once"
         )
+
+
+class Storage(list[Value | None]):
+    """The elements of lists: None for one that is not initialised."""
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    def nbytes(self) -> int:
+        """What the references take, and elements that are numbers; all are, where the last one is."""
+        is_number = bool(self) and isinstance(self[-1], np.generic)
+        return len(self) * (REFERENCE_BYTES + NUMBER_BYTES * is_number)
 
 
 class TensorList:
@@ -51,7 +65,7 @@ class TensorList:
         self.max_num_elements = max_num_elements
         # Shared by the lists of a chain of pushes, each of which sees its first `_length` items. None is
         # an element that was reserved and not yet set.
-        self._storage: list[Value | None] = list(tensors)
+        self._storage = Storage(tensors)
         self._length = len(self._storage)
 
     @property
@@ -67,9 +81,19 @@ class TensorList:
             known is None or known == size for known, size in zip(dims, shape, strict=True)
         )
 
+    @property
+    def storage(self) -> Storage:
+        """What holds the elements, and perhaps those of longer lists too."""
+        return self._storage
+
+    def held_values(self) -> list[Value | None]:
+        """The elements: `accounting.Composite`."""
+        return self.tensors()
+
     def tensors(self) -> list[Value | None]:
         """The elements, None where one is not initialised; the caller's own list."""
-        return self._storage[: self._length]
+        storage, length = self._storage, self._length
+        return Storage(storage if len(storage) == length else storage[:length])
 
     def get(self, index: int) -> Value | None:
         """One element; InvalidArgumentError outside of the list."""
@@ -104,7 +128,7 @@ class TensorList:
         result.element_dtype = self.element_dtype
         result.element_shape = self.element_shape
         result.max_num_elements = self.max_num_elements
-        result._storage = storage
+        result._storage = storage if type(storage) is Storage else Storage(storage)
         result._length = len(storage)
         return result
 

@@ -28,6 +28,10 @@ class TensorMap:
     def __contains__(self, key: Value) -> bool:
         return _identity(key) in self._entries
 
+    def held_values(self) -> list[Value]:
+        """Keys and values: `accounting.Composite`."""
+        return [part for entry in self._entries.values() for part in entry]
+
     def all_keys(self) -> list[Value]:
         """The keys, in the order of their insertion."""
         return [key for key, _ in self._entries.values()]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
+from flowengine.core.accounting import ask_for, is_asked
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError, ResourceExhaustedError
@@ -21,6 +22,8 @@ from flowengine.kernels.strings.formatting import strings_like
 
 #: Bytes that one compressed string may become.
 DECOMPRESSED_MAX: Final = 2**31
+#: Decompressed at a time where memory is bounded.
+_PIECE: Final = 1 << 20
 
 
 def _cost(strings: Any, *_: Any) -> float:
@@ -60,6 +63,7 @@ def decode_raw(strings: Value, *, out_type: DType, little_endian: bool) -> Array
             f"Input to DecodeRaw has length {length} that is not a multiple of {out_type.size}, "
             f"the size of {out_type}"
         )
+    ask_for(0 if len(texts) == 1 and out_type is not dtypes.bool_ else 2 * length * len(texts))
     flat = np.frombuffer(texts[0] if len(texts) == 1 else b"".join(texts), numpy_dtype)
     if out_type is dtypes.bool_:
         flat = flat.view(np.uint8) != 0
@@ -74,6 +78,7 @@ def decode_padded_raw(strings: Value, fixed_length: Any, *, out_type: DType, lit
         raise InvalidArgumentError(
             f"fixed_length ({length}) must be a positive multiple of the size of {out_type} ({out_type.size})"
         )
+    ask_for(2 * length * (1 if isinstance(strings, bytes) else to_array(strings).size))
     padded = mapped(strings, lambda text: text[:length].ljust(length, b"\0"))
     return decode_raw(padded, out_type=out_type, little_endian=little_endian)
 
@@ -109,7 +114,8 @@ def serialize_tensor(tensor: Value, *, T: DType) -> bytes:
 def decode_compressed(strings: Value, *, compression_type: bytes) -> Value:
     """Each string decompressed: "ZLIB", "GZIP", or "" for as it is.
 
-    Raises DataLossError for damaged data and ResourceExhaustedError for more than `DECOMPRESSED_MAX`.
+    Raises DataLossError for damaged data and ResourceExhaustedError for more than `DECOMPRESSED_MAX`, or more
+    than the step may still take, before it is there.
     """
     if not compression_type:
         return strings
@@ -118,11 +124,28 @@ def decode_compressed(strings: Value, *, compression_type: bytes) -> Value:
             f"Only ZLIB, GZIP or NONE are supported compressions, not {shown(compression_type)}"
         )
     window = 15 if compression_type == b"ZLIB" else 31
+    done = 0
+
+    def pieces(machine: Any, data: bytes) -> bytes:
+        """As much as is allowed, a piece at a time where there is a bound."""
+        nonlocal done
+        if not is_asked():
+            whole: bytes = machine.decompress(data, DECOMPRESSED_MAX)
+            return whole
+        parts: list[bytes] = []
+        size = 0
+        while data and size < DECOMPRESSED_MAX:
+            parts.append(machine.decompress(data, min(_PIECE, DECOMPRESSED_MAX - size)))
+            size += len(parts[-1])
+            ask_for(done + 2 * size)  # the pieces, and what they are joined to
+            data = machine.unconsumed_tail
+        done += size
+        return b"".join(parts)
 
     def decompressed(data: bytes) -> bytes:
         machine = zlib.decompressobj(window)
         try:
-            out = machine.decompress(data, DECOMPRESSED_MAX)
+            out = pieces(machine, data)
         except zlib.error as error:
             raise DataLossError(
                 f"{len(data)} bytes are no {compression_type.decode()} data: {error}"

@@ -43,12 +43,17 @@ async def read_file(filename: Value, *, ctx: KernelContext) -> bytes:
     require_reading(ctx, path)
 
     is_over = False
+    memory = ctx.memory
 
     def read() -> bytes:
         # In pieces: a device, or a pipe, may have no end, and nobody wants more when the step is over.
         parts: list[bytes] = []
+        size = 0
         with open(path, "rb") as file:
             while not is_over and (part := file.read(_PIECE)):
+                size += len(part)
+                if memory is not None:
+                    memory.check(2 * size)  # the pieces, and what they are joined to
                 parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

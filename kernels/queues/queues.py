@@ -18,6 +18,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
+from flowengine.resources.counted_queues import maker
 from flowengine.resources.names import resource_name
 from flowengine.resources.queue import UNBOUNDED, Queue
 from flowengine.resources.queue_kinds import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
@@ -61,7 +62,7 @@ def _match(
     capacity: int,
 ) -> None:
     """InvalidArgumentError where a queue that exists is not what another node of its name declares."""
-    if type(queue) is not kind:
+    if queue.kind != kind.kind:
         raise InvalidArgumentError(
             f"Shared queue '{queue.name}' has type {queue.kind} but a {kind.kind} was requested"
         )
@@ -92,7 +93,9 @@ def fifo_queue(
         node,
         container,
         shared_name,
-        lambda name, where: FIFOQueue(name, component_types, shapes, capacity=capacity, container=where),
+        lambda name, where: maker(FIFOQueue, counted=ctx.resources.account is not None)(
+            name, component_types, shapes, capacity=capacity, container=where
+        ),
         lambda queue: _match(queue, FIFOQueue, component_types, shapes, capacity),
     )
 
@@ -117,7 +120,7 @@ def padding_fifo_queue(
         node,
         container,
         shared_name,
-        lambda name, where: PaddingFIFOQueue(
+        lambda name, where: maker(PaddingFIFOQueue, counted=ctx.resources.account is not None)(
             name, component_types, shapes, capacity=capacity, container=where
         ),
         lambda queue: _match(queue, PaddingFIFOQueue, component_types, shapes, capacity),
@@ -155,7 +158,7 @@ def random_shuffle_queue(
         node,
         container,
         shared_name,
-        lambda name, where: RandomShuffleQueue(
+        lambda name, where: maker(RandomShuffleQueue, counted=ctx.resources.account is not None)(
             name,
             component_types,
             shapes,
@@ -184,8 +187,9 @@ def priority_queue(
     if found is not None:
         return found
 
-    def make(name: str, where: str) -> PriorityQueue:
-        return PriorityQueue(name, component_types, shapes or None, capacity=capacity, container=where)
+    def make(name: str, where: str) -> Queue:
+        kind = maker(PriorityQueue, counted=ctx.resources.account is not None)
+        return kind(name, component_types, shapes or None, capacity=capacity, container=where)
 
     def matches(queue: Queue) -> None:
         asked = make(queue.name, queue.container)

@@ -32,6 +32,10 @@ class SparseMatrix:
     def is_batch(self) -> bool:
         return len(self.shape) == 3
 
+    def held_values(self) -> list[Array]:
+        """Its arrays: `accounting.Composite`."""
+        return [array for part in self.parts for array in (part.data, part.indices, part.indptr)]
+
     def each(self, change: Callable[[Any], Any]) -> SparseMatrix:
         """Another one, of what becomes of each matrix."""
         return self.of([change(part) for part in self.parts])

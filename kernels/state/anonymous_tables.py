@@ -8,32 +8,44 @@ from typing import Any
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
+from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.tables import dense_table, vector_shape
 from flowengine.resources.table import HashTable, MutableHashTable, Table
 
 
+def counted(table: Table, ctx: KernelContext) -> Table:
+    """A table that nobody else can name, with its entries booked where the session's resources are."""
+    table.account = ctx.resources.account
+    return table
+
+
 @kernel("AnonymousHashTable", heavy=False)
-def anonymous_hash_table(*, node: Node, key_dtype: DType, value_dtype: DType) -> Table:
+def anonymous_hash_table(*, ctx: KernelContext, node: Node, key_dtype: DType, value_dtype: DType) -> Table:
     """A table that is filled once."""
-    return HashTable(node.name, key_dtype, value_dtype)
+    return counted(HashTable(node.name, key_dtype, value_dtype), ctx)
 
 
 @kernel("AnonymousMutableHashTable", heavy=False)
-def anonymous_mutable_hash_table(*, node: Node, key_dtype: DType, value_dtype: DType) -> Table:
+def anonymous_mutable_hash_table(
+    *, ctx: KernelContext, node: Node, key_dtype: DType, value_dtype: DType
+) -> Table:
     """A table of scalars to scalars that can change."""
-    return MutableHashTable(node.name, key_dtype, value_dtype)
+    return counted(MutableHashTable(node.name, key_dtype, value_dtype), ctx)
 
 
 @kernel("AnonymousMutableHashTableOfTensors", heavy=False)
 def anonymous_mutable_hash_table_of_tensors(
-    *, node: Node, key_dtype: DType, value_dtype: DType, value_shape: TensorShape
+    *, ctx: KernelContext, node: Node, key_dtype: DType, value_dtype: DType, value_shape: TensorShape
 ) -> Table:
     """A table of scalars to vectors that can change."""
-    return MutableHashTable(node.name, key_dtype, value_dtype, value_shape=vector_shape(value_shape))
+    shape = vector_shape(value_shape)
+    return counted(MutableHashTable(node.name, key_dtype, value_dtype, value_shape=shape), ctx)
 
 
 @kernel("AnonymousMutableDenseHashTable", heavy=False)
-def anonymous_mutable_dense_hash_table(empty_key: Any, deleted_key: Any, *, node: Node) -> Table:
+def anonymous_mutable_dense_hash_table(
+    empty_key: Any, deleted_key: Any, *, ctx: KernelContext, node: Node
+) -> Table:
     """A table with two reserved keys."""
-    return dense_table(node, empty_key, deleted_key)(node.name, "")
+    return counted(dense_table(node, empty_key, deleted_key)(node.name, ""), ctx)

@@ -57,6 +57,8 @@ def _create(ctx: KernelContext, node: Node, size: Any) -> TensorArray:
         identical_element_shapes=attrs.get("identical_element_shapes", False),
         dynamic_size=attrs["dynamic_size"],
         clear_after_read=attrs["clear_after_read"],
+        account=ctx.memory,
+        name=node.name,
     )
     return ctx.step_container.create(hint, array)
 

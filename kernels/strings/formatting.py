@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import ask_for, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
@@ -74,6 +75,7 @@ def as_string(
     """Each number as C's printf writes it (string, of the input's shape)."""
     write = _formatter(T, precision, scientific, shortest, width, fill)
     array = to_array(values)
+    ask_for(array.size * (text_bytes(b"") + max(width, precision, 1)))
     return strings_like([write(value) for value in array.reshape(-1).tolist()], array.shape)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,10 @@ def test_a_ledger_counts_memory_until_its_last_reference_goes() -> None:
     device.ledger.reset_peak()
     assert device.ledger.peak == 0
     assert device.owner_of(np.float32(1)) is None
-    assert device.owner_of(np.frombuffer(b"abc", np.uint8)) is None
+    over_text = np.frombuffer(b"abc", np.uint8)
+    found = device.owner_of(over_text)
+    assert found is not None
+    assert (found[0] is over_text, found[1]) == (True, sys.getsizeof(b"abc")), "it keeps the text"
 
 
 def test_a_ledger_names_its_largest_holders() -> None:

@@ -40,7 +40,7 @@ _LEFT_MAX: Final = 16
 class PreparedPlan:
     """A plan with the two doors around it."""
 
-    __slots__ = ("assemble", "feeds", "fetches", "plan")
+    __slots__ = ("__weakref__", "assemble", "feeds", "fetches", "plan")
 
     def __init__(
         self,

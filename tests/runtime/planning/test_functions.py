@@ -143,7 +143,7 @@ async def test_bodies_that_run_for_certain_are_planned_with_their_callers(graph:
     """The others when they are first called: a branch that is never taken may call what nobody has."""
     async with fe.Session(graph) as session:
         session.make_callable(["y:0", "loop:1"], ["n:0"])
-        functions = session._planner.functions()
+        functions = session._planning.planner.functions()
         assert functions is not None
         assert {key[0] for key in functions._plans} == {"IsPositive", "Countdown", "Factorial"}
 
@@ -156,7 +156,7 @@ async def test_the_bodies_of_hot_calls_are_compiled(graph: fe.Graph, compiled: b
                 math.factorial(n),
                 n + n * (n + 1) // 2,
             ]
-        functions = session._planner.functions()
+        functions = session._planning.planner.functions()
         assert functions is not None
         bodies = functions._plans
         hot = {key[0] for key, plans in bodies.items() if plans.compiled is not None}

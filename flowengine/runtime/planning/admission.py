@@ -1,0 +1,84 @@
+"""How many steps of a session run at a time, and how many wait to: `Config(max_steps=, max_waiting_steps=)`.
+
+Steps begin in order of arrival. One that finds no room in the line is refused at once, before anything was
+read or planned for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+from flowengine.core.errors import CancelledError, ResourceExhaustedError
+from flowengine.runtime.step import too_late
+
+
+class StepAdmission:
+    """Lets steps begin: `enter` before, `leave` after.
+
+    running   how many are between the two
+    refused   how many found no room
+    """
+
+    def __init__(self, max_steps: int, max_waiting_steps: int | None) -> None:
+        """`max_waiting_steps` is None for a line without an end."""
+        self.running = 0
+        self.refused = 0
+        self._max_steps = max_steps
+        self._max_waiting = max_waiting_steps
+        self._waiting: deque[trio.Event] = deque()
+        self._is_closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many steps wait to begin."""
+        return len(self._waiting)
+
+    async def enter(self, timeout_seconds: float | None) -> float:
+        """Wait until a step may begin; how many seconds that took.
+
+        Raises ResourceExhaustedError where too many wait, DeadlineExceededError when the time is over,
+        CancelledError when the session is closed. In all of these cases, and cancelled, the step has not
+        begun and nothing is left in the line.
+        """
+        if self.running < self._max_steps and not self._waiting:
+            self.running += 1
+            return 0.0
+        if self._max_waiting is not None and len(self._waiting) >= self._max_waiting:
+            self.refused += 1
+            raise ResourceExhaustedError(
+                f"{self.running} steps of this session run and {len(self._waiting)} wait: no more are taken "
+                f"(max_steps={self._max_steps}, max_waiting_steps={self._max_waiting})"
+            )
+        waiter = trio.Event()
+        self._waiting.append(waiter)
+        before = trio.current_time()
+        try:
+            with trio.move_on_after(float("inf") if timeout_seconds is None else timeout_seconds):
+                await waiter.wait()
+        finally:
+            if not waiter.is_set():
+                self._waiting.remove(waiter)
+        if self._is_closed:
+            raise CancelledError("the session was closed while this step was waiting to begin")
+        if not waiter.is_set():
+            assert timeout_seconds is not None
+            raise too_late(timeout_seconds)
+        return trio.current_time() - before
+
+    def leave(self) -> None:
+        """A step has ended: the next one begins in its place."""
+        if self._waiting and not self._is_closed:
+            self._waiting.popleft().set()
+        else:
+            self.running -= 1
+
+    def close(self) -> None:
+        """No step begins any more; those that wait end with CancelledError."""
+        self._is_closed = True
+        while self._waiting:
+            self._waiting.popleft().set()
+
+
+__all__ = ["StepAdmission"]

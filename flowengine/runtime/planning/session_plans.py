@@ -1,0 +1,192 @@
+"""The plans of a session: made when they are first asked for, kept for the graph as it is, counted.
+
+What they take counts among what the session holds. Where memory is short the oldest go first: a plan can be
+made again.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import trio
+
+from flowengine.core.collector import collection_paused
+from flowengine.core.config import Settings
+from flowengine.core.errors import CancelledError, FailedPreconditionError
+from flowengine.core.pieces import Piecework, at_once
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.offered import OfferedDevices
+from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.jobs import in_turns
+from flowengine.runtime.planning.measuring import Measuring
+from flowengine.runtime.planning.placing import Placer, SessionPlacer
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.preparing import PreparedPlan, RequestPlanner
+from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.step import StepRunner, too_late
+
+#: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
+PLANS_MAX: Final = 512
+#: What an item of an interpreted plan takes, without its constants: 950 to 1,540 by tracemalloc on CPython
+#: 3.11, for chains of 100 to 10,000 nodes. Where memory is counted no plan is compiled.
+_ITEM_BYTES: Final = 1024
+
+
+class SessionPlans:
+    """See the module. `closed` says whether the session is.
+
+    kept      {what a request is filed under: its plan}
+    version   that of the graph which they are for
+    planner   makes them, for this version
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        settings: Settings,
+        kernels: KernelRegistry,
+        offered: OfferedDevices,
+        placer: Placer,
+        runner: StepRunner,
+        closed: Callable[[], bool],
+    ) -> None:
+        self.kept: dict[Any, PreparedPlan] = {}
+        self.version = -1
+        self._graph = graph
+        self._settings = settings
+        self._kernels = kernels
+        self._offered = offered
+        self._placer = placer
+        self._runner = runner
+        self._closed = closed
+        self._ledger = runner.ledger
+        if self._ledger is not None:
+            self._ledger.relief = self._make_room
+        self.planner = self._new_planner()
+
+    @property
+    def _resources(self) -> ResourceManager:
+        return self._runner.resources
+
+    def close(self) -> None:
+        """Forget all plans, and give up what is being made."""
+        self.kept.clear()
+        self.planner.close()
+
+    def prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> PreparedPlan:
+        """A plan, made at once and not kept."""
+        self._notice_growth()
+        with collection_paused():
+            return at_once(self.planner.preparing(fetches, feeds, targets))
+
+    async def prepare_in_turns(
+        self,
+        key: Any,
+        fetches: Any,
+        feeds: Sequence[Any],
+        targets: Sequence[Any],
+        timeout_seconds: float | None,
+        waited: float,
+    ) -> tuple[PreparedPlan, float]:
+        """A plan for a step that is under way, and how many seconds of its timeout have gone by then.
+
+        Those who ask for the same plan at the same time make one, all of them. One with a key is kept.
+        """
+        if self._closed():
+            raise FailedPreconditionError("this session is closed")
+        self._resources.bind_to_current_run()
+        self._notice_growth()
+        planner = self.planner
+        before = trio.current_time() - waited
+        if timeout_seconds is None:
+            job = await self._make(key, fetches, feeds, targets)
+        else:
+            with trio.move_on_after(timeout_seconds - waited) as scope:
+                job = await self._make(key, fetches, feeds, targets)
+            if scope.cancelled_caught:
+                raise too_late(timeout_seconds)
+        waited = trio.current_time() - before
+        if timeout_seconds is not None and waited >= timeout_seconds:
+            raise too_late(timeout_seconds)
+        if self._closed():
+            raise CancelledError("the session was closed while this step was running")
+        prepared = job.result()
+        if key is not None:
+            planner.jobs.pop(key, None)
+            if planner is self.planner:
+                self._keep(key, prepared)
+        return prepared, waited
+
+    async def _make(
+        self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> Piecework[PreparedPlan]:
+        """A plan that is made, by this task and by others that want it."""
+        planner, turns = self.planner, self._runner.turns
+        job = planner.job(key, fetches, feeds, targets)
+        await in_turns(job, turns)
+        while job.has_failed and not self._closed():
+            # Somebody else was told why.
+            job = planner.job(key, fetches, feeds, targets)
+            await in_turns(job, turns)
+        return job
+
+    def _notice_growth(self) -> None:
+        """Where the graph has grown, plans made so far are of no use."""
+        if self.version != self._graph.version:
+            self.kept.clear()
+            if self._offered.grow() and isinstance(self._placer, SessionPlacer):
+                self._placer.devices_came()
+            self.planner = self._new_planner()
+            self.version = self._graph.version
+
+    def _new_planner(self) -> RequestPlanner:
+        compiler = self._runner.compile if self._settings.compiles_plans else None
+        return RequestPlanner(
+            self._graph, self._settings, self._kernels, self._offered.devices, self._placer, compiler
+        )
+
+    def _keep(self, key: Any, prepared: PreparedPlan) -> None:
+        if len(self.kept) >= PLANS_MAX:
+            del self.kept[next(iter(self.kept))]
+        if self._ledger is not None:
+            self._count(prepared, self._ledger)
+        self.kept[key] = prepared
+
+    def _make_room(self) -> bool:
+        """Forget the older half of the plans; whether there were any. Those that steps run stay till then."""
+        keys = list(self.kept)
+        for key in keys[: (len(keys) + 1) // 2]:
+            self.kept.pop(key, None)
+        if keys:
+            gc.collect()  # items and frames refer to each other
+        return bool(keys)
+
+    def _count(self, prepared: PreparedPlan, ledger: Ledger) -> None:
+        """Count what a plan takes, as long as it lives."""
+        items = 0
+        device = self._offered.devices.default
+        for plan in _interpreted(prepared):
+            items += len(plan.items)
+            values = [value for _, _, value in plan.constants]
+            values += [item.value for item in plan.items if item.value is not None]
+            for value in values:
+                owned = device.owner_of(value)
+                if owned is not None:
+                    ledger.hold(*owned, "the constants of plans")
+        ledger.hold(prepared, items * _ITEM_BYTES, "plans")
+
+
+def _interpreted(prepared: PreparedPlan) -> list[Plan]:
+    """The plans that a request's plan is made of, one a device."""
+    plan = prepared.plan
+    if isinstance(plan, Measuring):
+        plan = plan.plan
+    tiers = [plan] if isinstance(plan, TieredPlan) else [part.tiers for part in plan.parts]
+    return [each.interpreted for each in tiers]
+
+
+__all__ = ["PLANS_MAX", "SessionPlans"]
