@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.embedding import SparseParts
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.tensor import Tensor
 
 
@@ -44,7 +44,7 @@ def loss(
     ignore_longer_outputs_than_inputs   a sequence too short for its labels costs 0; else it is an
                                         InvalidArgumentError of the run
     """
-    graph = graph_of("ctc.loss", logits, labels.values)
+    graph = graph_of(logits, labels.values)
     ops = graph.ops
     inputs = convert(graph, logits)
     if not time_major:
@@ -67,7 +67,7 @@ def greedy_decoder(
     logits: Any, sequence_length: Any, *, merge_repeated: bool = True, name: str | None = None
 ) -> CTCDecoded:
     """The likeliest class of each step, repeated ones merged, blanks left out."""
-    graph = graph_of("ctc.greedy_decoder", logits)
+    graph = graph_of(logits)
     made = graph.ops.CTCGreedyDecoder(
         convert(graph, logits),
         convert(graph, sequence_length),
@@ -88,7 +88,7 @@ def beam_search_decoder(
     name: str | None = None,
 ) -> CTCDecoded:
     """The likeliest label sequences, found with a beam: `top_paths` of at most `beam_width`."""
-    graph = graph_of("ctc.beam_search_decoder", logits)
+    graph = graph_of(logits)
     made = graph.ops.CTCBeamSearchDecoder(
         convert(graph, logits),
         convert(graph, sequence_length),

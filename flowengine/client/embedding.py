@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -40,7 +40,7 @@ def lookup(
     returns              (N_1, ..., D_1, ...) of the type of params
     """
     parts = _parts(params)
-    graph = graph_of("embedding.lookup", *parts, ids)
+    graph = graph_of(*parts, ids)
     with graph.name_scope(name or "embedding_lookup"):
         numbers = convert(graph, ids)
         if len(parts) == 1:
@@ -174,7 +174,7 @@ def lookup_sparse(
     if combiner not in _COMBINERS:
         raise InvalidArgumentError(f"embedding: combiner is one of {', '.join(_COMBINERS)}, not {combiner!r}")
     parts = _parts(params)
-    graph = graph_of("embedding.lookup_sparse", *parts, sparse_ids.values)
+    graph = graph_of(*parts, sparse_ids.values)
     with graph.name_scope(name or "embedding_lookup_sparse"):
         ops = graph.ops
         rows = ops.StridedSlice(
@@ -256,7 +256,7 @@ def safe_lookup_sparse(
     returns       (N_1, ..., N_k, D)
     """
     parts = _parts(params)
-    graph = graph_of("embedding.safe_lookup_sparse", *parts, sparse_ids.values)
+    graph = graph_of(*parts, sparse_ids.values)
     with graph.name_scope(name or "embedding_lookup"):
         ops = graph.ops
         shape = sparse_ids.dense_shape

@@ -17,14 +17,17 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
-from flowengine.client.arguments import all_axes, cast, computing_type, convert, graph_of
-from flowengine.client.cross_entropy import (
-    cross_entropy_of_rows,
-    sigmoid_cross_entropy_of,
-    sparse_cross_entropy_of_rows,
-)
+from flowengine.client.arguments import computing_type, of_type
 from flowengine.client.weights import check_weights, number_of, spread_weights, where_nonzero
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.math import cast
+from flowengine.graphs.functions.normalization import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits,
+)
+from flowengine.graphs.functions.reductions import reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -62,7 +65,7 @@ def weighted(
     weights     a scalar or (d_1, ..., d_r), each d_i 1 or D_i
     returns     scalar of the type of losses; (D_1, ..., D_r) where reduction is "none"
     """
-    graph = graph_of("losses.weighted", losses)
+    graph = graph_of(losses)
     with graph.name_scope(name or "weighted_loss"):
         return _weighted(losses, weights, reduction, collection)
 
@@ -79,19 +82,19 @@ def _weighted(losses: Tensor, weights: Any, reduction: Reduction | str, collecti
     counts_all = isinstance(weights, int | float) and weights != 0
     factors = None
     if not counts_all or weights != 1:
-        factors = cast(convert(graph, weights, None if isinstance(weights, Tensor) else dtype), dtype)
+        factors = of_type(graph, weights, dtype)
         factors = check_weights("losses", factors, losses)
         result = ops.Mul(counted, factors)
     if rule is Reduction.NONE:
         return _kept(graph, cast(result, losses.dtype.base), collection)
-    result = ops.Sum(result, all_axes(result))
+    result = reduce_sum(result)
     if rule is Reduction.MEAN and factors is not None:
         spread = spread_weights("losses", factors, counted)
-        result = ops.DivNoNan(result, ops.Sum(spread, all_axes(spread)), name="value")
+        result = ops.DivNoNan(result, reduce_sum(spread), name="value")
     elif rule in (Reduction.SUM_BY_NONZERO_WEIGHTS, Reduction.SUM_OVER_NONZERO_WEIGHTS) and not counts_all:
         assert factors is not None
         present = spread_weights("losses", where_nonzero(factors), counted)
-        result = ops.DivNoNan(result, ops.Sum(present, all_axes(present), name="num_present"), name="value")
+        result = ops.DivNoNan(result, reduce_sum(present, name="num_present"), name="value")
     elif rule is not Reduction.SUM:
         result = ops.DivNoNan(result, number_of(counted), name="value")
     return _kept(graph, cast(result, losses.dtype.base), collection)
@@ -267,12 +270,12 @@ def mean_pairwise_squared_error(
     weights               scalar or (N, 1, ..., 1) or (N, D_1, ..., D_r)
     returns               scalar, the weighted sum over the N examples
     """
-    graph = graph_of("mean_pairwise_squared_error", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_pairwise_squared_error"):
         graph, wanted, found = _pair("mean_pairwise_squared_error", labels, predictions)
         ops, dtype = graph.ops, computing_type(found)
         errors = ops.Sub(cast(found, dtype), cast(wanted, dtype))
-        factors = cast(convert(graph, weights, None if isinstance(weights, Tensor) else dtype), dtype)
+        factors = of_type(graph, weights, dtype)
         factors = check_weights("mean_pairwise_squared_error", factors, errors)
         present = spread_weights("mean_pairwise_squared_error", where_nonzero(factors), errors)
         inner = ops.Range(1, ops.Rank(errors), 1)
@@ -284,8 +287,8 @@ def mean_pairwise_squared_error(
         first = ops.Mul(2.0, ops.DivNoNan(squares, others))
         second = ops.Mul(2.0, ops.DivNoNan(ops.Mul(total, total), ops.Mul(count, others)))
         losses = ops.Mul(ops.Sub(first, second), factors)
-        loss = ops.Sum(losses, all_axes(losses))
-        some = ops.Greater(ops.Sum(count, all_axes(count)), 0.0)
+        loss = reduce_sum(losses)
+        some = ops.Greater(reduce_sum(count), 0.0)
         loss = ops.Select(some, loss, ops.ZerosLike(loss), name="value")
         return _kept(graph, cast(loss, found.dtype.base), collection)
 
@@ -308,7 +311,7 @@ def sigmoid_cross_entropy(
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
         if label_smoothing > 0:
             wanted = ops.Add(ops.Mul(wanted, 1 - label_smoothing), 0.5 * label_smoothing)
-        return sigmoid_cross_entropy_of(wanted, found)
+        return sigmoid_cross_entropy_with_logits(wanted, found)
 
     return _each("sigmoid_cross_entropy_loss", labels, logits, rule, weights, reduction, collection, name)
 
@@ -347,7 +350,7 @@ def softmax_cross_entropy(
                 )
             )
             wanted = ops.Add(ops.Mul(wanted, 1 - label_smoothing), share)
-        losses = cross_entropy_of_rows(ops.StopGradient(wanted), found)
+        losses = softmax_cross_entropy_with_logits(ops.StopGradient(wanted), found)
         return _weighted(losses, weights, reduction, collection)
 
 
@@ -373,7 +376,7 @@ def sparse_softmax_cross_entropy(
         factors = weights
         if isinstance(weights, Tensor) and weights.shape.rank not in (None, 0):
             factors = _squeezed(weights, found)
-        losses = sparse_cross_entropy_of_rows(wanted, found)
+        losses = sparse_softmax_cross_entropy_with_logits(wanted, found)
         return _weighted(losses, factors, reduction, collection)
 
 

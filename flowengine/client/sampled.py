@@ -13,10 +13,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flowengine.client import embedding
-from flowengine.client.arguments import convert, graph_of
-from flowengine.client.cross_entropy import cross_entropy_of_rows, sigmoid_cross_entropy_of
+from flowengine.client.arguments import of_type
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.math import cast
+from flowengine.graphs.functions.normalization import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits,
+)
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
@@ -173,9 +178,9 @@ def _drawn(
     name: str | None,
     **attrs: Any,
 ) -> Candidates:
-    graph = graph_of("sampled", true_classes)
+    graph = graph_of(true_classes)
     first, second = seeds_for(graph, seed)
-    classes = _int64(convert(graph, true_classes, None if isinstance(true_classes, Tensor) else dtypes.int64))
+    classes = of_type(graph, true_classes, dtypes.int64)
     made = getattr(graph.ops, op)(
         classes,
         num_true=num_true,
@@ -187,13 +192,6 @@ def _drawn(
         **attrs,
     )
     return Candidates(made.sampled_candidates, made.true_expected_count, made.sampled_expected_count)
-
-
-def _int64(tensor: Tensor) -> Tensor:
-    if tensor.dtype.base is dtypes.int64:
-        return tensor
-    result: Tensor = tensor.graph.ops.Cast(tensor, DstT=dtypes.int64)
-    return result
 
 
 def softmax_loss(
@@ -220,7 +218,7 @@ def softmax_loss(
     sampled_values   what a sampler drew; `log_uniform_sampler` where it is None
     returns          (N,) of the type of inputs
     """
-    graph = graph_of("sampled.softmax_loss", inputs, labels)
+    graph = graph_of(inputs, labels)
     with graph.name_scope(name or "sampled_softmax_loss"):
         logits, targets = _sampled_logits(
             graph,
@@ -236,7 +234,7 @@ def softmax_loss(
             partition_strategy,
             seed,
         )
-        return cross_entropy_of_rows(graph.ops.StopGradient(targets), logits)
+        return softmax_cross_entropy_with_logits(graph.ops.StopGradient(targets), logits)
 
 
 def nce_loss(
@@ -258,7 +256,7 @@ def nce_loss(
 
     Arguments as `softmax_loss`; returns (N,), the sum over the classes looked at.
     """
-    graph = graph_of("sampled.nce_loss", inputs, labels)
+    graph = graph_of(inputs, labels)
     with graph.name_scope(name or "nce_loss"):
         logits, targets = _sampled_logits(
             graph,
@@ -274,7 +272,7 @@ def nce_loss(
             partition_strategy,
             seed,
         )
-        losses = sigmoid_cross_entropy_of(targets, logits)
+        losses = sigmoid_cross_entropy_with_logits(targets, logits)
         result: Tensor = graph.ops.Sum(losses, [1])
     return result
 
@@ -301,11 +299,11 @@ def _sampled_logits(
     ops = graph.ops
     activations = convert(graph, inputs)
     dtype = activations.dtype.base
-    classes = _int64(convert(graph, labels))
+    classes = of_type(graph, labels, dtypes.int64)
     if drawn is None:
         drawn = log_uniform_sampler(classes, num_true, num_sampled, True, num_classes, seed=seed)
     sampled, expected_true, expected_sampled = (ops.StopGradient(each) for each in drawn)
-    sampled = _int64(sampled)
+    sampled = cast(sampled, dtypes.int64)
     flat = ops.Reshape(classes, [-1])
     # True and drawn classes are looked up together: one gather a part, one gradient.
     ids = ops.ConcatV2([flat, sampled], 0)
@@ -323,18 +321,11 @@ def _sampled_logits(
     if remove_hits:
         drawn_logits = _without_hits(graph, classes, sampled, drawn_logits, num_true)
     # What is drawn often is expected often: its logit is lowered by the log of that.
-    true_logits = ops.Sub(true_logits, ops.Log(_as_type(expected_true, dtype)))
-    drawn_logits = ops.Sub(drawn_logits, ops.Log(_as_type(expected_sampled, dtype)))
+    true_logits = ops.Sub(true_logits, ops.Log(cast(expected_true, dtype)))
+    drawn_logits = ops.Sub(drawn_logits, ops.Log(cast(expected_sampled, dtype)))
     logits = ops.ConcatV2([true_logits, drawn_logits], 1)
     share = ops.RealDiv(ops.OnesLike(true_logits), float(num_true))
     return logits, ops.ConcatV2([share, ops.ZerosLike(drawn_logits)], 1)
-
-
-def _as_type(tensor: Tensor, dtype: dtypes.DType) -> Tensor:
-    if tensor.dtype.base is dtype:
-        return tensor
-    result: Tensor = tensor.graph.ops.Cast(tensor, DstT=dtype)
-    return result
 
 
 def _without_hits(graph: Graph, classes: Tensor, sampled: Tensor, logits: Tensor, num_true: int) -> Tensor:
@@ -346,7 +337,7 @@ def _without_hits(graph: Graph, classes: Tensor, sampled: Tensor, logits: Tensor
     places = ops.ConcatV2([rows, columns], 1)
     # Set, not summed: a class that is true twice is hit twice, and twice the lowest number is no number.
     low = ops.SparseToDense(
-        places, ops.Shape(logits), _as_type(hits.weights, logits.dtype.base), 0.0, validate_indices=False
+        places, ops.Shape(logits), cast(hits.weights, logits.dtype.base), 0.0, validate_indices=False
     )
     result: Tensor = ops.Add(logits, low)
     return result

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Unpack
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import LayerWeights, known_size, layer_scope
 from flowengine.client.layers.core import dense, dropout
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -36,7 +36,7 @@ def attention(
     dropout_rate  of the weights, while `training`
     returns       (..., T, V)
     """
-    graph = graph_of("layers.attention", query, keys, values)
+    graph = graph_of(query, keys, values)
     with graph.name_scope(name or "attention"):
         q, k, v = (convert(graph, each) for each in (query, keys, values))
         ops = graph.ops
@@ -101,7 +101,7 @@ def multi_head_attention(
 
     Variables, `query/kernel`, `key/kernel`, `value/kernel` (D or E, units), `output/kernel` and their biases.
     """
-    graph = graph_of("layers.multi_head_attention", query, source)
+    graph = graph_of(query, source)
     with layer_scope(graph, name, "multi_head_attention", reuse):
         q = convert(graph, query)
         s = q if source is None else convert(graph, source)

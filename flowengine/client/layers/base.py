@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypedDict
 
-from flowengine.client.arguments import convert
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables.scopes import VariableScope

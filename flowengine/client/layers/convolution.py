@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -28,6 +27,7 @@ from flowengine.client.layers.base import (
     window,
 )
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -48,7 +48,7 @@ def conv1d(
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Convolve sequences; see the module. Padding "causal" lets a step see itself and earlier ones only."""
-    graph = graph_of("layers.conv1d", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "conv1d", reuse):
         x = convert(graph, inputs)
         sizes, steps, rates = _windows("conv1d", 1, kernel_size, strides, dilation_rate)
@@ -91,7 +91,7 @@ def conv2d(
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Convolve images; see the module."""
-    graph = graph_of("layers.conv2d", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "conv2d", reuse):
         x = convert(graph, inputs)
         sizes, steps, rates = _windows("conv2d", 2, kernel_size, strides, dilation_rate)
@@ -125,7 +125,7 @@ def conv3d(
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Convolve volumes; see the module."""
-    graph = graph_of("layers.conv3d", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "conv3d", reuse):
         x = convert(graph, inputs)
         sizes, steps, rates = _windows("conv3d", 3, kernel_size, strides, dilation_rate)

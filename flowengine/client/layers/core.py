@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from flowengine.client import embedding as embeddings
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -18,8 +17,9 @@ from flowengine.client.layers.base import (
 )
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.activations import dropout as plain_dropout
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers
 
@@ -40,7 +40,7 @@ def dense(
     kernel    (I, units), `dense/kernel`; bias (units,), `dense/bias`
     returns   (D_1, ..., D_r, units) of the type of inputs
     """
-    graph = graph_of("layers.dense", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "dense", reuse):
         x = convert(graph, inputs)
         ops, dtype = graph.ops, x.dtype.base
@@ -91,7 +91,7 @@ def dropout(
     noise_shape   of what is drawn, each 1 or None (that of inputs): elements along a 1 go together
     seed          of what is drawn; see `Graph.seed`
     """
-    graph = graph_of("layers.dropout", inputs)
+    graph = graph_of(inputs)
     if isinstance(rate, int | float) and not 0 <= rate < 1:
         raise InvalidArgumentError(f"layers.dropout: rate is {rate}; it is at least 0 and less than 1")
     with graph.name_scope(name or "dropout"):
@@ -106,21 +106,14 @@ def dropout(
 
 
 def dropped(x: Tensor, rate: Any, noise_shape: Sequence[int | None] | None, seed: int | None) -> Tensor:
-    """Elements kept where a number drawn from [0, 1) is at least `rate`, and scaled."""
-    graph, ops, dtype = x.graph, x.graph.ops, x.dtype.base
-    with graph.name_scope("dropout"):
-        first, second = seeds_for(graph, seed)
-        drawn = ops.RandomUniform(_noise_shape(x, noise_shape), dtype=dtype, seed=first, seed2=second)
-        keep = ops.Cast(ops.GreaterEqual(drawn, rate), DstT=dtype)
-        scale = 1 / (1 - rate) if isinstance(rate, int | float) else ops.Reciprocal(ops.Sub(1.0, rate))
-        result: Tensor = ops.Mul(ops.Mul(x, scale), keep)
-    return result
+    """As `fe.nn.dropout`, with None in `noise_shape` where it is as x."""
+    return plain_dropout(x, rate=rate, noise_shape=_noise_shape(x, noise_shape), seed=seed)
 
 
 def _noise_shape(x: Tensor, noise_shape: Sequence[int | None] | None) -> Any:
-    ops, own = x.graph.ops, x.shape
     if noise_shape is None:
-        return list(own.as_list()) if own.is_fully_defined else ops.Shape(x)
+        return None
+    ops, own = x.graph.ops, x.shape
     if own.rank is not None and own.rank != len(noise_shape):
         raise InvalidArgumentError(
             f"layers.dropout: noise_shape {list(noise_shape)} is for {len(noise_shape)} axes, not {own}"
@@ -134,7 +127,7 @@ def _noise_shape(x: Tensor, noise_shape: Sequence[int | None] | None) -> Any:
 
 def flatten(inputs: Any, *, name: str | None = None) -> Tensor:
     """All axes but the first made one: (N, D_1, ..., D_r) -> (N, D_1 * ... * D_r)."""
-    graph = graph_of("layers.flatten", inputs)
+    graph = graph_of(inputs)
     with graph.name_scope(name or "flatten"):
         x = convert(graph, inputs)
         if x.shape.rank is None or x.shape.rank < 1:
@@ -172,7 +165,7 @@ def embedding(
               initialiser; its gradient is IndexedSlices
     returns   (D_1, ..., D_r, units)
     """
-    graph = graph_of("layers.embedding", ids)
+    graph = graph_of(ids)
     with layer_scope(graph, name, "embedding", reuse):
         table = graph.get_variable(
             "embeddings",

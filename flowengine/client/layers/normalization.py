@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import known_size, layer_scope
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers, keys
@@ -51,7 +51,7 @@ def batch_normalization(
     not trainable. Their updates are listed under "update_ops": a training step must run them, as by
     `with graph.control_dependencies(graph.collection("update_ops"))`.
     """
-    graph = graph_of("layers.batch_normalization", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "batch_normalization", reuse):
         x = convert(graph, inputs)
         rank = x.shape.rank
@@ -226,7 +226,7 @@ def layer_normalization(
 
     Source: Ba, Kiros and Hinton 2016.
     """
-    graph = graph_of("layers.layer_normalization", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "layer_normalization", reuse):
         x = convert(graph, inputs)
         rank, ops = x.shape.rank, graph.ops

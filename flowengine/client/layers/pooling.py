@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import (
     Window,
     channels_first,
@@ -19,6 +18,7 @@ from flowengine.client.layers.base import (
     spread,
     window,
 )
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.tensor import Tensor
 
 
@@ -113,7 +113,7 @@ def _pooled(
     name: str | None,
     rank: int,
 ) -> Tensor:
-    graph = graph_of(f"layers.{what}", inputs)
+    graph = graph_of(inputs)
     with graph.name_scope(name or what):
         x = convert(graph, inputs)
         need_rank(what, x, rank + 2)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -27,6 +26,7 @@ from flowengine.client.layers.base import (
     window,
 )
 from flowengine.client.layers.convolution import with_bias
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -52,7 +52,7 @@ def separable_conv1d(
 ) -> Tensor:
     """Sequences convolved by channel, then across channels: (N, S', filters); see the module."""
     what = "separable_conv1d"
-    graph = graph_of(f"layers.{what}", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, what, reuse):
         x = convert(graph, inputs)
         need_rank(what, x, 3)
@@ -110,7 +110,7 @@ def separable_conv2d(
     The strides along both axes are equal.
     """
     what = "separable_conv2d"
-    graph = graph_of(f"layers.{what}", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, what, reuse):
         x = convert(graph, inputs)
         first = channels_first(what, data_format)
@@ -155,7 +155,7 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Images convolved by channel: (N, S_1', S_2', I * depth_multiplier); see the module."""
     what = "depthwise_conv2d"
-    graph = graph_of(f"layers.{what}", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, what, reuse):
         x = convert(graph, inputs)
         first = channels_first(what, data_format)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from flowengine.client.arguments import convert, graph_of
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -28,6 +27,7 @@ from flowengine.client.layers.base import (
     window,
 )
 from flowengine.client.layers.convolution import with_bias
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -47,7 +47,7 @@ def conv2d_transpose(
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """The transpose of a convolution of images; see the module."""
-    graph = graph_of("layers.conv2d_transpose", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "conv2d_transpose", reuse):
         x = convert(graph, inputs)
         return _transposed(
@@ -81,7 +81,7 @@ def conv3d_transpose(
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """The transpose of a convolution of volumes; see the module."""
-    graph = graph_of("layers.conv3d_transpose", inputs)
+    graph = graph_of(inputs)
     with layer_scope(graph, name, "conv3d_transpose", reuse):
         x = convert(graph, inputs)
         return _transposed(

@@ -12,9 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from flowengine.client.arguments import cast, computing_type, convert
+from flowengine.client.arguments import computing_type, of_type
 from flowengine.client.weights import check_weights, number_of, spread_weights
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert
+from flowengine.graphs.functions.math import cast
+from flowengine.graphs.functions.reductions import reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -66,13 +69,6 @@ def quotient(a: Tensor, b: Tensor, name: str) -> Tensor:
     return result
 
 
-def total_of(values: Tensor) -> Tensor:
-    """The sum of all elements, scalar."""
-    ops = values.graph.ops
-    result: Tensor = values if values.shape.rank == 0 else ops.Sum(ops.Reshape(values, [-1]), [0])
-    return result
-
-
 def weighted_mean(values: Tensor, weights: Any) -> Metric:
     """The mean of all values so far, each as often as its weight says; the name scope is the caller's."""
     graph, dtype = values.graph, computing_type(values)
@@ -81,15 +77,14 @@ def weighted_mean(values: Tensor, weights: Any) -> Metric:
         count = number_of(amounts)
     else:
         factors = check_weights("metrics", as_weights(graph, weights, amounts), amounts)
-        count = total_of(spread_weights("metrics", factors, amounts))
+        count = reduce_sum(spread_weights("metrics", factors, amounts))
         amounts = graph.ops.Mul(amounts, factors)
-    return metric(quotient, tally(total_of(amounts), "total"), tally(count, "count"))
+    return metric(quotient, tally(reduce_sum(amounts), "total"), tally(count, "count"))
 
 
 def as_weights(graph: Graph, weights: Any, values: Tensor) -> Tensor:
     """Weights in the type of the values; with an axis of 1 more or less at the end if the values have."""
-    given = weights if isinstance(weights, Tensor) else convert(graph, weights, values.dtype.base)
-    return like_rank(cast(given, values.dtype.base), values)
+    return like_rank(of_type(graph, weights, values.dtype.base), values)
 
 
 def like_rank(tensor: Tensor, values: Tensor) -> Tensor:
@@ -110,8 +105,7 @@ def paired(graph: Graph, labels: Any, predictions: Any, dtype: Any = None) -> tu
     """Labels and predictions of one type and rank: a last axis of 1 that only one has is taken away."""
     found = convert(graph, predictions)
     kind = found.dtype.base if dtype is None else dtype
-    wanted = labels if isinstance(labels, Tensor) else convert(graph, labels)
-    wanted, found = cast(wanted, kind), cast(found, kind)
+    wanted, found = cast(convert(graph, labels), kind), cast(found, kind)
     ops = graph.ops
     first, second = wanted.shape.rank, found.shape.rank
     if first is not None and second is not None:
@@ -136,6 +130,5 @@ __all__ = [
     "paired",
     "quotient",
     "tally",
-    "total_of",
     "weighted_mean",
 ]

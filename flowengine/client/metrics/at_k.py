@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.client.arguments import cast, convert, graph_of
-from flowengine.client.metrics.accumulators import Metric, Tally, metric, quotient, tally, total_of
+from flowengine.client.arguments import of_type
+from flowengine.client.metrics.accumulators import Metric, Tally, metric, quotient, tally
 from flowengine.client.weights import check_weights, number_of, spread_weights
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.math import cast
+from flowengine.graphs.functions.reductions import reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -32,7 +35,7 @@ def precision_at_k(
     name: str | None = None,
 ) -> Metric:
     """Which share of the k classes predicted first are right; of one class alone if it is given."""
-    graph = graph_of("metrics.precision_at_k", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or _named("precision", k, class_id)):
         top = graph.ops.TopKV2(convert(graph, predictions), k).indices
         return precision_at_top_k(labels, top, class_id, weights, name="top")
@@ -48,7 +51,7 @@ def recall_at_k(
     name: str | None = None,
 ) -> Metric:
     """Which share of the right classes are among the k predicted first; of one class alone if it is given."""
-    graph = graph_of("metrics.recall_at_k", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or _named("recall", k, class_id)):
         top = graph.ops.TopKV2(convert(graph, predictions), k).indices
         return recall_at_top_k(labels, top, class_id, weights, name="top")
@@ -58,7 +61,7 @@ def precision_at_top_k(
     labels: Any, predicted: Any, class_id: int | None = None, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """`precision_at_k` of classes that are predicted as such."""
-    graph = graph_of("metrics.precision_at_top_k", predicted, labels)
+    graph = graph_of(predicted, labels)
     with graph.name_scope(name or _named("precision", None, class_id)):
         wanted, found = _sets(graph, labels, predicted)
         right = _any_equal(found, wanted)
@@ -73,7 +76,7 @@ def recall_at_top_k(
     labels: Any, predicted: Any, class_id: int | None = None, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """`recall_at_k` of classes that are predicted as such."""
-    graph = graph_of("metrics.recall_at_top_k", predicted, labels)
+    graph = graph_of(predicted, labels)
     with graph.name_scope(name or _named("recall", None, class_id)):
         wanted, found = _sets(graph, labels, predicted)
         hits = _tallied(_of_class(found, _any_equal(found, wanted), class_id), weights, "true_positives")
@@ -93,7 +96,7 @@ def average_precision_at_k(
     By example: the sum over right ones of the precision up to there, by the lesser of k and the number of
     its labels that are not negative.
     """
-    graph = graph_of("metrics.average_precision_at_k", predictions, labels)
+    graph = graph_of(predictions, labels)
     if k < 1:
         raise InvalidArgumentError(f"metrics.average_precision_at_k: k is {k}; it is at least 1")
     with graph.name_scope(name or _named("average_precision", k, None)):
@@ -107,10 +110,10 @@ def average_precision_at_k(
         if weights is None:
             most = number_of(average)
         else:
-            factors = cast(convert(graph, weights), dtypes.float64)
-            most = total_of(spread_weights("metrics", factors, average))
+            factors = of_type(graph, weights, dtypes.float64)
+            most = reduce_sum(spread_weights("metrics", factors, average))
             average = ops.Mul(average, factors)
-        return metric(quotient, tally(total_of(average), "total"), tally(most, "max"))
+        return metric(quotient, tally(reduce_sum(average), "total"), tally(most, "max"))
 
 
 def _named(what: str, k: int | None, class_id: int | None) -> str:
@@ -168,6 +171,6 @@ def _of_class(classes: Tensor, chosen: Tensor, class_id: int | None) -> Tensor:
 def _tallied(counts: Tensor, weights: Any, name: str) -> Tally:
     graph = counts.graph
     if weights is not None:
-        factors = cast(convert(graph, weights), dtypes.float64)
+        factors = of_type(graph, weights, dtypes.float64)
         counts = graph.ops.Mul(counts, check_weights("metrics", factors, counts))
-    return tally(total_of(counts), name)
+    return tally(reduce_sum(counts), name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.client.arguments import cast, convert, graph_of
 from flowengine.client.metrics.accumulators import Metric, metric, paired, tally
 from flowengine.core import dtypes
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.math import cast
 from flowengine.graphs.tensor import Tensor
 
 
@@ -24,7 +25,7 @@ def confusion_matrix(
     labels, predictions   of one shape, in 0 ... num_classes-1; InvalidArgumentError in the run elsewhere
     weights               of their shape, or None for 1 each
     """
-    graph = graph_of("metrics.confusion_matrix", predictions, labels)
+    graph = graph_of(predictions, labels)
     kind = dtypes.as_dtype(dtype)
     with graph.name_scope(name or "confusion_matrix"):
         ops = graph.ops
@@ -46,7 +47,7 @@ def mean_iou(
 
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
     """
-    graph = graph_of("metrics.mean_iou", predictions, labels)
+    graph = graph_of(predictions, labels)
 
     def formula(matrix: Tensor, label: str) -> Tensor:
         ops = matrix.graph.ops
@@ -71,7 +72,7 @@ def mean_per_class_accuracy(
 
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
     """
-    graph = graph_of("metrics.mean_per_class_accuracy", predictions, labels)
+    graph = graph_of(predictions, labels)
 
     def formula(total: Tensor, hits: Tensor, label: str) -> Tensor:
         ops = total.graph.ops

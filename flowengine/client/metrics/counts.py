@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.client.arguments import cast, graph_of
 from flowengine.client.metrics.accumulators import (
     Metric,
     Tally,
@@ -20,11 +19,13 @@ from flowengine.client.metrics.accumulators import (
     paired,
     quotient,
     tally,
-    total_of,
 )
 from flowengine.client.weights import check_weights, spread_weights
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.math import cast
+from flowengine.graphs.functions.reductions import reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -54,7 +55,7 @@ def false_negatives(labels: Any, predictions: Any, weights: Any = None, *, name:
 
 def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
     """Which share of the predicted yeses are some: true / (true + false positives); 0 of none."""
-    graph = graph_of("metrics.precision", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "precision"):
         wanted, found = paired(graph, labels, predictions, dtypes.bool_)
         hits, misses = (
@@ -65,7 +66,7 @@ def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str |
 
 def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
     """Which share of the yeses are found: true positives / (those + false negatives); 0 of none."""
-    graph = graph_of("metrics.recall", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "recall"):
         wanted, found = paired(graph, labels, predictions, dtypes.bool_)
         hits, misses = (
@@ -79,7 +80,7 @@ def _share(hits: Tensor, misses: Tensor, name: str) -> Tensor:
 
 
 def _count(kind: str, labels: Any, predictions: Any, weights: Any, name: str | None) -> Metric:
-    graph = graph_of(f"metrics.{kind}", predictions, labels)
+    graph = graph_of(predictions, labels)
     wanted, found = paired(graph, labels, predictions, dtypes.bool_)
     return Metric(*_counted(kind, wanted, found, weights, name))
 
@@ -91,7 +92,7 @@ def _counted(kind: str, labels: Tensor, predictions: Tensor, weights: Any, name:
         if weights is not None:
             factors = as_weights(graph, weights, matches)
             matches = graph.ops.Mul(matches, check_weights("metrics", factors, matches))
-        return tally(total_of(matches), "count")
+        return tally(reduce_sum(matches), "count")
 
 
 def _matches(kind: str, labels: Tensor, predictions: Tensor) -> Tensor:
@@ -116,7 +117,7 @@ def tallies_at(
 ) -> list[Tally]:
     """The tallies (T,) of each kind of match, such as "true_positives", at each threshold."""
     ops = graph.ops
-    wanted, found = paired(graph, cast_to_bool(graph, labels), predictions, dtypes.float32)
+    wanted, found = paired(graph, cast(convert(graph, labels), dtypes.bool_), predictions, dtypes.float32)
     found = _from_0_to_1(found)
     actual = ops.Reshape(ops.NotEqual(wanted, 0.0), [1, -1])
     levels = graph.constant(np.asarray(thresholds, np.float32).reshape(-1, 1), name="thresholds")
@@ -134,12 +135,6 @@ def tallies_at(
     return tallies
 
 
-def cast_to_bool(graph: Graph, labels: Any) -> Tensor:
-    """Whether labels are not 0."""
-    tensor = labels if isinstance(labels, Tensor) else graph.constant(labels, name="labels")
-    return cast(tensor, dtypes.bool_)
-
-
 def _from_0_to_1(predictions: Tensor) -> Tensor:
     graph, ops = predictions.graph, predictions.graph.ops
     inside = ops.LogicalAnd(ops.GreaterEqual(predictions, 0.0), ops.LessEqual(predictions, 1.0))
@@ -155,7 +150,7 @@ def _from_0_to_1(predictions: Tensor) -> Tensor:
 def _at_thresholds(
     kind: str, labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any, name: str | None
 ) -> Metric:
-    graph = graph_of(f"metrics.{kind}_at_thresholds", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or kind):
         return Metric(*tallies_at(graph, labels, predictions, thresholds, weights, [kind])[0])
 
@@ -243,7 +238,7 @@ def _share_at(
 ) -> Metric:
     if not len(thresholds):
         raise InvalidArgumentError(f"metrics.{what}_at_thresholds: there are no thresholds")
-    graph = graph_of(f"metrics.{what}_at_thresholds", predictions, labels)
+    graph = graph_of(predictions, labels)
 
     def share(hits: Tensor, others: Tensor, label: str) -> Tensor:
         ops = graph.ops

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from flowengine.client.arguments import graph_of
 from flowengine.client.metrics.accumulators import Metric, metric
 from flowengine.client.metrics.counts import tallies_at
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import graph_of
 from flowengine.graphs.tensor import Tensor
 
 _KINDS: Final = ("true_positives", "false_negatives", "true_negatives", "false_positives")
@@ -62,7 +62,7 @@ def auc(
         precise = ops.RealDiv(raised, ops.Add(ops.Add(tp, fp), _EPSILON))
         return _summed(recalled, precise, summation_method, label)
 
-    graph = graph_of("metrics.auc", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "auc"):
         levels = _thresholds(num_thresholds)
         return metric(area, *tallies_at(graph, labels, predictions, levels, weights, _KINDS))
@@ -120,7 +120,7 @@ def sensitivity_at_specificity(
         distance = _distance(tn, fp, specificity)
         return _rate_at(tp, fn, ops.ArgMin(distance, 0, output_type=dtypes.int32), label)
 
-    graph = graph_of("metrics.sensitivity_at_specificity", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "sensitivity_at_specificity"):
         levels = _thresholds(num_thresholds)
         return metric(rate, *tallies_at(graph, labels, predictions, levels, weights, _KINDS))
@@ -145,7 +145,7 @@ def specificity_at_sensitivity(
         last = ops.Sub(num_thresholds - 1, ops.ArgMin(backwards, 0, output_type=dtypes.int32))
         return _rate_at(tn, fp, last, label)
 
-    graph = graph_of("metrics.specificity_at_sensitivity", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "specificity_at_sensitivity"):
         levels = _thresholds(num_thresholds)
         return metric(rate, *tallies_at(graph, labels, predictions, levels, weights, _KINDS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.client.arguments import cast, computing_type, convert, graph_of
+from flowengine.client.arguments import computing_type
 from flowengine.client.metrics.accumulators import (
     Metric,
     as_weights,
@@ -15,19 +15,21 @@ from flowengine.client.metrics.accumulators import (
     weighted_mean,
 )
 from flowengine.client.weights import spread_weights
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.math import cast
 from flowengine.graphs.tensor import Tensor
 
 
 def mean(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
     """The mean of all values (D_1, ..., D_r) of all batches."""
-    graph = graph_of("metrics.mean", values, weights)
+    graph = graph_of(values, weights)
     with graph.name_scope(name or "mean"):
         return weighted_mean(convert(graph, values), weights)
 
 
 def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
     """The mean over batches of each element: (D_1, ..., D_r), which must be known -> the same shape."""
-    graph = graph_of("metrics.mean_tensor", values, weights)
+    graph = graph_of(values, weights)
     with graph.name_scope(name or "mean"):
         tensor = convert(graph, values)
         amounts = cast(tensor, computing_type(tensor))
@@ -41,7 +43,7 @@ def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) ->
 
 def accuracy(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
     """How often predictions equal labels; both (D_1, ..., D_r), labels taken in the type of predictions."""
-    graph = graph_of("metrics.accuracy", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "accuracy"):
         wanted, found = paired(graph, labels, predictions)
         return weighted_mean(graph.ops.Cast(graph.ops.Equal(found, wanted), DstT="float32"), weights)
@@ -51,7 +53,7 @@ def percentage_below(
     values: Any, threshold: float, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """Which share of the values (D_1, ..., D_r) is less than the threshold."""
-    graph = graph_of("metrics.percentage_below", values)
+    graph = graph_of(values)
     with graph.name_scope(name or "percentage_below_threshold"):
         below = graph.ops.Less(convert(graph, values), threshold)
         return weighted_mean(graph.ops.Cast(below, DstT="float32"), weights)
@@ -61,7 +63,7 @@ def mean_absolute_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """The mean of `|predictions - labels|`; both (D_1, ..., D_r)."""
-    graph = graph_of("metrics.mean_absolute_error", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_absolute_error"):
         wanted, found = paired(graph, labels, predictions)
         return weighted_mean(graph.ops.Abs(graph.ops.Sub(found, wanted)), weights)
@@ -71,7 +73,7 @@ def mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """The mean of `(predictions - labels)**2`; both (D_1, ..., D_r)."""
-    graph = graph_of("metrics.mean_squared_error", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_squared_error"):
         wanted, found = paired(graph, labels, predictions)
         return weighted_mean(graph.ops.SquaredDifference(found, wanted), weights)
@@ -81,7 +83,7 @@ def root_mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """The root of `mean_squared_error`."""
-    graph = graph_of("metrics.root_mean_squared_error", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "root_mean_squared_error"):
         squared = mean_squared_error(labels, predictions, weights)
         return Metric(
@@ -93,7 +95,7 @@ def mean_relative_error(
     labels: Any, predictions: Any, normalizer: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
     """The mean of `|labels - predictions| / normalizer`, 0 where the normalizer is 0; all (D_1, ..., D_r)."""
-    graph = graph_of("metrics.mean_relative_error", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_relative_error"):
         wanted, found = paired(graph, labels, predictions)
         divisor, found = paired(graph, normalizer, found)
@@ -109,7 +111,7 @@ def mean_cosine_distance(
     labels, predictions   (D_1, ..., D_r)
     weights               scalar or with dimensions of 1 or D_i, that of the axis 1
     """
-    graph = graph_of("metrics.mean_cosine_distance", predictions, labels)
+    graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_cosine_distance"):
         wanted, found = paired(graph, labels, predictions)
         alike = graph.ops.Sum(graph.ops.Mul(found, wanted), [axis], keep_dims=True)
