@@ -291,6 +291,69 @@ def layer_cases() -> Iterator[dict[str, Any]]:
     yield from both("layer_normalization", "bare", rows, tf, center=False)
 
 
+def rnn_cases() -> Iterator[dict[str, Any]]:
+    """A cell, told as (kind, options) or (wrapper, cells), run over sequences; see `record.py`."""
+    x, lengths = normal(1, 2, 4, 3), np.array([4, 2], np.int32)
+    cells: dict[str, Any] = {
+        "basic": ("basic", {"units": 4}),
+        "gru": ("gru", {"units": 4}),
+        "lstm": ("lstm", {"units": 4}),
+        "lstm/all": (
+            "lstm",
+            {
+                "units": 4,
+                "use_peepholes": True,
+                "num_proj": 2,
+                "proj_clip": 0.1,
+                "cell_clip": 0.2,
+                "forget_bias": 0.5,
+            },
+        ),
+        "basic_lstm": ("basic_lstm", {"units": 3}),
+        "norm_lstm": ("norm_lstm", {"units": 4}),
+        "residual": ("residual", ("gru", {"units": 3})),
+        "multi": ("multi", [("lstm", {"units": 4}), ("gru", {"units": 2})]),
+    }
+    for label, cell in sorted(cells.items()):
+        inputs = {"inputs": x, "sequence_length": lengths}
+        yield case(f"cell/{label}", "dynamic_rnn", "dynamic_rnn", inputs, cell=cell)
+    gru = ("gru", {"units": 4})
+    yield case("whole", "dynamic_rnn", "dynamic_rnn", {"inputs": x}, cell=gru)
+    yield case(
+        "time_major",
+        "dynamic_rnn",
+        "dynamic_rnn",
+        {"inputs": x, "sequence_length": integers(1, 2, 4)},
+        cell=gru,
+        time_major=True,
+    )
+    both = "bidirectional_dynamic_rnn"
+    yield case("both_ways", both, both, {"inputs": x, "sequence_length": lengths}, cell=gru)
+    for kind in ("luong", "luong_scaled", "bahdanau", "bahdanau_normalized"):
+        inputs = {
+            "memory": normal(2, 2, 5, 3),
+            "memory_length": np.array([5, 2], np.int32),
+            "inputs": x,
+            "sequence_length": lengths,
+        }
+        yield case(
+            f"attention/{kind}",
+            "attention",
+            "attention",
+            inputs,
+            kind=kind,
+            layer=None if kind == "luong" else 2,
+        )
+    for penalty in (0.0, 0.7):
+        inputs = {
+            "memory": normal(2, 2, 5, 3),
+            "memory_length": np.array([5, 2], np.int32),
+            "table": normal(3, 6, 3),
+        }
+        yield case(f"beam/{penalty}", "beam", "beam", inputs, penalty=penalty)
+    yield case("greedy", "greedy", "greedy", {"table": normal(3, 6, 3)})
+
+
 def initial(names_and_shapes: Any) -> dict[str, Any]:
     """A first value for each variable: those of scales and variances about 1, others about 0."""
     values = {}
@@ -306,4 +369,5 @@ FAMILIES = {
     "embedding": embedding_cases,
     "sampled": sampled_cases,
     "layers": layer_cases,
+    "rnn": rnn_cases,
 }

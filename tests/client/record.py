@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow.contrib as _contrib  # noqa: F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
@@ -129,12 +130,118 @@ def trained(fetched: Any, value: Any) -> dict[str, Any]:
     return result
 
 
+CELLS = {"basic": "BasicRNNCell", "gru": "GRUCell", "lstm": "LSTMCell", "basic_lstm": "BasicLSTMCell"}
+
+
+def cell_of(told: Any) -> Any:
+    """The cell of a (kind, options) or (wrapper, cells)."""
+    kind, rest = told
+    rnn_cell = tf.compat.v1.nn.rnn_cell
+    if kind == "multi":
+        return rnn_cell.MultiRNNCell([cell_of(each) for each in rest])
+    if kind == "residual":
+        return rnn_cell.ResidualWrapper(cell_of(rest))
+    options = dict(rest)
+    units = options.pop("units")
+    if kind == "norm_lstm":
+        return tf.contrib.rnn.LayerNormBasicLSTMCell(units, **options)
+    return getattr(rnn_cell, CELLS[kind])(units, **options)
+
+
+def record_rnn(case: dict[str, Any]) -> dict[str, Any]:
+    """Outputs and last state, or what was decoded; all variables after three steps as in `record_layers`."""
+    tf.compat.v1.reset_default_graph()
+    inputs = {key: tf.constant(value) for key, value in case["inputs"].items()}
+    options = dict(case["options"])
+    if case["tf"] in ("attention", "beam", "greedy"):
+        return {"attention": record_attention, "beam": record_beam, "greedy": record_greedy}[case["tf"]](
+            inputs, options
+        )
+    cells = [cell_of(options.pop("cell"))]
+    if case["tf"].startswith("bidirectional"):
+        cells.append(cell_of(case["options"]["cell"]))
+    run = getattr(tf.compat.v1.nn, case["tf"])
+    outputs, state = run(*cells, dtype=tf.float32, **dict(inputs, **options))
+    flat = tf.nest.flatten([outputs, state])
+    return unpacked(trained(flat, tf.concat(tf.nest.flatten(outputs), -1)))
+
+
+def unpacked(got: dict[str, Any]) -> dict[str, Any]:
+    values = got.pop("value")
+    return dict(got, **{f"value {number}": value for number, value in enumerate(values)})
+
+
+def mechanism(inputs: Any, kind: str, memory: Any, lengths: Any) -> Any:
+    seq2seq = tf.contrib.seq2seq
+    if kind.startswith("luong"):
+        return seq2seq.LuongAttention(4, memory, lengths, scale=kind.endswith("scaled"))
+    return seq2seq.BahdanauAttention(4, memory, lengths, normalize=kind.endswith("normalized"))
+
+
+def record_attention(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
+    seq2seq = tf.contrib.seq2seq
+    found = mechanism(inputs, options["kind"], inputs["memory"], inputs["memory_length"])
+    cell = seq2seq.AttentionWrapper(
+        cell_of(("gru", {"units": 4})), found, attention_layer_size=options["layer"]
+    )
+    helper = seq2seq.TrainingHelper(inputs["inputs"], inputs["sequence_length"])
+    projection = tf.compat.v1.layers.Dense(5, use_bias=False, name="words")
+    decoder = seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float32), projection)
+    outputs, state, lengths = seq2seq.dynamic_decode(decoder, impute_finished=True)
+    return unpacked(
+        trained([outputs.rnn_output, outputs.sample_id, lengths, state.attention], outputs.rnn_output)
+    )
+
+
+def record_beam(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
+    seq2seq = tf.contrib.seq2seq
+    memory, lengths = (seq2seq.tile_batch(inputs[key], 3) for key in ("memory", "memory_length"))
+    found = mechanism(inputs, "luong", memory, lengths)
+    cell = seq2seq.AttentionWrapper(cell_of(("gru", {"units": 4})), found, attention_layer_size=4)
+    projection = tf.compat.v1.layers.Dense(6, use_bias=False, name="words")
+    decoder = seq2seq.BeamSearchDecoder(
+        cell,
+        inputs["table"],
+        tf.constant([1, 1]),
+        2,
+        cell.zero_state(6, tf.float32),
+        3,
+        projection,
+        length_penalty_weight=options["penalty"],
+    )
+    outputs, state, lengths = seq2seq.dynamic_decode(decoder, maximum_iterations=7)
+    steps = outputs.beam_search_decoder_output
+    return unpacked(run_once([outputs.predicted_ids, steps.scores, state.log_probs, lengths]))
+
+
+def record_greedy(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
+    seq2seq = tf.contrib.seq2seq
+    helper = seq2seq.GreedyEmbeddingHelper(inputs["table"], tf.constant([1, 3]), 2)
+    cell = cell_of(("lstm", {"units": 4}))
+    projection = tf.compat.v1.layers.Dense(6, name="words")
+    decoder = seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float32), projection)
+    outputs, _, lengths = seq2seq.dynamic_decode(decoder, maximum_iterations=6)
+    return unpacked(run_once([outputs.rnn_output, outputs.sample_id, lengths]))
+
+
+def run_once(fetched: Any) -> dict[str, Any]:
+    variables = tf.compat.v1.global_variables()
+    first = cases.initial([(each.op.name, each.shape.as_list()) for each in variables])
+    with tf.compat.v1.Session() as session:
+        for each in variables:
+            each.load(4 * first[each.op.name], session)
+        result = {"value": session.run(fetched)}
+        result.update({"after " + each.op.name: session.run(each) for each in variables})
+    return result
+
+
 RECORDERS = {
     "losses": record_losses,
     "metrics": record_metrics,
     "embedding": record_embedding,
     "sampled": record_sampled,
     "layers": record_layers,
+    "rnn": record_rnn,
 }
 
 
