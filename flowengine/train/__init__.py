@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from flowengine.checkpoint.state import CheckpointState, latest_checkpoint
     from flowengine.checkpoint.state import read_state as get_checkpoint_state
     from flowengine.train.bucketing import bucket, bucket_by_sequence_length
+    from flowengine.train.checkpoints import Checkpoints as Checkpoints
     from flowengine.train.coordinator import Coordinator
+    from flowengine.train.hooks import EarlyStopping as EarlyStopping
+    from flowengine.train.hooks import Evaluation as Evaluation
+    from flowengine.train.hooks import Hook as Hook
+    from flowengine.train.hooks import LoopState as LoopState
+    from flowengine.train.hooks import ProgressReports as ProgressReports
+    from flowengine.train.hooks import StopAtNaN as StopAtNaN
     from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
     from flowengine.train.periodic import PeriodicSaves, save_every
     from flowengine.train.producers import (
@@ -35,19 +42,29 @@ if TYPE_CHECKING:
     from flowengine.train.recovery import RecoveredRun, Restart, run_with_recovery
     from flowengine.train.saver import Saver
     from flowengine.train.snapshot import Snapshot
+    from flowengine.train.training_loop import LoopResult as LoopResult
+    from flowengine.train.training_loop import loop as loop
 
 #: {public name: module, and the name there after a colon where it is another}
 _PUBLIC: Final[dict[str, str]] = {
     "CheckpointState": "flowengine.checkpoint.state",
+    "Checkpoints": "flowengine.train.checkpoints",
     "Coordinator": "flowengine.train.coordinator",
+    "EarlyStopping": "flowengine.train.hooks",
+    "Evaluation": "flowengine.train.hooks",
     "GraphQueue": "flowengine.train.queues",
+    "Hook": "flowengine.train.hooks",
+    "LoopResult": "flowengine.train.training_loop",
+    "LoopState": "flowengine.train.hooks",
     "PeriodicSaves": "flowengine.train.periodic",
+    "ProgressReports": "flowengine.train.hooks",
     "QueueRunner": "flowengine.train.queue_runners",
     "QueueRunners": "flowengine.train.queue_runners",
     "RecoveredRun": "flowengine.train.recovery",
     "Restart": "flowengine.train.recovery",
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
+    "StopAtNaN": "flowengine.train.hooks",
     "add_queue_runner": "flowengine.train.queue_runners",
     "batch": "flowengine.train.inputs",
     "batch_join": "flowengine.train.inputs",
@@ -58,6 +75,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "input_producer": "flowengine.train.producers",
     "latest_checkpoint": "flowengine.checkpoint.state",
     "limit_epochs": "flowengine.train.producers",
+    "loop": "flowengine.train.training_loop",
     "match_filenames_once": "flowengine.train.producers",
     "queue_runners_of": "flowengine.train.queue_runners",
     "range_input_producer": "flowengine.train.producers",
@@ -72,15 +90,23 @@ _PUBLIC: Final[dict[str, str]] = {
 
 __all__ = [
     "CheckpointState",
+    "Checkpoints",
     "Coordinator",
+    "EarlyStopping",
+    "Evaluation",
     "GraphQueue",
+    "Hook",
+    "LoopResult",
+    "LoopState",
     "PeriodicSaves",
+    "ProgressReports",
     "QueueRunner",
     "QueueRunners",
     "RecoveredRun",
     "Restart",
     "Saver",
     "Snapshot",
+    "StopAtNaN",
     "add_queue_runner",
     "batch",
     "batch_join",
@@ -91,6 +117,7 @@ __all__ = [
     "input_producer",
     "latest_checkpoint",
     "limit_epochs",
+    "loop",
     "match_filenames_once",
     "queue_runners_of",
     "range_input_producer",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.core.dtypes import DType, resource
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.conversion import convert
 from flowengine.graphs.operators import TensorOperators
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -310,10 +311,7 @@ class HandleVariable(GraphVariable):
 
     def _of_own_shape(self, value: Any, what: str, op: str) -> Any:
         """What is to be written, of this variable's type; the ops themselves do not look at shapes."""
-        if hasattr(value, "__flowengine_tensor__"):
-            value = value.__flowengine_tensor__(self.graph, self.dtype, None)
-        if not isinstance(value, Tensor):
-            value = self.graph.constant(value, self.dtype, name=what)
+        value = convert(self.graph, value, self.dtype, what)
         if not self.shape.is_compatible_with(value.shape):
             raise InvalidArgumentError(
                 f"{op}: variable '{self.name}' is of shape {self.shape}, the {what} '{value.name}' of "

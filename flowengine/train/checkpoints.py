@@ -1,0 +1,121 @@
+"""`Checkpoints`: the hook by which a training loop saves its model and goes on from where it was.
+
+Each checkpoint has the variables, the count of steps, where random nodes stand in their sequences, and Python
+state that is given. A step that depends on nothing else makes the same values, however often the loop was
+killed and started anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+
+from flowengine.checkpoint.state import latest_checkpoint
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.train.hooks import Hook, LoopState
+from flowengine.train.recovery_notes import RecoveryNotes, set_state, state_of
+from flowengine.train.saver import Saver
+
+
+class Checkpoints(Hook):
+    """Saves a loop's model into a folder, and restores the latest checkpoint there before the first step.
+
+    directory      the folder; it is made if it is not there
+    every_steps, every_seconds   save when so many steps, or seconds, have passed since the last save; every
+                   ten minutes if neither is given. The end of the loop is saved as well
+    saver          what saves; by default one of all variables that keeps the five newest
+    state          {name: object} outside of the graph that is saved and put back: NumPy generators, or what
+                   has `state_dict()` and `load_state_dict(state)`
+    metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`
+
+    A step waits until a checkpoint that is due is complete. Cancelled, or killed, while it writes one, the
+    one before stays the latest.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        every_steps: int | None = None,
+        every_seconds: float | None = None,
+        saver: Saver | None = None,
+        state: Mapping[str, Any] | None = None,
+        metric: str | None = None,
+    ) -> None:
+        if (every_steps is not None and every_steps < 1) or (
+            every_seconds is not None and every_seconds <= 0
+        ):
+            raise InvalidArgumentError(
+                f"every_steps={every_steps} and every_seconds={every_seconds} must be positive"
+            )
+        for name, thing in (state or {}).items():
+            state_of(thing, name)
+        self._folder = os.path.abspath(os.fspath(directory))
+        self._steps = every_steps
+        self._seconds = 600.0 if every_steps is None and every_seconds is None else every_seconds
+        self._saver = saver if saver is not None else Saver()
+        self._state = dict(state or {})
+        self._metric = metric
+        self._saved = -1
+        self._when = 0.0
+        #: The prefix of the newest checkpoint, restored or saved; None before the first.
+        self.latest: str | None = None
+
+    async def restore(self, state: LoopState) -> None:
+        """Put the session and the loop back to the latest checkpoint of the folder, if it has one."""
+        await trio.to_thread.run_sync(lambda: os.makedirs(self._folder, exist_ok=True))
+        latest = await trio.to_thread.run_sync(latest_checkpoint, self._folder)
+        if latest is None:
+            return
+        await self._saver.restore(state.session, latest)
+        notes = await trio.to_thread.run_sync(RecoveryNotes.read, latest)
+        if notes is None:
+            state.step = _step_in_name(latest)
+        else:
+            state.step = notes.step
+            await state.session.set_random_places(notes.random)
+            for name, thing in self._state.items():
+                if name in notes.state:
+                    set_state(thing, notes.state[name])
+        self.latest, self._saved = latest, state.step
+
+    async def begin(self, state: LoopState) -> None:
+        self._when = trio.current_time()
+        if self._saved < 0:
+            self._saved = state.step
+
+    async def after_step(self, state: LoopState) -> None:
+        due = self._steps is not None and state.step - self._saved >= self._steps
+        if self._seconds is not None and trio.current_time() - self._when >= self._seconds:
+            due = True
+        if due:
+            await self._save(state)
+
+    async def end(self, state: LoopState) -> None:
+        if self._saved != state.step or self.latest is None:
+            await self._save(state)
+
+    async def _save(self, state: LoopState) -> None:
+        session, step = state.session, state.step
+        path = os.path.join(self._folder, "model.ckpt")
+        kept = {name: state_of(thing, name) for name, thing in self._state.items()}
+        notes = RecoveryNotes(step, await session.random_places(), kept)
+        sync = session.config.resolved().sync_checkpoints
+        files = self._saver.files
+        # The notes first: a checkpoint counts from the moment at which the state file names it.
+        await trio.to_thread.run_sync(lambda: notes.write(f"{path}-{step}", sync=sync, files=files))
+        metric = None if self._metric is None else state.value(self._metric)
+        self.latest = await self._saver.save(session, path, global_step=step, metric=metric)
+        self._saved, self._when = step, trio.current_time()
+
+
+def _step_in_name(prefix: str) -> int:
+    """The count of steps at the end of a checkpoint's name; 0 without one."""
+    number = prefix.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
+
+
+__all__ = ["Checkpoints"]

@@ -1,0 +1,183 @@
+"""`fe.train.loop`: steps until the model is trained, with hooks for all that goes on beside them.
+
+    async def evaluate(session):
+        return await session.run(accuracy, {x: images, y: labels})
+
+    result = await fe.train.loop(
+        session,
+        train,
+        steps=10_000,
+        feeds=batches,
+        fetches={"loss": loss},
+        hooks=[
+            fe.train.Checkpoints("run", every_steps=1000),
+            fe.train.Evaluation(evaluate, every_steps=500, name="accuracy"),
+            fe.train.EarlyStopping("accuracy", patience=5, best="highest", every_steps=500),
+        ],
+    )
+
+From a program without an event loop: `session.call(fe.train.loop, train, steps=10_000, ...)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import trio
+
+from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
+from flowengine.session import Session
+from flowengine.train.checkpoints import Checkpoints
+from flowengine.train.hooks import Hook, LoopState
+
+#: What a step feeds.
+FeedDict: TypeAlias = Mapping[Any, Any]
+#: A function of the number of steps made before, or feeds one after the other.
+Feeds: TypeAlias = Callable[[int], FeedDict] | Iterable[FeedDict] | AsyncIterable[FeedDict]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """What became of a loop.
+
+    steps    how many steps the model has made in all
+    reason   why it ended: "steps", "end of input", or what a hook said
+    values   what the last step returned; metrics of the last evaluations
+    """
+
+    steps: int
+    reason: str
+    values: Any
+    metrics: dict[str, float]
+
+
+async def loop(
+    session: Session,
+    step: Any,
+    *,
+    steps: int | None = None,
+    feeds: Feeds | None = None,
+    fetches: Any = None,
+    hooks: Sequence[Any] = (),
+    initialise: bool = True,
+) -> LoopResult:
+    """Make steps until there are so many, the input ends, or a hook stops it.
+
+    session      whose graph is trained
+    step         what a step runs for its effect: an operation, or a list of them; or a function: `await
+                 step(session, number)` makes one step and returns its values, `number` steps were made before
+    steps        how many steps the model is to make in all, those before a restart included
+    feeds        what steps feed: a function of the number of steps made before, which is the right number
+                 also where a loop goes on from a checkpoint; or feed dictionaries one after the other, whose
+                 end is the end of the loop. Not with a function as `step`
+    fetches      what a step returns, for hooks: best a dictionary
+    hooks        `Hook`s, and async context managers that the loop is to be in, such as `QueueRunners`
+    initialise   whether variables without a value are given one first: those that no checkpoint has set
+
+    OutOfRangeError of a step, the end of a queue or dataset, ends the loop as the end of its input. Any other
+    error, and cancellation, leave it as they are: the effects of steps that were made stay, hooks' contexts
+    are left, and nothing more is saved. Raises InvalidArgumentError for arguments that do not fit together.
+    """
+    if steps is not None and steps < 0:
+        raise InvalidArgumentError(f"steps={steps} must not be negative")
+    if steps is None and feeds is None and not hooks and not callable(step):
+        raise InvalidArgumentError("nothing would end this loop: give steps=, feeds= or a hook that stops it")
+    take = _taker(session, step, feeds, fetches)
+    state = LoopState(session)
+    own = [each for each in hooks if isinstance(each, Hook)]
+    async with AsyncExitStack() as stack:
+        for each in own:
+            if isinstance(each, Checkpoints):
+                await each.restore(state)
+        for each in hooks:
+            await stack.enter_async_context(each.around(state) if isinstance(each, Hook) else each)
+        if initialise:
+            await session.initialise()
+        for each in own:
+            await each.begin(state)
+        await _steps(state, take, steps, own)
+        for each in own:
+            await each.end(state)
+    return LoopResult(state.step, state.stopped, state.values, dict(state.metrics))
+
+
+async def _steps(
+    state: LoopState, take: Callable[[int], Awaitable[Any]], steps: int | None, hooks: Sequence[Hook]
+) -> None:
+    """Steps, with what hooks do before and after each, until one of them or the number says stop."""
+    while not state.stopped:
+        if steps is not None and state.step >= steps:
+            state.stop("steps")
+            return
+        for each in hooks:
+            await each.before_step(state)
+        try:
+            state.values = await take(state.step)
+        except (OutOfRangeError, StopAsyncIteration):
+            state.stop("end of input")
+            return
+        state.step += 1
+        for each in hooks:
+            await each.after_step(state)
+        # A step may end without having waited for anything: others have their turn, and cancellation.
+        await trio.lowlevel.checkpoint()
+
+
+def _taker(session: Session, step: Any, feeds: Feeds | None, fetches: Any) -> Callable[[int], Awaitable[Any]]:
+    """The function that makes the step of a number; StopAsyncIteration where feeds have come to their end."""
+    if callable(step):
+        if feeds is not None or fetches is not None:
+            raise InvalidArgumentError(
+                "a function as step feeds and fetches by itself: leave feeds= and fetches= out"
+            )
+        return lambda number: step(session, number)
+    targets = list(step) if isinstance(step, list | tuple) else [step]
+    wanted = fetches if fetches is not None else []
+    following = _following(feeds)
+
+    async def take(number: int) -> Any:
+        return await session.run(wanted, await following(number), targets=targets)
+
+    return take
+
+
+def _following(feeds: Feeds | None) -> Callable[[int], Awaitable[FeedDict]]:
+    """What the step of a number feeds."""
+    if feeds is None or callable(feeds):
+        given = feeds
+
+        async def of_number(number: int) -> FeedDict:
+            return {} if given is None else given(number)
+
+        return of_number
+    if isinstance(feeds, AsyncIterable):
+        later: AsyncIterator[FeedDict] = aiter(feeds)
+
+        async def awaited(number: int) -> FeedDict:
+            return await anext(later)
+
+        return awaited
+    rest: Iterator[FeedDict] = iter(feeds)
+
+    async def following(number: int) -> FeedDict:
+        try:
+            return next(rest)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    return following
+
+
+__all__ = ["Feeds", "LoopResult", "loop"]
