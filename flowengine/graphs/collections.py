@@ -39,4 +39,4 @@ class Collections:
 
     @property
     def keys(self) -> list[Hashable]:
-        return [key for key, listed in self._lists.items() if listed]
+        return [key for key, listed in list(self._lists.items()) if listed]

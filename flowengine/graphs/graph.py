@@ -122,13 +122,19 @@ class Graph(GraphVariables, ir.NodeGraph):
     ) -> Graph:
         """Read a file: a GraphDef or MetaGraphDef, binary or text, or a SavedModel's directory.
 
-        Otherwise as `from_graph_def`. Raises NotFoundError where there is no such file.
+        The collections of a MetaGraphDef are the graph's. Otherwise as `from_graph_def`.
+        Raises NotFoundError where there is no such file.
         """
         from flowengine.ir.graphdef import read_into
         from flowengine.ir.graphfile import load_file
 
         graph = cls(registry=registry)
-        read_into(graph, load_file(path).graph_def, graph.registry, strict=strict)
+        loaded = load_file(path)
+        read_into(graph, loaded.graph_def, graph.registry, strict=strict)
+        if loaded.collections:
+            from flowengine.graphs.meta_graph import read_collections
+
+            read_collections(graph, loaded.collections)
         return graph
 
     @tracebacks.hides_engine

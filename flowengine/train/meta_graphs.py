@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.collections import Collections
+from flowengine.graphs.meta_graph import to_meta_graph
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
 from flowengine.train.saver_nodes import SaverNodes
@@ -62,11 +64,15 @@ def read_meta_graph(source: Any) -> SaverFacts:
 
 
 def describe_saver(
-    graph: NodeGraph, nodes: SaverNodes, *, max_to_keep: int, every_hours: float | None
+    graph: NodeGraph,
+    collections: Collections,
+    nodes: SaverNodes,
+    *,
+    max_to_keep: int,
+    every_hours: float | None,
 ) -> bytes:
-    """A MetaGraphDef of a graph with the SaverDef of nodes in it."""
-    from flowengine.ir.graphdef import graph_to_def
-    from flowengine.ir.proto import MetaGraphDef, SaverDef
+    """A MetaGraphDef of a graph and its collections, with the SaverDef of nodes in it."""
+    from flowengine.ir.proto import SaverDef
 
     saver_def = SaverDef(
         filename_tensor_name=nodes.filename,
@@ -77,9 +83,10 @@ def describe_saver(
         keep_checkpoint_every_n_hours=10000.0 if every_hours is None else every_hours,
         version=SaverDef.V2,
     )
-    meta = MetaGraphDef(graph_def=graph_to_def(graph), saver_def=saver_def)
-    meta.meta_info_def.tensorflow_version = "1.15.0"
-    return meta.SerializeToString(deterministic=True)
+    meta = to_meta_graph(graph, collections)
+    meta.saver_def.CopyFrom(saver_def)
+    found: bytes = meta.SerializeToString(deterministic=True)
+    return found
 
 
 def _listed(meta: Any) -> dict[str, str] | None:

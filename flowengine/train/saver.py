@@ -351,9 +351,14 @@ class Saver:
     def _describe(self, graph: NodeGraph) -> None:
         """Make the MetaGraphDef of a graph and this saver; on a thread, for a large graph takes its time."""
         assert self._nodes is not None
-        retention = self._folders.limits
+        assert self._graph is not None
+        kept = self._folders.limits
         self._meta_graph = describe_saver(
-            graph, self._nodes, max_to_keep=retention.newest, every_hours=retention.every_hours
+            graph,
+            self._graph.collections,
+            self._nodes,
+            max_to_keep=kept.newest,
+            every_hours=kept.every_hours,
         )
         self._described = graph.version
 

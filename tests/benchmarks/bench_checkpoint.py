@@ -46,7 +46,9 @@ def write_model(folder: Path) -> None:
         inits.append(graph.ops.Assign(variable, graph.ops.Fill([size // 250, 250], np.float32(number))))
     graph.group(*inits, name="init")
     nodes = add_saver_nodes(graph, of_graph(graph))
-    (folder / "model.meta").write_bytes(describe_saver(graph, nodes, max_to_keep=1, every_hours=None))
+    (folder / "model.meta").write_bytes(
+        describe_saver(graph, graph.collections, nodes, max_to_keep=1, every_hours=None)
+    )
 
 
 def main() -> None:

@@ -47,6 +47,13 @@ class GraphVariables:
         """List something under a name: see `flowengine.graphs.variables.keys` for TensorFlow's names."""
         self.collections.add(name, value)
 
+    @tracebacks.hides_engine
+    def to_meta_graph(self) -> Any:
+        """This graph with its collections, as a MetaGraphDef message that TensorFlow can import."""
+        from flowengine.graphs.meta_graph import to_meta_graph
+
+        return to_meta_graph(cast("Graph", self), self.collections)
+
     # -- variables ---------------------------------------------------------------------------------
 
     @tracebacks.hides_engine

@@ -385,9 +385,9 @@ def from_proto(graph: Graph, definition: Any, *, import_scope: str = "") -> Grap
     node = graph[handle.node_name]
     kind = HandleVariable if found.is_resource else ReferenceVariable
     initial, snapshot = found.initial_value_name, graph.tensor(scope + found.snapshot_name)
-    dtype, shape = node.attrs["dtype"], node.attrs["shape"]
-    assert isinstance(dtype, DType)
-    assert isinstance(shape, TensorShape)
+    dtype, shape = node.attrs.get("dtype"), node.attrs.get("shape")
+    if not isinstance(dtype, DType) or not isinstance(shape, TensorShape):
+        raise InvalidArgumentError(f"'{node.name}' ({node.op}) is no variable")
     variable = kind(
         handle,
         dtype.base,

@@ -1,0 +1,116 @@
+"""A graph with its collections, as a MetaGraphDef: written, and read back into a graph.
+
+What is listed under a name is written by its kind: variables and the like by the message that they make of
+themselves, tensors and operations by name, numbers and texts as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.graphs.collections import Collections
+from flowengine.graphs.tensor import Operation, Tensor
+from flowengine.graphs.variables import keys
+from flowengine.graphs.variables.variable import GraphVariable, from_proto
+from flowengine.ir.graph import NodeGraph
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+_log: Final = logging.getLogger("flowengine.graphs")
+
+#: Collections whose messages are VariableDefs.
+_OF_VARIABLES: Final = frozenset(
+    {
+        keys.VARIABLES,
+        keys.TRAINABLE_VARIABLES,
+        keys.LOCAL_VARIABLES,
+        keys.MODEL_VARIABLES,
+        keys.MOVING_AVERAGE_VARIABLES,
+        keys.GLOBAL_STEP,
+        "metric_variables",
+        "weights",
+        "biases",
+    }
+)
+
+
+def to_meta_graph(graph: NodeGraph, collections: Collections) -> Any:
+    """The MetaGraphDef message of a graph's nodes and functions, and of its collections.
+
+    What no message can express, such as a Python object, is left out with a line in the log.
+    """
+    from flowengine.ir.graphdef import graph_to_def
+    from flowengine.ir.proto import MetaGraphDef
+
+    meta = MetaGraphDef(graph_def=graph_to_def(graph))
+    meta.meta_info_def.tensorflow_version = "1.15.0"
+    for key in collections.keys:
+        listed = _flat(collections.of(key))
+        if not _write(meta, key, listed):
+            _log.warning("collection %r is left out: a MetaGraphDef cannot hold %r", key, type(listed[0]))
+    return meta
+
+
+def read_collections(graph: Graph, collections: Mapping[str, Any], *, import_scope: str = "") -> None:
+    """List in a graph what a MetaGraphDef's collections list; its nodes are in the graph already.
+
+    import_scope   is put before the names of nodes
+
+    A variable that several collections list is one object. Messages of other kinds are listed as their bytes,
+    as are those, and names, of nodes that the graph does not have.
+    """
+    scope = f"{import_scope}/" if import_scope else ""
+    known: dict[bytes, Any] = {}
+    for key, definition in collections.items():
+        for name in definition.node_list.value:
+            graph.add_to_collection(key, _named(graph, scope + name))
+        for data in definition.bytes_list.value:
+            if key in _OF_VARIABLES and data not in known:
+                known[data] = _variable(graph, data, import_scope)
+            graph.add_to_collection(key, known.get(data, data))
+        for number in (*definition.int64_list.value, *definition.float_list.value):
+            graph.add_to_collection(key, number)
+
+
+def _named(graph: Graph, name: str) -> Tensor | Operation | str:
+    try:
+        return graph.tensor(name) if ":" in name else graph.operation(name)
+    except (NotFoundError, InvalidArgumentError):
+        return name
+
+
+def _variable(graph: Graph, data: bytes, import_scope: str) -> GraphVariable | bytes:
+    try:
+        return from_proto(graph, data, import_scope=import_scope)
+    except (NotFoundError, InvalidArgumentError):
+        return data
+
+
+def _flat(listed: Sequence[Any]) -> list[Any]:
+    """What is listed, partitioned variables by their parts."""
+    return [part for each in listed for part in getattr(each, "parts", (each,))]
+
+
+def _write(meta: Any, key: Hashable, listed: Sequence[Any]) -> bool:
+    """Whether a message can hold what is listed, and now does."""
+    if not isinstance(key, str):
+        return False
+    if all(hasattr(each, "to_proto") for each in listed):
+        data = [each.to_proto().SerializeToString(deterministic=True) for each in listed]
+        meta.collection_def[key].bytes_list.value.extend(data)
+    elif all(isinstance(each, bytes | str) for each in listed):
+        texts = [each.encode() if isinstance(each, str) else each for each in listed]
+        meta.collection_def[key].bytes_list.value.extend(texts)
+    elif all(isinstance(each, Tensor | Operation) for each in listed):
+        meta.collection_def[key].node_list.value.extend(each.name for each in listed)
+    elif all(isinstance(each, int) for each in listed):
+        meta.collection_def[key].int64_list.value.extend(listed)
+    elif all(isinstance(each, int | float) for each in listed):
+        meta.collection_def[key].float_list.value.extend(float(each) for each in listed)
+    else:
+        return False
+    return True
