@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,10 +29,25 @@ if TYPE_CHECKING:
     from flowengine.saved_model.model import Model
 
 
+#: Whether a task may put its cancellation off: before 3.13 `asyncio.timeout` would not know it again.
+_POSTPONES = sys.version_info >= (3, 13)
+
+
+def _postponed(cancelled: asyncio.CancelledError) -> bool:
+    """Have this task's cancellation come again at its next `await`; whether that can be."""
+    task = asyncio.current_task()
+    if not _POSTPONES or task is None or not task.cancelling():
+        return False
+    task.uncancel()
+    task.cancel(*cancelled.args)
+    return True
+
+
 class Session(PortalSession):
     """A `flowengine.Session` for asyncio; arguments, results and errors are the same.
 
-    Cancellation arrives as asyncio.CancelledError once the step has ended.
+    Cancellation arrives as asyncio.CancelledError once the step has ended. From Python 3.13 on, a step that
+    had ended by then gives its values, and the cancellation comes at the next `await`.
     """
 
     _called = "flowengine.asyncio.Session"
@@ -41,14 +57,14 @@ class Session(PortalSession):
         waiting = asyncio.wrap_future(call.future)
         try:
             return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             call.cancel()
             # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
             while not waiting.done():
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([waiting])
-            if not waiting.cancelled():
-                waiting.exception()
+            if not waiting.cancelled() and waiting.exception() is None and _postponed(cancelled):
+                return waiting.result()
             raise
 
     async def run(

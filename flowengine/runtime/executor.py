@@ -73,7 +73,8 @@ class Executor(StepDoors):
         has_turn   whoever calls this has waited for a turn; else that is done here
 
         Raises the first error of an item, the others as its notes, or trio.Cancelled. Cancelled, it stops
-        before the next item; a kernel that writes is waited for, a pure one on a thread is left alone.
+        before the next item; a kernel that writes is waited for, a pure one on a thread is left alone. A step
+        whose last item has finished by then has its results, as a receive that is done has its value.
         """
         try:
             if not has_turn:
@@ -143,7 +144,7 @@ class Executor(StepDoors):
                 raise interrupt
             finally:
                 del interrupt
-        if self.error is None and interrupt is not None:
+        if self.error is None and interrupt is not None and not self.state.done:
             # The caller's own cancellation: raised afresh, here, where its scope encloses it.
             interrupt = None
             await trio.lowlevel.checkpoint_if_cancelled()

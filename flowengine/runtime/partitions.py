@@ -254,6 +254,8 @@ class _Step:
         self._error: OpError | None = None
         self._interrupt: BaseException | None = None
         self._is_joint = joint is not None
+        #: How many have not come to their end.
+        self._parts_left = len(plan.parts)
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
         self._counted = _CountedRendezvous(rendezvous) if counting else None
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
@@ -309,7 +311,7 @@ class _Step:
                 raise interrupt
             if error is not None:
                 raise error
-            is_cancelled = interrupt is not None
+            is_cancelled = interrupt is not None and self._parts_left > 0
         finally:
             del interrupt, error  # they know this frame
         if is_cancelled:
@@ -322,6 +324,7 @@ class _Step:
         try:
             await self.executors[index].run(self._feeds[index], has_turn=False)
             failed = False
+            self._parts_left -= 1
         except OpError as error:
             self._fail(error)
             scope.cancel()
