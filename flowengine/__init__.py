@@ -113,6 +113,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "embedding": ("flowengine.client.embedding", None),
     "errors": ("flowengine.core.errors", None),
     "global_norm": ("flowengine.client.clipping", "global_norm"),
+    "freeze": ("flowengine.saved_model.freezing", "freeze"),
     "gradients": ("flowengine.gradients", None),
     "hessians": ("flowengine.gradients.jacobian", "hessians"),
     "initializers": ("flowengine.graphs.variables.initializers", None),

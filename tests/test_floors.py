@@ -37,6 +37,7 @@ ALLOWED = {
         "flowengine.resources.",
         "flowengine.runtime.",
         "flowengine.saved_model.loading",
+        "flowengine.saved_model.saving",
         "flowengine.session",
         "flowengine.testing.",
         "flowengine.train.",

@@ -30,6 +30,7 @@ VERBS: Final = {
     "cluster": ("flowengine.cli.cluster", "Clusters: status, drain, up."),
     "doctor": ("flowengine.cli.doctor", "Check the installation."),
     "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
+    "freeze": ("flowengine.cli.models.freezing", "Write a graph with its variables as constants."),
     "gradients": ("flowengine.cli.gradients", "Extend a graph by derivatives."),
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flowengine.saved_model.loading import load, restore
     from flowengine.saved_model.model import Model, ModelVariable
     from flowengine.saved_model.reading import SavedGraph, read_saved_model
+    from flowengine.saved_model.saving import save
     from flowengine.saved_model.signatures import ModelSignature, SignatureTensor, SparseValue
 
 #: {public name: module}
@@ -30,6 +31,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "load": "flowengine.saved_model.loading",
     "read_saved_model": "flowengine.saved_model.reading",
     "restore": "flowengine.saved_model.loading",
+    "save": "flowengine.saved_model.saving",
 }
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "load",
     "read_saved_model",
     "restore",
+    "save",
 ]
 
 

@@ -15,6 +15,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.reading import readers_of, value_of
 from flowengine.saved_model.functions import ModelFunction, functions_of
 from flowengine.saved_model.reading import SavedGraph, StoredVariable
 from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, ModelSignature
@@ -107,18 +108,9 @@ class Model:
     def reader_of(self, variable: str) -> str:
         """The tensor that has a variable's value; where the graph has none, it grows by one."""
         facts = self.saved.variables[variable]
-        node = facts.node
         if self._readers is None:
-            self._readers = _readers(self.graph)
-        if self.graph[node].output_types[0].is_ref:
-            return f"{node}:0"
-        if node not in self._readers:
-            handle = self.graph.tensor(f"{node}:0")
-            reading = self.graph.ops.ReadVariableOp(
-                handle, dtype=facts.dtype, name=f"{node}/Read/ReadVariableOp"
-            )
-            self._readers[node] = reading.name
-        return self._readers[node]
+            self._readers = readers_of(self.graph)
+        return value_of(self.graph, facts.node, facts.dtype, self._readers)
 
     def close(self) -> Any:
         """Close the session; to be awaited, but for a blocking model. Closing twice does nothing."""
@@ -163,12 +155,3 @@ def default_signature(signatures: Mapping[str, Any]) -> str:
         return next(iter(signatures))
     known = ", ".join(signatures) or "none"
     raise InvalidArgumentError(f"there is no '{DEFAULT_SIGNATURE}': say which signature (there are: {known})")
-
-
-def _readers(graph: Graph) -> dict[str, str]:
-    """{variable's node: tensor with its value} of what only reads it."""
-    found: dict[str, str] = {}
-    for node in graph:
-        if node.op == "ReadVariableOp" and not node.control_inputs:
-            found.setdefault(node.inputs[0].node, f"{node.name}:0")
-    return found

@@ -9,9 +9,9 @@ from typing import Any
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.collections import Collections
 from flowengine.graphs.meta_graph import to_meta_graph
+from flowengine.graphs.saving import SaverNodes
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
-from flowengine.train.saver_nodes import SaverNodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
 from flowengine.checkpoint.state import STATE_NAME, latest_checkpoint
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.saving import SaverNodes, add_saver_nodes
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
 from flowengine.resources.variable import Variable
@@ -32,7 +33,7 @@ from flowengine.train.meta_graphs import describe_saver, read_meta_graph
 from flowengine.train.restoring import chosen, read_values
 from flowengine.train.retention import Direction
 from flowengine.train.saveables import Saveable, check_distinct, of_graph, of_list, variable_named
-from flowengine.train.saver_nodes import SaverNodes, add_saver_nodes, resolve
+from flowengine.train.saver_nodes import resolve
 from flowengine.train.snapshot import Snapshot, settled
 
 #: As TensorFlow counts the formats.

@@ -1,4 +1,4 @@
-"""The nodes that TensorFlow's Saver leaves in a graph: what they save and restore, and how to run them.
+"""The nodes that TensorFlow's Saver leaves in a graph: what they save and restore.
 
 Most of them only read variables into a file and assign variables from one. Then a saver does the same
 without running them, straight between the variables and the file; that is quicker, may be for a part of the
@@ -8,15 +8,12 @@ names, and holds no second copy. Whatever else they do (tables, iterators, shape
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from flowengine.core.arrays import to_array
-from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
-from flowengine.graphs.graph import Graph
-from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.saving import SaverNodes
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.train.saveables import Saveable, of_variable, variable_behind
@@ -41,58 +38,6 @@ _HARMLESS: Final = frozenset(
         "VariableV2",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SaverNodes:
-    """What a SaverDef names: the tensor that takes the file's name, and the nodes to run."""
-
-    filename: str
-    save: str
-    restore: str
-
-    @classmethod
-    def of(cls, saver_def: Any) -> SaverNodes:
-        """InvalidArgumentError where a name is missing."""
-        names = (saver_def.filename_tensor_name, saver_def.save_tensor_name, saver_def.restore_op_name)
-        if not all(names):
-            raise InvalidArgumentError(
-                "a SaverDef must name a filename tensor, a save tensor and a restore op; this one names "
-                + ", ".join(repr(name) for name in names)
-            )
-        return cls(*names)
-
-
-def add_saver_nodes(graph: Graph, saveables: Sequence[Saveable], name: str = "save") -> SaverNodes:
-    """Add nodes that save and restore variables, as TensorFlow's Saver does, so that it may use them."""
-    with graph.name_scope(name):
-        default = graph.constant("model", "string", name="filename")
-        filename = graph.ops.PlaceholderWithDefault(default, shape=[], name="Const")
-        names = [each.name for each in saveables]
-        specs = [each.spec.encode() for each in saveables]
-        types = [each.dtype for each in saveables]
-        variables = [graph.tensor(f"{each.node}:0") for each in saveables]
-        values = [
-            graph.ops.ReadVariableOp(v, dtype=t) if _is_handle(graph, v) else v
-            for v, t in zip(variables, types, strict=True)
-        ]
-        saved = graph.ops.SaveV2(filename, names, specs, values, name="SaveV2")
-        with graph.control_dependencies([saved]):
-            done = graph.ops.Identity(filename, name="control_dependency")
-        restored = graph.ops.RestoreV2(filename, names, specs, dtypes=types, name="RestoreV2")
-        assigned = []
-        for each, variable, value in zip(saveables, variables, restored, strict=True):
-            if _is_handle(graph, variable):
-                assigned.append(graph.ops.AssignVariableOp(variable, value))
-            else:
-                whole = each.shape.is_fully_defined
-                assigned.append(graph.ops.Assign(variable, value, validate_shape=whole))
-        restore = graph.group(*assigned, name="restore_all")
-    return SaverNodes(filename.name, done.name, restore.name)
-
-
-def _is_handle(graph: NodeGraph, variable: Tensor) -> bool:
-    return graph[variable.node_name].op == "VarHandleOp"
 
 
 def resolve(graph: NodeGraph, nodes: SaverNodes) -> list[Saveable] | None:

@@ -26,9 +26,9 @@ from typing import Final
 import numpy as np
 
 import flowengine as fe
+from flowengine.graphs.saving import add_saver_nodes
 from flowengine.train.meta_graphs import describe_saver
 from flowengine.train.saveables import of_graph
-from flowengine.train.saver_nodes import add_saver_nodes
 from tests.benchmarks.engines import Engine
 
 #: 8 large matrices and 100 small ones: floats of each.

@@ -12,8 +12,8 @@ import pytest
 
 import flowengine as fe
 from flowengine.checkpoint import BundleReader, V1Reader, open_checkpoint
+from flowengine.graphs.saving import SaverNodes
 from flowengine.ir.graphfile import load_meta_graph
-from flowengine.train.saver_nodes import SaverNodes
 
 THEIRS = Path(__file__).with_name("run_of_tensorflow")
 META = THEIRS / "model.ckpt-50.meta"

@@ -1,0 +1,87 @@
+"""`flowengine freeze`: a graph with its variables as constants, written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.graphs import check_node, find_port, load_graph
+from flowengine.cli.imports import import_option
+from flowengine.cli.models.restoring import Restoration, restoration_of
+from flowengine.cli.models.signatures import called_signature
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+HELP: Final = """\
+Write what the outputs of GRAPH need, with the variables as constants: one file that runs alone.
+
+GRAPH is a SavedModel directory, or a GraphDef or MetaGraphDef file whose variables come from --restore, from
+a checkpoint beside it, or from --init. Of a SavedModel the outputs are those of its default signature, or
+of --signature; of another graph --fetch names them.
+"""
+
+
+@click.command("freeze", help=HELP)
+@click.argument("graph", type=click.Path(), metavar="GRAPH")
+@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="An output that is wanted.")
+@click.option("--signature", metavar="NAME", help="The outputs of this signature are wanted.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@click.option("--restore", metavar="CHECKPOINT", help="Give the variables the values of a checkpoint.")
+@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node before.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
+@import_option
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def command(
+    graph: str,
+    fetches: tuple[str, ...],
+    signature: str | None,
+    tags: tuple[str, ...],
+    restore: str | None,
+    inits: tuple[str, ...],
+    output: str,
+    debug: bool,
+) -> None:
+    source = load_graph(graph, tags)
+    call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches))
+    names = [call.output(each) for each in fetches or tuple(call.outputs)]
+    if not names:
+        raise CommandError("name what is wanted: --fetch NAME", USAGE)
+    ports = [str(find_port(source.graph, each, USAGE, "--fetch")) for each in names]
+    for node in inits:
+        check_node(source.graph, node, USAGE, "--init")
+    restoration = restoration_of(source, graph, restore, may_look=not inits)
+    frozen = _frozen(source.graph, ports, restoration, inits)
+    with open(output, "wb") as file:
+        file.write(frozen)
+    inputs = ", ".join(call.inputs.values())
+    click.echo(f"{output}: {', '.join(ports)}{f' of {inputs}' if inputs else ''}")
+
+
+def _frozen(graph: Graph, ports: list[str], restoration: Restoration | None, inits: Iterable[str]) -> bytes:
+    """The frozen graph as a GraphDef, in a form that older readers know."""
+    import trio
+
+    from flowengine.ir.stripping import strip_defaults
+    from flowengine.saved_model.freezing import freeze
+    from flowengine.session import Session
+
+    async def work() -> Any:
+        async with Session(graph) as session:
+
+            async def run(nodes: Iterable[str]) -> None:
+                for node in nodes:
+                    await session.run((), targets=[node])
+
+            if restoration is not None:
+                await restoration.restore(session, run)
+            await run(inits)
+            return await freeze(graph, session, ports)
+
+    graph_def = trio.run(work).to_graph_def()
+    strip_defaults(graph_def, graph.registry)
+    content: bytes = graph_def.SerializeToString(deterministic=True)
+    return content
