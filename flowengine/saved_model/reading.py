@@ -21,6 +21,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.meta_graph import read_collections
 from flowengine.ir.graph import Node
 from flowengine.ir.graphdef import read_into
 from flowengine.ir.graphfile import load_saved_model
@@ -107,6 +108,7 @@ def read_saved_model(
     feeds = _place_assets(graph_def, _assets(meta), directory)
     graph = Graph(registry=registry)
     read_into(graph, graph_def, graph.registry)
+    read_collections(graph, meta.collection_def)
     checkpoint = directory / VARIABLES / VARIABLES
     stored = any(os.path.exists(f"{checkpoint}{ending}") for ending in (".index", ""))
     restoring = None

@@ -137,6 +137,7 @@ def describe(
         if node is not None:
             name = _operation_name(graph, node)
             meta.signature_def[key].outputs[key].name = name
+            del meta.collection_def[collection].node_list.value[:]
             meta.collection_def[collection].node_list.value.append(name)
     for tensor, file in assets.items():
         named = AssetFileDef(filename=file.name)
