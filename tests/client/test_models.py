@@ -1,0 +1,62 @@
+"""Whole models beside TensorFlow 1.15: the loss of every step, from equal first values and feeds.
+
+What TensorFlow found is recorded. Where FLOWENGINE_TENSORFLOW_PYTHON names a Python that has TensorFlow 1.15,
+graphs are exchanged as well: ours run there, its run here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from tests.client import models, replayed
+from tests.client.model_feeds import STEPS
+
+PYTHON: Final = os.environ.get("FLOWENGINE_TENSORFLOW_PYTHON")
+RTOL: Final = {"float32": 1e-4, "float64": 1e-6}
+needs_tensorflow = pytest.mark.skipif(
+    PYTHON is None, reason="FLOWENGINE_TENSORFLOW_PYTHON names no Python that has TensorFlow"
+)
+
+
+def compare(model: str, dtype: str, got: dict[str, Any]) -> None:
+    for key, value in got.items():
+        wanted = replayed.expected("models")[f"{model}/{dtype}|{key}"]
+        np.testing.assert_allclose(np.asarray(value), wanted, RTOL[dtype], err_msg=f"{model} {dtype} {key}")
+
+
+def play(mode: str, model: str, dtype: str, path: Path) -> str:
+    script = Path(__file__).with_name("models_tensorflow.py")
+    command = [str(PYTHON), str(script), mode, model, dtype, str(path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("dtype", sorted(STEPS))
+@pytest.mark.parametrize("model", sorted(models.BUILDERS))
+async def test_a_model_learns_as_in_tensorflow(model: str, dtype: str) -> None:
+    compare(model, dtype, await models.losses(models.build(model, dtype), model, dtype, STEPS[dtype]))
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("dtype", sorted(STEPS))
+@pytest.mark.parametrize("model", sorted(models.BUILDERS))
+def test_our_graph_learns_the_same_in_tensorflow(model: str, dtype: str, tmp_path: Path) -> None:
+    path = tmp_path / "graph.pb"
+    path.write_bytes(models.build(model, dtype).to_graph_def().SerializeToString())
+    compare(model, dtype, json.loads(play("play", model, dtype, path).splitlines()[-1]))
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("dtype", sorted(STEPS))
+@pytest.mark.parametrize("model", sorted(models.BUILDERS))
+async def test_the_graph_of_tensorflow_learns_the_same_here(model: str, dtype: str, tmp_path: Path) -> None:
+    path = tmp_path / "graph.pb"
+    play("build", model, dtype, path)
+    compare(model, dtype, await models.losses(fe.Graph.load(path), model, dtype, STEPS[dtype]))
