@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph as Graph
     from flowengine.graphs.tensor import Operation as Operation
     from flowengine.graphs.tensor import Tensor as Tensor
+    from flowengine.graphs.tensor_array import GraphTensorArray as GraphTensorArray
     from flowengine.graphs.variables import initializers as initializers
     from flowengine.graphs.variables import partitioners as partitioners
     from flowengine.graphs.variables.partitioned import PartitionedVariable as PartitionedVariable
@@ -86,6 +87,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "DType": ("flowengine.core.dtypes", "DType"),
     "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
+    "GraphTensorArray": ("flowengine.graphs.tensor_array", "GraphTensorArray"),
     "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
     "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),
     "KernelRegistry": ("flowengine.kernels.registry", "KernelRegistry"),

@@ -24,6 +24,7 @@ from flowengine.core.names import DeviceName, parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
 from flowengine.graphs.constructor import Ops, build_node
+from flowengine.graphs.control_flow import GraphControlFlow
 from flowengine.graphs.errors import at_construction
 from flowengine.graphs.scopes import Scopes, creation_site
 from flowengine.graphs.tensor import Operation, Tensor
@@ -40,7 +41,7 @@ from flowengine.ops.shape_inference import ShapeInference
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
 
 
-class Graph(GraphVariables, ir.NodeGraph):
+class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make
@@ -59,6 +60,10 @@ class Graph(GraphVariables, ir.NodeGraph):
         self._registry = registry
         self._shapes: ShapeInference | None = None
         self._refined: dict[str, dict[int, TensorShape]] = {}
+        #: The Merges of loops whose variables are declared to change their shape: {node: any of their shapes}
+        self._relaxed: dict[str, TensorShape] = {}
+        self._contexts = {}
+        self._finished = []
         #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
         self.ops = Ops(self)
         self.scopes = Scopes(self._nodes)
@@ -178,6 +183,10 @@ class Graph(GraphVariables, ir.NodeGraph):
         except InvalidArgumentError as error:
             raise at_construction(error) from None
 
+    def relax_shape(self, merge: str, shape: TensorShape) -> None:
+        """Let a loop's variable, which this Merge is, be of this shape whatever it is at first."""
+        self._inference().relax(merge, shape)
+
     def constant_value(self, tensor: Tensor) -> Any | None:
         """The value of a small tensor that the graph alone tells, the same in every run; else None."""
         return self._inference().values.value(tensor.port)
@@ -196,7 +205,7 @@ class Graph(GraphVariables, ir.NodeGraph):
     def _inference(self) -> ShapeInference:
         if self._shapes is None:
             self._shapes = ShapeInference(self)
-            self._shapes.refined = self._refined
+            self._shapes.refined, self._shapes.relaxed = self._refined, self._relaxed
         self._shapes.update()
         return self._shapes
 
@@ -348,6 +357,10 @@ class Graph(GraphVariables, ir.NodeGraph):
         control_inputs = scopes.control_inputs
         if scopes.pivot and not inputs and not control_inputs:
             control_inputs = (scopes.pivot,)
+        if scopes.context is not None:
+            self._contexts[name] = scopes.context
+            if scopes.bring is not None:
+                control_inputs = scopes.context.controls(inputs, control_inputs)
         if scopes.colocation and "_class" not in attrs:
             attrs["_class"] = tuple(f"loc:@{other}".encode() for other in scopes.colocation)
         if scopes.gradient_names and definition.name in scopes.gradient_names:

@@ -16,6 +16,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName, is_valid_node_name
 
 if TYPE_CHECKING:
+    from flowengine.graphs.contexts import ControlContext
     from flowengine.graphs.tensor import Tensor
 
 #: Frames of files below here are ours, not the user's.
@@ -60,6 +61,8 @@ class Scopes:
         self.gradient_names: dict[str, str] = {}
         #: What a tensor is replaced by when it is given to a constructor, where code does not know its place.
         self.bring: Callable[[Tensor], Tensor] | None = None
+        #: The branch or loop to which the next node belongs, or None.
+        self.context: ControlContext | None = None
 
     def unique_name(self, name: str) -> str:
         """The name in the current scope, made unique by `_1`, `_2`, ...; `name/` means exactly `name`."""
@@ -157,6 +160,17 @@ class Scopes:
             yield
         finally:
             self.pivot, self.control_inputs, self.colocation, self.bring = before
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """As `apart`, out of every branch and loop: for what is there in any case, such as a variable."""
+        before = self.context
+        self.context = None
+        try:
+            with self.apart(None):
+                yield
+        finally:
+            self.context = before
 
     @contextmanager
     def bringing(self, bring: Callable[[Tensor], Tensor]) -> Iterator[None]:

@@ -96,6 +96,8 @@ class ShapeInference:
         self.faults: dict[str, str] = {}
         #: {node: {output: the shape that a user says it has}}
         self.refined: dict[str, dict[int, TensorShape]] = {}
+        #: {a loop's Merge: the shape that its variable is declared to have in every iteration}
+        self.relaxed: dict[str, TensorShape] = {}
         self._shapes: dict[str, Sequence[TensorShape]] = {}
         #: Names in the order in which their shapes were inferred.
         self._order: list[str] = []
@@ -257,7 +259,7 @@ class ShapeInference:
 
     def _merge(self, node: Node) -> Sequence[TensorShape]:
         """What all inputs known so far are instances of; and the scalar that says which arrived."""
-        shape: TensorShape | None = None
+        shape = self.relaxed.get(node.name)
         for port in node.inputs:
             known = self._shapes.get(port.node)
             if known is not None and port.slot < len(known):
@@ -271,6 +273,11 @@ class ShapeInference:
         shapes = list(self._shapes[port.node])
         shapes[port.slot] = merged
         self._shapes[port.node] = shapes
+
+    def relax(self, merge: str, shape: TensorShape) -> None:
+        """Declare the shape of a loop's variable, of which the one known so far is an instance."""
+        self.relaxed[merge] = shape
+        self._shapes[merge] = self._merge(self.graph.nodes[merge])
 
     def _with_refined(self, name: str, shapes: Sequence[TensorShape]) -> Sequence[TensorShape]:
         said = self.refined[name]

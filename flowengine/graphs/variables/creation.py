@@ -47,7 +47,7 @@ def make_variable(
     scopes, beside = graph.scopes, graph.scopes.colocation
     # Apart from the control dependencies, loops and branches around: a variable is in none of them.
     with (
-        scopes.apart(None),
+        scopes.outside(),
         scopes.colocate_with(beside),
         graph.name_scope(name or "Variable") as scope,
     ):

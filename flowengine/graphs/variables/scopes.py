@@ -219,7 +219,7 @@ def add_penalty(
 ) -> Tensor | None:
     """A regulariser's penalty for a variable, listed under "regularization_losses"."""
     name = variable.name.rpartition(":")[0] or variable.name
-    with graph.scopes.apart(None), graph.name_scope(f"{name}/Regularizer/"):
+    with graph.scopes.outside(), graph.name_scope(f"{name}/Regularizer/"):
         penalty = regularizer(variable.__flowengine_tensor__(graph))
     if penalty is not None:
         graph.add_to_collection(keys.REGULARIZATION_LOSSES, penalty)

@@ -150,7 +150,7 @@ class GraphVariable(TensorOperators, ABC):
     def initialized(self) -> Tensor:
         """() bool: whether it has a value. The same tensor each time."""
         if self._initialized is None:
-            with self.graph.scopes.apart(None), self.graph.name_scope(None):
+            with self.graph.scopes.outside(), self.graph.name_scope(None):
                 self._initialized = self._asked_for_value()
         return self._initialized
 

@@ -1,0 +1,147 @@
+"""Contexts: which branch or loop a node is built in, and how values from outside come in there.
+
+While a context is entered, every tensor that is given to a constructor passes it. One from outside is brought
+in, once: through a Switch into a branch, through an Enter into a loop, and through each context in between. A
+node without inputs waits for the pivot of its context, so that it runs if and when that does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+from flowengine.graphs.errors import ConstructionValueError
+from flowengine.graphs.tensor import Tensor
+from flowengine.ir.graph import OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+
+class ControlContext(ABC):
+    """A branch or a loop that is being built, or has been.
+
+    is_loop    whether it has iterations
+    name       of the context, unique in its graph
+    outer      the context around it, or None
+    pivot      the node that lives whenever the context does
+    captured   {a tensor from outside: what stands for it inside}
+    """
+
+    is_loop: ClassVar[bool] = False
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+        self.outer: ControlContext | None = graph.scopes.context
+        self.pivot = ""
+        self.captured: dict[Tensor, Tensor] = {}
+
+    # -- entering ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Build inside. Control dependencies from around end here: they hold what brings values in."""
+        scopes = self.graph.scopes
+        before = scopes.context, scopes.bring, scopes.control_inputs, scopes.pivot
+        scopes.context, scopes.bring, scopes.control_inputs, scopes.pivot = self, self.bring, (), ""
+        try:
+            yield
+        finally:
+            scopes.context, scopes.bring, scopes.control_inputs, scopes.pivot = before
+
+    @contextmanager
+    def left(self, *, keeps_membership: bool = False, results: bool = False) -> Iterator[None]:
+        """Build outside, in the context around, apart from its control dependencies.
+
+        keeps_membership   what is built is the machinery of this context, and belongs to it
+        results            what is built hands values of this context out
+        """
+        scopes = self.graph.scopes
+        before = scopes.context, scopes.bring, scopes.control_inputs, scopes.pivot
+        outer = self.outer
+        scopes.context = self if keeps_membership else outer
+        scopes.bring = None if keeps_membership or results or outer is None else outer.bring
+        scopes.control_inputs, scopes.pivot = (), ""
+        try:
+            yield
+        finally:
+            scopes.context, scopes.bring, scopes.control_inputs, scopes.pivot = before
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def bring(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor here: itself if it is built here, else what is brought in for it.
+
+        Raises ValueError (as InvalidArgumentError) for a tensor of a loop or branch that is not around here.
+        """
+        home = self.graph.context_of(tensor.node_name)
+        if home is self:
+            return tensor
+        found = self.captured.get(tensor)
+        if found is None:
+            if self.outer is not None:
+                outside = self.outer.bring(tensor)
+            elif home is not None:
+                raise ConstructionValueError(
+                    f"'{tensor.name}' is inside of '{home.name}', which is not around here: a loop or "
+                    "conditional hands values out as its results"
+                )
+            else:
+                outside = tensor
+            with self.left(keeps_membership=True):
+                found = self._captured(outside)
+            self.captured[tensor] = found
+        return found
+
+    @abstractmethod
+    def _captured(self, tensor: Tensor) -> Tensor:
+        """The node that brings in a tensor of the context around."""
+
+    def holds(self, name: str) -> bool:
+        """Whether a node is in this context or in one within it."""
+        home = self.graph.context_of(name)
+        while home is not None and home is not self:
+            home = home.outer
+        return home is self
+
+    def controls(self, inputs: Sequence[OutputPort], given: tuple[str, ...]) -> tuple[str, ...]:
+        """The control inputs of a node that is built here, of those that it was given."""
+        loop = self.loop
+        kept = given if loop is None else tuple([each for each in given if loop.holds(each)])
+        if self._needs_pivot(inputs) and not any(self.holds(each) for each in kept):
+            kept = (*kept, self.pivot)
+        return kept
+
+    def _needs_pivot(self, inputs: Sequence[OutputPort]) -> bool:
+        return not inputs
+
+    @property
+    def loop(self) -> ControlContext | None:
+        """The innermost loop that this is, or is in."""
+        context: ControlContext | None = self
+        while context is not None and not context.is_loop:
+            context = context.outer
+        return context
+
+
+class BranchContext(ControlContext):
+    """One side of a conditional.
+
+    pred     what decides
+    branch   1 where it is taken for true, 0 for false
+    """
+
+    def __init__(self, graph: Graph, name: str, pred: Tensor, branch: int, pivot: str) -> None:
+        super().__init__(graph, name)
+        self.pred = pred
+        self.branch = branch
+        self.pivot = pivot
+
+    def _captured(self, tensor: Tensor) -> Tensor:
+        ops = self.graph.ops
+        switch = ops.RefSwitch if tensor.dtype.is_ref else ops.Switch
+        found: Tensor = switch(tensor, self.pred, name="Switch")[self.branch]
+        return found

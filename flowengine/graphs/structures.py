@@ -1,0 +1,140 @@
+"""Structures: values in tuples, lists, dictionaries, named tuples and dataclasses, nested as one likes.
+
+    flatten({"a": 1, "b": (2, 3)})                  # [1, 2, 3]
+    pack_like({"a": 0, "b": (0, 0)}, [1, 2, 3])     # {"a": 1, "b": (2, 3)}
+
+A dictionary is read in the order of its sorted keys, so that two of equal keys are alike. A dataclass is read
+field by field. An object of another kind is a part itself, unless it has the two methods of `Composite`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """An object that holds tensors and can be made again with others in their places."""
+
+    def __flowengine_parts__(self) -> Sequence[Any]:
+        """What it holds, in an order of its own."""
+
+    def __flowengine_with_parts__(self, parts: Sequence[Any]) -> Any:
+        """The same with other parts."""
+
+
+def parts_of(structure: Any) -> Sequence[Any] | None:
+    """What stands directly in a structure; None for what is no structure."""
+    if isinstance(structure, list | tuple):
+        return structure
+    if isinstance(structure, Mapping):
+        return [structure[key] for key in _keys(structure)]
+    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
+        return [getattr(structure, field.name) for field in dataclasses.fields(structure) if field.init]
+    if hasattr(type(structure), "__flowengine_parts__"):
+        found: Sequence[Any] = structure.__flowengine_parts__()
+        return found
+    return None
+
+
+def with_parts(structure: Any, parts: Sequence[Any]) -> Any:
+    """A structure of the same kind with other parts in it."""
+    kind: Any = type(structure)
+    if isinstance(structure, list | tuple):
+        return kind(*parts) if hasattr(structure, "_fields") else kind(parts)
+    if isinstance(structure, Mapping):
+        values = dict(zip(_keys(structure), parts, strict=True))
+        return kind((key, values[key]) for key in structure)
+    if dataclasses.is_dataclass(structure):
+        names = [field.name for field in dataclasses.fields(structure) if field.init]
+        return kind(**dict(zip(names, parts, strict=True)))
+    return structure.__flowengine_with_parts__(parts)
+
+
+def flatten(structure: Any) -> list[Any]:
+    """All that stands in a structure, from left to right; of what is no structure, itself."""
+    return list(_leaves(structure))
+
+
+def pack_like(structure: Any, leaves: Sequence[Any]) -> Any:
+    """A structure like this one, of these. ValueError (as InvalidArgumentError) for too many or few."""
+    rest = iter(leaves)
+    try:
+        packed = _packed(structure, rest)
+    except StopIteration:
+        raise _wrong_number(structure, leaves) from None
+    if next(rest, rest) is not rest:
+        raise _wrong_number(structure, leaves)
+    return packed
+
+
+def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+    """The structure of what a function makes of each place: of the parts that several structures have there.
+
+    Raises TypeError or ValueError (as InvalidArgumentError) where they are not alike.
+    """
+    first = structures[0]
+    for other in structures[1:]:
+        assert_alike(first, other)
+    lists = [flatten(each) for each in structures]
+    return pack_like(first, [function(*each) for each in zip(*lists, strict=True)])
+
+
+def assert_alike(first: Any, second: Any, what: str = "the structures") -> None:
+    """Raise TypeError or ValueError (as InvalidArgumentError) where two are not of one form."""
+    mine, other = parts_of(first), parts_of(second)
+    if mine is None and other is None:
+        return
+    if mine is None or other is None or type(first) is not type(second):
+        is_plain = isinstance(first, list | tuple) and isinstance(second, list | tuple)
+        if not is_plain or hasattr(first, "_fields") or hasattr(second, "_fields"):
+            raise ConstructionTypeError(
+                f"{what} are not alike: one is {_kind_of(first)}, the other {_kind_of(second)}"
+            )
+    assert mine is not None
+    assert other is not None
+    if isinstance(first, Mapping) and _keys(first) != _keys(second):
+        raise ConstructionValueError(
+            f"{what} are not alike: one has the keys {_keys(first)}, the other {_keys(second)}"
+        )
+    if len(mine) != len(other):
+        raise ConstructionValueError(f"{what} are not alike: {len(mine)} parts, and {len(other)}")
+    for one, another in zip(mine, other, strict=True):
+        assert_alike(one, another, what)
+
+
+def _leaves(structure: Any) -> Iterator[Any]:
+    parts = parts_of(structure)
+    if parts is None:
+        yield structure
+    else:
+        for each in parts:
+            yield from _leaves(each)
+
+
+def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
+    parts = parts_of(structure)
+    if parts is None:
+        return next(leaves)
+    return with_parts(structure, [_packed(each, leaves) for each in parts])
+
+
+def _keys(mapping: Mapping[Any, Any]) -> list[Any]:
+    """The keys in order: sorted where they can be, else as they came."""
+    try:
+        return sorted(mapping)
+    except TypeError:
+        return list(mapping)
+
+
+def _kind_of(structure: Any) -> str:
+    return f"a {type(structure).__name__}" if parts_of(structure) is not None else f"{structure!r}"
+
+
+def _wrong_number(structure: Any, leaves: Sequence[Any]) -> ConstructionValueError:
+    count = len(flatten(structure))
+    return ConstructionValueError(f"the structure has {count} places, and {len(leaves)} values are given")
