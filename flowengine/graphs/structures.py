@@ -4,7 +4,7 @@
     pack_like({"a": 0, "b": (0, 0)}, [1, 2, 3])     # {"a": 1, "b": (2, 3)}
 
 A dictionary is read in the order of its sorted keys, so that two of equal keys are alike. A dataclass is read
-field by field. An object of another kind is a part itself, unless it has the two methods of `Composite`.
+field by field. An object of another kind is a part itself, unless it has the two methods of `HeldTensors`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueErr
 
 
 @runtime_checkable
-class Composite(Protocol):
+class HeldTensors(Protocol):
     """An object that holds tensors and can be made again with others in their places."""
 
     def __flowengine_parts__(self) -> Sequence[Any]:
