@@ -319,6 +319,7 @@ class Session(SessionVariables, SessionView):
             return
         for container in containers:
             self.resources.clear(container)
+        await self.resources.ended()
 
     async def random_places(self) -> dict[str, str]:
         """Where the graph's random nodes stand in their sequences, to be kept with a checkpoint."""
@@ -395,7 +396,8 @@ class Session(SessionVariables, SessionView):
     async def close(self) -> None:
         """End the running steps with CancelledError and free the session's own resources.
 
-        Closing twice does nothing. Nothing waits: the steps' callers see the error at their next turn.
+        Closing twice does nothing. The steps' callers see the error at their next turn; tasks that worked
+        for its resources, such as prefetching, have ended when this returns.
         """
         if self._closed:
             return
@@ -409,6 +411,10 @@ class Session(SessionVariables, SessionView):
         self._partitions.close()
         if self._owns_resources:
             self.resources.close()
+        else:
+            # What is this session's alone goes with it.
+            self.resources.clear(self._runner.owner)
+        await self.resources.ended()
 
 
 __all__ = ["Session", "SessionStatistics"]

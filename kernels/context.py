@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from flowengine.core.accounting import Account
     from flowengine.core.rendezvous import Rendezvous
     from flowengine.devices.device import Device
+    from flowengine.resources.calling import FunctionCaller
     from flowengine.resources.container import ResourceManager, StepContainer
 
 
@@ -26,15 +27,19 @@ class KernelContext:
     file_access      what `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
     memory           where a kernel asks for what only itself can tell that it will take; None without a bound
+    functions        calls the functions of the graph for what outlives the step; None where it has none
+    sequences        where random nodes keep their places: the resources, but in what a resource calls
     """
 
     __slots__ = (
         "device",
         "file_access",
+        "functions",
         "hardware",
         "memory",
         "rendezvous",
         "resources",
+        "sequences",
         "step_container",
         "step_id",
         "sync_checkpoints",
@@ -51,6 +56,8 @@ class KernelContext:
         file_access: Any = None,
         sync_checkpoints: bool = True,
         hardware: Device | None = None,
+        functions: FunctionCaller | None = None,
+        sequences: ResourceManager | None = None,
     ) -> None:
         self.resources = resources
         self.step_container = step_container
@@ -61,3 +68,5 @@ class KernelContext:
         self.sync_checkpoints = sync_checkpoints
         self.hardware = hardware
         self.memory: Account | None = None
+        self.functions = functions
+        self.sequences = resources if sequences is None else sequences

@@ -94,11 +94,54 @@ OPS: Final[dict[str, str]] = {
     "control.sendrecv": """
         _HostRecv _HostSend _Narrow _Recv _Send _Widen
     """,
+    "data.choosing": """
+        ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset
+        ExperimentalChooseFastestDataset ExperimentalDirectedInterleaveDataset ListDataset
+        WeightedFlatMapDataset WindowOp
+    """,
     "data.composite": """
         CompositeTensorVariantFromComponents CompositeTensorVariantToComponents
     """,
+    "data.datasets": """
+        BatchDataset BatchDatasetV2 CacheDataset CacheDatasetV2 ConcatenateDataset
+        FilterByLastComponentDataset FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2
+        FlatMapDataset GeneratorDataset InterleaveDataset MapDataset ModelDataset OptimizeDataset
+        PaddedBatchDataset PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset
+        PrefetchDataset RangeDataset RepeatDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset
+        ShuffleDatasetV2 SkipDataset SparseTensorSliceDataset TFRecordDataset TakeDataset TensorDataset
+        TensorSliceDataset TextLineDataset UnbatchDataset UnwrapDatasetVariant WindowDataset
+        WrapDatasetVariant ZipDataset
+    """,
+    "data.file_datasets": """
+        ExperimentalLMDBDataset LMDBDataset TFRecordDatasetV2
+    """,
+    "data.iterators": """
+        AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
+        IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextAsOptional
+        IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator ReduceDataset
+    """,
     "data.optional": """
         OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
+    """,
+    "data.parallel_datasets": """
+        ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalParallelInterleaveDataset
+        LegacyParallelInterleaveDatasetV2 MapAndBatchDataset ParallelBatchDataset ParallelFilterDataset
+        ParallelInterleaveDataset ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4
+        ParallelMapDatasetV2
+    """,
+    "data.pipeline_settings": """
+        AssertCardinalityDataset AssertNextDataset AssertPrevDataset AutoShardDataset
+        BytesProducedStatsDataset ExperimentalAssertNextDataset ExperimentalAutoShardDataset
+        ExperimentalBytesProducedStatsDataset ExperimentalLatencyStatsDataset
+        ExperimentalMaxIntraOpParallelismDataset ExperimentalNonSerializableDataset
+        ExperimentalPrivateThreadPoolDataset ExperimentalSetStatsAggregatorDataset
+        ExperimentalThreadPoolDataset FinalizeDataset LatencyStatsDataset MaxIntraOpParallelismDataset
+        NonSerializableDataset OptimizeDatasetV2 OptionsDataset PrivateThreadPoolDataset RewriteDataset
+        SetStatsAggregatorDataset ThreadPoolDataset
+    """,
+    "data.seed_generators": """
+        AnonymousIteratorV3 AnonymousSeedGenerator DeleteSeedGenerator DummyIterationCounter
+        DummyMemoryCache DummySeedGenerator
     """,
     "data.tensor_list": """
         EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem TensorListLength
@@ -112,6 +155,16 @@ OPS: Final[dict[str, str]] = {
     "data.tensor_map": """
         EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapLookup TensorMapSize
         TensorMapStackKeys
+    """,
+    "data.transformations": """
+        DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset ExperimentalGroupByReducerDataset
+        ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalRandomDataset
+        ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSleepDataset
+        ExperimentalSlidingWindowDataset ExperimentalTakeWhileDataset ExperimentalUnbatchDataset
+        ExperimentalUniqueDataset GroupByReducerDataset GroupByWindowDataset IgnoreErrorsDataset
+        RandomDataset RandomDatasetV2 RebatchDataset RebatchDatasetV2 SamplingDataset ScanDataset
+        ShuffleAndRepeatDatasetV2 ShuffleDatasetV3 SleepDataset SlidingWindowDataset TakeWhileDataset
+        UniqueDataset
     """,
     "image.boxes": """
         CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage

@@ -46,6 +46,9 @@ OPS: Final[dict[str, str]] = {
         StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If _ListToArray
         _Retval _While""",
     "control.sendrecv": """_HostRecv _HostSend _Narrow _Recv _Send _Widen""",
+    "data.choosing": """ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset
+        ExperimentalChooseFastestDataset ExperimentalDirectedInterleaveDataset ListDataset
+        WeightedFlatMapDataset WindowOp""",
     "data.composite": """CompositeTensorVariantFromComponents CompositeTensorVariantToComponents""",
     "data.datasets": """BatchDataset BatchDatasetV2 CacheDataset CacheDatasetV2 ConcatenateDataset
         FilterByLastComponentDataset FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2
@@ -55,6 +58,14 @@ OPS: Final[dict[str, str]] = {
         ShuffleDatasetV2 SkipDataset SparseTensorSliceDataset TFRecordDataset TakeDataset TensorDataset
         TensorSliceDataset TextLineDataset UnbatchDataset UnwrapDatasetVariant WindowDataset
         WrapDatasetVariant ZipDataset""",
+    "data.file_datasets": """CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalCSVDataset
+        ExperimentalDatasetToTFRecord ExperimentalLMDBDataset ExperimentalMatchingFilesDataset
+        ExperimentalSqlDataset LMDBDataset ListSnapshotChunksDataset LoadDataset MatchingFilesDataset
+        SaveDataset SaveDatasetV2 SnapshotChunkDataset SnapshotDataset SnapshotDatasetReader
+        SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset TFRecordDatasetV2""",
+    "data.inspecting": """CompressElement DatasetCardinality DatasetFingerprint DatasetFromGraph
+        DatasetToGraphV2 ExperimentalDatasetCardinality ExperimentalIteratorGetDevice GetOptions
+        InitializeTableFromDataset IteratorGetDevice""",
     "data.iterators": """AnonymousIterator AnonymousIteratorV2 AnonymousMemoryCache
         AnonymousMultiDeviceIterator AnonymousRandomSeedGenerator DatasetToGraph DatasetToSingleElement
         DeleteIterator DeleteMemoryCache DeleteMultiDeviceIterator DeleteRandomSeedGenerator
@@ -64,6 +75,21 @@ OPS: Final[dict[str, str]] = {
         MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle OneShotIterator ReduceDataset
         SerializeIterator""",
     "data.optional": """OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone""",
+    "data.parallel_datasets": """ExperimentalMapAndBatchDataset ExperimentalMapDataset
+        ExperimentalParallelInterleaveDataset ExperimentalParseExampleDataset
+        LegacyParallelInterleaveDatasetV2 MapAndBatchDataset ParallelBatchDataset ParallelFilterDataset
+        ParallelInterleaveDataset ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4
+        ParallelMapDatasetV2 ParseExampleDataset ParseExampleDatasetV2""",
+    "data.pipeline_settings": """AssertCardinalityDataset AssertNextDataset AssertPrevDataset
+        AutoShardDataset BytesProducedStatsDataset ExperimentalAssertNextDataset ExperimentalAutoShardDataset
+        ExperimentalBytesProducedStatsDataset ExperimentalLatencyStatsDataset
+        ExperimentalMaxIntraOpParallelismDataset ExperimentalNonSerializableDataset
+        ExperimentalPrivateThreadPoolDataset ExperimentalSetStatsAggregatorDataset
+        ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle FinalizeDataset LatencyStatsDataset
+        MaxIntraOpParallelismDataset NonSerializableDataset OptimizeDatasetV2 OptionsDataset
+        PrivateThreadPoolDataset RewriteDataset SetStatsAggregatorDataset ThreadPoolDataset""",
+    "data.seed_generators": """AnonymousIteratorV3 AnonymousMultiDeviceIteratorV3 AnonymousSeedGenerator
+        DeleteSeedGenerator DummyIterationCounter DummyMemoryCache DummySeedGenerator""",
     "data.tensor_list": """EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem
         TensorListLength TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve
         TensorListResize TensorListSetItem""",
@@ -72,6 +98,14 @@ OPS: Final[dict[str, str]] = {
         TensorListStack""",
     "data.tensor_map": """EmptyTensorMap TensorMapErase TensorMapHasKey TensorMapInsert TensorMapLookup
         TensorMapSize TensorMapStackKeys""",
+    "data.transformations": """DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset
+        ExperimentalGroupByReducerDataset ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset
+        ExperimentalRandomDataset ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSleepDataset
+        ExperimentalSlidingWindowDataset ExperimentalTakeWhileDataset ExperimentalUnbatchDataset
+        ExperimentalUniqueDataset GlobalShuffleDataset GroupByReducerDataset GroupByWindowDataset
+        IgnoreErrorsDataset IndexFlatMapDataset RandomDataset RandomDatasetV2 RebatchDataset RebatchDatasetV2
+        SamplingDataset ScanDataset ShuffleAndRepeatDatasetV2 ShuffleDatasetV3 SleepDataset
+        SlidingWindowDataset TakeWhileDataset UniqueDataset""",
     "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage""",
     "image.coding": """DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng DecodeWebP
         EncodeJpeg EncodeJpegVariableQuality EncodePng ExtractJpegShape""",

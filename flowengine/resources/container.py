@@ -23,6 +23,7 @@ import trio
 
 from flowengine.core.accounting import Account
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.resources.services import Services
 
 
 class NamedResource(Protocol):
@@ -63,7 +64,16 @@ class ResourceManager:
     `DEFAULT_CONTAINER`.
     """
 
-    __slots__ = ("_closed", "_containers", "_process", "_serial", "_token", "account", "generation")
+    __slots__ = (
+        "_closed",
+        "_containers",
+        "_process",
+        "_serial",
+        "_services",
+        "_token",
+        "account",
+        "generation",
+    )
 
     def __init__(self) -> None:
         #: With whom resources book what they hold, where anybody asks.
@@ -77,6 +87,23 @@ class ResourceManager:
         self._process = 0
         self._closed = False
         self._serial = 0
+        self._services: Services | None = None
+
+    @property
+    def services(self) -> Services:
+        """The tasks that work for resources between steps; none before something starts one."""
+        if self._services is None:
+            self._services = Services()
+        return self._services
+
+    async def ended(self) -> None:
+        """Wait until the tasks of resources that were removed have ended, after `close` those of all.
+
+        Cannot be cancelled: the tasks are, and end soon.
+        """
+        if self._services is not None:
+            with trio.CancelScope(shield=True):
+                await self._services.ended()
 
     def bind_to_current_run(self) -> None:
         """Make the current trio run the owner, or check that it is.
@@ -167,6 +194,8 @@ class ResourceManager:
     def close(self) -> None:
         """Remove and destroy everything; the manager cannot be bound again."""
         self._closed = True
+        if self._services is not None:
+            self._services.close()
         for container in list(self._containers):
             self.clear(container)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +12,13 @@ from flowengine.core.dtypes import DType
 
 #: One value a component.
 Element: TypeAlias = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldTensor:
+    """A tensor that flows along an edge as one variant."""
+
+    value: Array
 
 
 def own(element: Element) -> Element:

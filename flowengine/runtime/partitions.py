@@ -209,7 +209,7 @@ class PartitionRunner:
         return self._runner.new_meter(ledger, device, producer)
 
     def context_of(
-        self, device: Device, step_id: int, container: StepContainer, rendezvous: Rendezvous
+        self, device: Device, step_id: int, container: StepContainer, rendezvous: Rendezvous, plan: Plan
     ) -> KernelContext:
         """The context of one partition. Devices that share host memory share its resources too."""
         is_host = device.shares_host_memory
@@ -220,6 +220,7 @@ class PartitionRunner:
             device=device.name,
             hardware=None if is_host else device,
             step_id=step_id,
+            functions=plan.caller,
             **self._runner.common,
         )
 
@@ -276,7 +277,7 @@ class _Step:
             chosen = part.tiers.choose(values) if compiles and is_host else part.tiers.interpreted
             container = shared if is_host else self._new_container()
             exchange = Receives(group, None if is_host else device)
-            context = runner.context_of(device, step_id, container, self._rendezvous)
+            context = runner.context_of(device, step_id, container, self._rendezvous, chosen)
             meter = None
             if self._ledger is not None:
                 meter = context.memory = runner.new_meter(self._ledger, device, chosen.graph.producer)

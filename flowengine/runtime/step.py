@@ -27,6 +27,7 @@ from flowengine.runtime.turns import Turns, current_turns
 logger: Final = logging.getLogger("flowengine.runtime")
 
 _step_ids: Final = itertools.count(1)
+_owners: Final = itertools.count(1)
 
 
 class RunningStep(Protocol):
@@ -64,6 +65,8 @@ class StepRunner:
             self.ledger = Ledger(settings.session_memory_bytes, "session_memory_bytes")
             if resources.account is None:
                 resources.account = self.ledger
+        #: Names whoever's steps these are, for resources that are theirs alone; unique in this process.
+        self.owner = f"_owner_{next(_owners)}"
         self.running: set[RunningStep] = set()
         self.ended: list[Callable[[], None]] = []
         #: Those of the trio run in which steps run; found by the first.
@@ -77,10 +80,12 @@ class StepRunner:
         timeout_seconds: float | None = None,
         run_metadata: RunMetadata | None = None,
         waited: float = 0.0,
+        sequences: ResourceManager | None = None,
     ) -> list[Any]:
         """The fetched values of one step, not yet the caller's own (see `values.FetchSpec`).
 
-        waited    seconds of the timeout that have gone by
+        waited       seconds of the timeout that have gone by
+        sequences    where random nodes keep their places, if it is not with the resources
 
         Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller
         is cancelled. However it ends, the step's container is empty, nothing of the step waits, and
@@ -103,6 +108,8 @@ class StepRunner:
             step_id=next(_step_ids),
             file_access=self._file_access,
             sync_checkpoints=self._syncs,
+            functions=plan.caller,
+            sequences=sequences,
         )
         meter = None
         if self._counts:

@@ -306,6 +306,7 @@ class TasklessSteps:
             rendezvous=rendezvous,
             device=self._device,
             step_id=number,
+            functions=self._part.tiers.interpreted.caller,
             **self.runner.common,
         )
 

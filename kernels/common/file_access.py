@@ -39,6 +39,14 @@ def require_reading(ctx: KernelContext, path: str) -> None:
         raise PermissionDeniedError(f"reading {path!r} is not allowed: Config(file_access='none')")
 
 
+def require_writing(ctx: KernelContext, path: str) -> None:
+    """PermissionDeniedError where `Config(file_access=...)` forbids writing."""
+    if ctx.file_access in ("none", "read"):
+        raise PermissionDeniedError(
+            f"writing {path!r} is not allowed: Config(file_access={ctx.file_access!r})"
+        )
+
+
 def translated(error: OSError, path: str) -> Exception:
     """An error of the operating system as one of ours, with the path."""
     message = f"{path}: {error.strerror or error}"

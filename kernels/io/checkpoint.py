@@ -24,8 +24,8 @@ from flowengine.checkpoint.reader import shown
 from flowengine.checkpoint.slices import Slice, parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError
-from flowengine.kernels.common.file_access import path_of, require_reading, translated
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 
@@ -49,14 +49,6 @@ def string_list(value: Value, what: str, count: int) -> list[bytes]:
             f"got shape {list(array.shape)} instead."
         )
     return list(array)
-
-
-def require_writing(ctx: KernelContext, path: str) -> None:
-    """PermissionDeniedError where `Config(file_access=...)` forbids writing."""
-    if ctx.file_access in ("none", "read"):
-        raise PermissionDeniedError(
-            f"writing {path!r} is not allowed: Config(file_access={ctx.file_access!r})"
-        )
 
 
 async def on_thread(work: Callable[[], Result], path: str) -> Result:

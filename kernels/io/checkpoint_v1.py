@@ -12,9 +12,9 @@ from flowengine.checkpoint.slices import parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.file_access import require_reading
+from flowengine.kernels.common.file_access import require_reading, require_writing
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.io.checkpoint import on_thread, requested, require_writing, single_path, string_list
+from flowengine.kernels.io.checkpoint import on_thread, requested, single_path, string_list
 from flowengine.kernels.registry import kernel
 
 

@@ -48,7 +48,7 @@ def _cost(shape: Array, *rest: Any) -> float:
 
 def node_generator(ctx: KernelContext, node: Node) -> philox.Generator:
     """The generator of this node in this session."""
-    return philox.generator_of(ctx.resources, node.name, node.attrs["seed"], node.attrs["seed2"])
+    return philox.generator_of(ctx.sequences, node.name, node.attrs["seed"], node.attrs["seed2"])
 
 
 def _draw(xp: Any, distribution: Any, shape: Array, node: Node, dtype: DType, ctx: KernelContext) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,9 @@ from flowengine.ir.tensorproto import decode_tensor, encode_tensor, set_type, sh
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import check_columns, check_rank, checked_parts, order_of, vector_of
+from flowengine.resources.elements import HeldTensor
 
 _NAMES = ("indices", "values", "shape")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldTensor:
-    """A tensor that flows along an edge as one variant."""
-
-    value: Array
 
 
 def _stored(array: Array, dtype: DType, out_type: DType) -> Any:

@@ -36,7 +36,11 @@ class _Session:
                 attrs[argument.type_attr] = dtypes.as_dtype(np.asarray(value).dtype)
         node = Node(name, op, attrs=attrs)
         kernel = load_all().find(node)
-        context = {"ctx": SimpleNamespace(resources=self.resources)} if kernel.takes_context else {}
+        context = (
+            {"ctx": SimpleNamespace(resources=self.resources, sequences=self.resources)}
+            if kernel.takes_context
+            else {}
+        )
         with np.errstate(all="ignore"):
             return kernel.bind(node)(*inputs, **context)
 

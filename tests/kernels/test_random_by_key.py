@@ -41,7 +41,7 @@ def _run(op: str, inputs: list[Any], attrs: dict[str, Any]) -> list[Any]:
             given[argument.type_attr] = dtypes.as_dtype(value.dtype)
     node = Node("node", op, attrs=definition.with_defaults(given))
     kernel = load_all().find(node)
-    context = {"ctx": SimpleNamespace(resources=ResourceManager())} if kernel.takes_context else {}
+    context = {"ctx": SimpleNamespace(sequences=ResourceManager())} if kernel.takes_context else {}
     with np.errstate(all="ignore"):
         result = kernel.bind(node)(*values, **context)
     outputs = list(result) if isinstance(result, tuple) else [] if result is None else [result]

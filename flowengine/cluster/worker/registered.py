@@ -22,6 +22,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph
+from flowengine.runtime.calling import StepCaller
 from flowengine.runtime.partitions import PartitionedPlan, partitioned
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.jobs import in_turns
@@ -138,6 +139,7 @@ class GraphRegistry:
             library = FunctionLibrary(graph.library, op_registry(), graph.producer)
             compiler = self._runner.compile if self._compiles else None
             functions = FunctionTable(library, self._kernels, context, compiler)
+            functions.caller = StepCaller(self._runner, functions)
         cut = PartitionedGraph(partitions, ())
         return (yield from partitioned(cut, context, self._devices, self._kernels, functions))
 

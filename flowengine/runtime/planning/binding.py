@@ -26,6 +26,7 @@ from flowengine.ir.traits import Constant, EveryCore, HandsOn, Orders, Product
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen import CompiledRegion, compiling_region
 from flowengine.passes.blocks.units import Unit
+from flowengine.resources.calling import FunctionCaller
 from flowengine.runtime.planning.items import Item, Kind, StaticFrame
 from flowengine.runtime.planning.learned import ItemTimes
 from flowengine.runtime.planning.signatures import Signatures, takes_variables
@@ -33,6 +34,8 @@ from flowengine.runtime.planning.signatures import Signatures, takes_variables
 
 class Functions(Protocol):
     """What makes function calls; see `runtime.functions`, which makes plans in its turn."""
+
+    caller: FunctionCaller | None
 
     def calls(self, node: Node) -> bool: ...
 

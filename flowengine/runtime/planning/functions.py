@@ -33,6 +33,7 @@ from flowengine.ir.names import (
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import preparing
+from flowengine.resources.calling import FunctionCaller
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 
@@ -59,6 +60,8 @@ class FunctionTable:
         self._kernels = kernels
         self._context = context
         self.compiler = compiler
+        #: Calls them for resources; set by whoever runs steps.
+        self.caller: FunctionCaller | None = None
         self._plans: dict[Any, TieredPlan] = {}
         #: What is being planned.
         self._under_way: set[Any] = set()
@@ -120,6 +123,7 @@ class FunctionTable:
         if inside is not kernels:
             # They keep account of what this very call runs: it shares no plans.
             table = FunctionTable(self._library, inside, self._context)
+            table.caller = self.caller
         if node.op in self._library:
             return _Invoke(table, FuncAttr(node.op, attrs))
         if node.op in IF_OPS:

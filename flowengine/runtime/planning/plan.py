@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import NodeGraph, OutputPort
+from flowengine.resources.calling import FunctionCaller
 from flowengine.runtime.bodies import OneRegion
 from flowengine.runtime.planning.handles import Handles
 from flowengine.runtime.planning.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
@@ -58,6 +59,7 @@ class Plan:
     constants    the same for the Consts that feed Merges, with their values
     fetches      for each fetch in order: where its value lies among the root's entries, and the port
     feed_fetches {position among the fetches: position among the feeds} of what is fed and fetched
+    caller       calls the functions of the graph for resources that outlive the step
     """
 
     root: StaticFrame
@@ -70,6 +72,7 @@ class Plan:
     frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
     #: What `graph` was before its nodes were fused, where they were.
     unfused: NodeGraph | None = None
+    caller: FunctionCaller | None = None
     handles: Handles = field(init=False)
     #: What was learned of how long its items take.
     times: PlanTimes = field(init=False)

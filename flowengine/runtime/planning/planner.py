@@ -58,6 +58,7 @@ def making_plan(
     planner = _Planner(graph, feeds, fetches, Binder(registry, functions))
     yield
     plan = yield from planner.making()
+    plan.caller = None if functions is None else functions.caller
     if names is not None:
         plan.fetches = [(*place[:2], name) for place, name in zip(plan.fetches, names, strict=True)]
     return plan

@@ -20,6 +20,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import cut, preparing
+from flowengine.resources.calling import FunctionCaller
 from flowengine.runtime.partitions import PartitionedPlan, partitioned
 from flowengine.runtime.planning.fetches import Assemble
 from flowengine.runtime.planning.functions import FunctionTable
@@ -70,8 +71,13 @@ class RequestPlanner:
         devices: DeviceSet,
         placer: Placer,
         compiler: Callable[[TieredPlan], None] | None,
+        calling: Callable[[FunctionTable], FunctionCaller] | None = None,
     ) -> None:
-        """`compiler` compiles a function's plan that has become hot, now or soon."""
+        """`compiler` compiles a function's plan that has become hot, now or soon.
+
+        calling   makes what calls functions for resources
+        """
+        self._calling = calling
         self.requests = Requests(graph)
         self.jobs: dict[Any, Piecework[PreparedPlan]] = {}
         self._graph = graph
@@ -170,7 +176,8 @@ class RequestPlanner:
             registry = graph.registry if isinstance(graph, BuildGraph) else op_registry()
             library = FunctionLibrary(graph.library, registry, graph.producer)
             context = self.requests.context(None, self._settings, self._kernels)
-            self._functions = FunctionTable(library, self._kernels, context, self._compiler)
+            table = self._functions = FunctionTable(library, self._kernels, context, self._compiler)
+            table.caller = None if self._calling is None else self._calling(table)
         return self._functions
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -21,6 +22,7 @@ from flowengine.devices.offered import OfferedDevices
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.calling import StepCaller
 from flowengine.runtime.planning.jobs import in_turns
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
@@ -145,8 +147,9 @@ class SessionPlans:
 
     def _new_planner(self) -> RequestPlanner:
         compiler = self._runner.compile if self._settings.compiles_plans else None
+        calling = partial(StepCaller, self._runner)
         return RequestPlanner(
-            self._graph, self._settings, self._kernels, self._offered.devices, self._placer, compiler
+            self._graph, self._settings, self._kernels, self._offered.devices, self._placer, compiler, calling
         )
 
     def _keep(self, key: Any, prepared: PreparedPlan) -> None:

@@ -1,0 +1,43 @@
+"""How a resource calls a function of the graph: as a step of its own, run by whoever made its context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from flowengine.core.arrays import Value
+from flowengine.ir.attrs import FuncAttr
+from flowengine.resources.container import ResourceManager
+
+
+class CalledFunction(Protocol):
+    """One function of a graph, ready to be called any number of times, at the same time too.
+
+    name   in the graph's library
+    """
+
+    name: str
+
+    async def __call__(self, arguments: Sequence[Value], sequences: ResourceManager) -> tuple[Value, ...]:
+        """The results for these arguments, in memory that nobody else writes to.
+
+        sequences   where the random nodes of the body keep their places
+
+        The call is a step with a number and a container of its own, within the session's limits. Raises
+        the step's error. Cancelled, it leaves the effects of nodes that had completed.
+        """
+
+
+class FunctionCaller(Protocol):
+    """Calls the functions of one graph.
+
+    owner   names the session that steps belong to; unique in this process
+    """
+
+    owner: str
+
+    def function(self, function: FuncAttr) -> CalledFunction:
+        """A function by name and attributes. Whether there is such a one is told by the first call."""
+
+
+__all__ = ["CalledFunction", "FunctionCaller"]

@@ -1,0 +1,251 @@
+"""Datasets that call a function for each element: map, filter, scan, take while, reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import Value, to_array
+from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
+from flowengine.resources.calling import CalledFunction
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Dataset, Iteration, Origin, dataset
+from flowengine.resources.data.ordering import DerivedDataset
+from flowengine.resources.elements import Element
+
+
+class Captured:
+    """A function with the values that it has beside its arguments."""
+
+    __slots__ = ("function", "values")
+
+    def __init__(self, function: CalledFunction, values: Sequence[Value]) -> None:
+        self.function = function
+        self.values = tuple(values)
+
+    async def __call__(self, iteration: Iteration, arguments: Sequence[Value]) -> Element:
+        """The results for these arguments."""
+        function = self.function
+        return await function((*arguments, *self.values), iteration.sequences_of(function.name))
+
+
+class FunctionDataset(DerivedDataset):
+    """A dataset made of another by a function, `call`."""
+
+    __slots__ = ("call",)
+
+    def __init__(
+        self, origin: Origin, input_dataset: Any, other_arguments: Sequence[Value], attr: str = "f"
+    ) -> None:
+        super().__init__(origin, input_dataset)
+        self.call = Captured(origin.function(attr), other_arguments)
+
+
+def end_of_function(made: Dataset, error: OutOfRangeError) -> None:
+    """A function has said OutOfRangeError: that is the end, unless the number of elements is promised.
+
+    Raises InvalidArgumentError where it is.
+    """
+    if made.origin.attrs.get("preserve_cardinality"):
+        raise InvalidArgumentError(
+            f"Function invocation produced OutOfRangeError: {error.message}"
+        ) from error
+
+
+@dataset("MapDataset", "ExperimentalMapDataset")
+class MapDataset(FunctionDataset):
+    """What a function makes of each element, one after the other."""
+
+    __slots__ = ()
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _MapIterator(iteration, self)
+
+    def cardinality(self) -> int:
+        return self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
+
+
+class _FunctionIterator(DataIterator):
+    __slots__ = ("call", "input")
+
+    CHILDREN = ("input",)
+
+    def __init__(self, iteration: Iteration, made: FunctionDataset) -> None:
+        super().__init__(iteration)
+        self.call = made.call
+        self.input: DataIterator | None = made.source.iterator(iteration)
+
+    async def _next_input(self) -> Element | None:
+        element = None if self.input is None else await self.input.next()
+        if element is None:
+            self.input = None
+        return element
+
+
+class _MapIterator(_FunctionIterator):
+    __slots__ = ("_dataset",)
+
+    def __init__(self, iteration: Iteration, mapped: MapDataset) -> None:
+        super().__init__(iteration, mapped)
+        self._dataset = mapped
+
+    async def next(self) -> Element | None:
+        element = await self._next_input()
+        if element is None:
+            return None
+        try:
+            return await self.call(self.iteration, element)
+        except OutOfRangeError as error:
+            end_of_function(self._dataset, error)
+            return None
+
+
+@dataset("FilterDataset", "ParallelFilterDataset")
+class FilterDataset(FunctionDataset):
+    """The elements of which a predicate is true."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, origin: Origin, input_dataset: Any, other_arguments: Sequence[Value], *parallel: Value
+    ) -> None:
+        super().__init__(origin, input_dataset, other_arguments, "predicate")
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _FilterIterator(iteration, self)
+
+
+def verdict_of(results: Element) -> bool:
+    """What a predicate says; InvalidArgumentError unless it is one bool of rank 0."""
+    if len(results) != 1:
+        raise InvalidArgumentError("Filter predicate must return a single value: a scalar bool.")
+    verdict = to_array(results[0])
+    if verdict.dtype != np.bool_ or verdict.size != 1:
+        raise InvalidArgumentError("Filter predicate must return a scalar bool.")
+    return bool(verdict.reshape(-1)[0])
+
+
+class _FilterIterator(_FunctionIterator):
+    __slots__ = ()
+
+    async def next(self) -> Element | None:
+        while True:
+            element = await self._next_input()
+            if element is None or verdict_of(await self.call(self.iteration, element)):
+                return element
+
+
+@dataset("TakeWhileDataset", "ExperimentalTakeWhileDataset")
+class TakeWhileDataset(FunctionDataset):
+    """The elements before the first of which a predicate is false."""
+
+    __slots__ = ()
+
+    def __init__(self, origin: Origin, input_dataset: Any, other_arguments: Sequence[Value]) -> None:
+        super().__init__(origin, input_dataset, other_arguments, "predicate")
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _TakeWhileIterator(iteration, self)
+
+
+class _TakeWhileIterator(_FunctionIterator):
+    __slots__ = ()
+
+    async def next(self) -> Element | None:
+        element = await self._next_input()
+        if element is None:
+            return None
+        if verdict_of(await self.call(self.iteration, element)):
+            return element
+        self.close()
+        self.input = None
+        return None
+
+
+@dataset("ScanDataset", "ExperimentalScanDataset")
+class ScanDataset(DerivedDataset):
+    """What a function makes of a state and an element: the next state, and an element."""
+
+    __slots__ = ("call", "initial")
+
+    def __init__(
+        self,
+        origin: Origin,
+        input_dataset: Any,
+        initial_state: Sequence[Value],
+        other_arguments: Sequence[Value],
+    ) -> None:
+        super().__init__(origin, input_dataset)
+        self.call = Captured(origin.function("f"), other_arguments)
+        self.initial = tuple(initial_state)
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _ScanIterator(iteration, self)
+
+    def cardinality(self) -> int:
+        return self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
+
+
+class _ScanIterator(DataIterator):
+    __slots__ = ("_dataset", "input", "scanned")
+
+    FIELDS = ("scanned",)
+    CHILDREN = ("input",)
+
+    def __init__(self, iteration: Iteration, made: ScanDataset) -> None:
+        super().__init__(iteration)
+        self._dataset = made
+        self.scanned: Element = made.initial
+        self.input: DataIterator | None = made.source.iterator(iteration)
+
+    async def next(self) -> Element | None:
+        element = None if self.input is None else await self.input.next()
+        if element is None:
+            self.input = None
+            return None
+        made = self._dataset
+        width = len(made.initial)
+        try:
+            results = await made.call(self.iteration, (*self.scanned, *element))
+        except OutOfRangeError as error:
+            end_of_function(made, error)
+            return None
+        if len(results) < width:
+            raise InvalidArgumentError(
+                f"the function of a scan must give {width} values of state, but gave {len(results)} in all"
+            )
+        self.scanned = tuple(results[:width])
+        return tuple(results[width:])
+
+
+async def reduced(
+    source: Dataset, iteration: Iteration, call: Captured, initial_state: Sequence[Value]
+) -> Element:
+    """The state that a function makes of all elements, one after the other."""
+    state = tuple(initial_state)
+    iterator = source.iterator(iteration)
+    try:
+        while True:
+            element = await iterator.next()
+            if element is None:
+                return state
+            try:
+                state = await call(iteration, (*state, *element))
+            except OutOfRangeError:
+                return state
+    finally:
+        iterator.close()
+
+
+__all__ = [
+    "Captured",
+    "FilterDataset",
+    "FunctionDataset",
+    "MapDataset",
+    "ScanDataset",
+    "TakeWhileDataset",
+    "end_of_function",
+    "reduced",
+    "verdict_of",
+]

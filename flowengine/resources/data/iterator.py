@@ -1,0 +1,180 @@
+"""Iterators as resources: what an input pipeline gives, element by element, to whoever asks next.
+
+An iterator is made with the types of its elements, and goes through a dataset once it is given one; another
+dataset takes the place of the first. Elements are made in a task of its own, one for each that was asked for:
+where whoever asked is cancelled, the element stays at the front for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.core.arrays import WOULD_WAIT
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
+from flowengine.core.shapes import TensorShape
+from flowengine.resources.data.dataset import DataIterator, Dataset, Iteration, State, check_types
+from flowengine.resources.data.working_ahead import AheadIterator, Outcome, outcome_of
+from flowengine.resources.elements import Element
+from flowengine.resources.services import Services
+
+
+class _Front(AheadIterator):
+    """Makes an element for each who waits; nothing ahead of that."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self, iteration: Iteration, source: DataIterator) -> None:
+        super().__init__(iteration, source)
+        self.waiting = 0
+
+    def limit(self) -> int:
+        return self.waiting
+
+    async def begin(self, outcome: Outcome) -> None:
+        await outcome_of(self.input.next, outcome)
+        self.finished(outcome)
+
+    def next_nowait(self) -> Any:
+        if self.line or self.under_way or self.waiting:
+            return super().next_nowait()
+        return self.input.next_nowait()
+
+    async def next(self) -> Element | None:
+        self.waiting += 1
+        self.changed.fire()
+        try:
+            return await super().next()
+        finally:
+            self.waiting -= 1
+
+
+class IteratorResource:
+    """See the module.
+
+    types, shapes   of the components of its elements; none where it takes any
+    device          where it was made, as handles say it
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_front",
+        "_services",
+        "container",
+        "dataset",
+        "device",
+        "name",
+        "shapes",
+        "types",
+    )
+
+    def __init__(
+        self,
+        services: Services,
+        types: Sequence[DType],
+        shapes: Sequence[TensorShape],
+        *,
+        name: str = "",
+        container: str = "",
+        device: str = "",
+    ) -> None:
+        self._services = services
+        self.types = tuple(types)
+        self.shapes = tuple(shapes)
+        self.name = name
+        self.container = container
+        self.device = device
+        #: What it goes through; None before it is given anything.
+        self.dataset: Dataset | None = None
+        self._front: _Front | None = None
+
+    def get_nowait(self) -> Any:
+        """The next element if it is there, else WOULD_WAIT with nothing changed. For errors see `get`."""
+        element = self._begun().next_nowait()
+        if element is None:
+            raise OutOfRangeError("End of sequence")
+        return element
+
+    async def get(self) -> Element:
+        """The next element.
+
+        Raises FailedPreconditionError before there is a dataset, OutOfRangeError after the last element,
+        CancelledError where the iterator is ended meanwhile, and what is wrong with this element: the next
+        call goes on behind it. Cancelled, it leaves the element to the next who asks.
+        """
+        element = await self._begun().next()
+        if element is None:
+            raise OutOfRangeError("End of sequence")
+        return element
+
+    def _begun(self) -> _Front:
+        if self._front is None:
+            raise FailedPreconditionError(
+                "GetNext() failed because the iterator has not been initialized. Ensure that you have run "
+                "the initializer operation for this iterator before getting the next element."
+            )
+        return self._front
+
+    async def make(self, dataset: Dataset) -> None:
+        """Begin with a dataset; the tasks of the one before have ended when this returns.
+
+        Raises InvalidArgumentError where its elements are not what this iterator gives.
+        """
+        if self.types:
+            check_types(dataset.types, self.types, self.shapes, dataset.shapes)
+        await self.end()
+        self._begin(dataset)
+
+    def make_nowait(self, dataset: Dataset) -> Any:
+        """`make` where no task has to end first, else WOULD_WAIT with nothing changed."""
+        if self._front is not None and self._front.iteration.tasks.count:
+            return WOULD_WAIT
+        if self.types:
+            check_types(dataset.types, self.types, self.shapes, dataset.shapes)
+        self._begin(dataset)
+        return None
+
+    def _begin(self, dataset: Dataset) -> None:
+        self._close()
+        iteration = Iteration(self._services)
+        self.dataset = dataset
+        self._front = _Front(iteration, dataset.iterator(iteration))
+
+    def _close(self) -> Iteration | None:
+        """Cancel the tasks of the present dataset, and tell those who wait."""
+        front, self._front = self._front, None
+        if front is None:
+            return None
+        front.close()
+        front.iteration.tasks.cancel()
+        front.changed.fire()
+        return front.iteration
+
+    async def end(self) -> None:
+        """Let go of the dataset: its tasks have ended when this returns. Cancelled, they end all the same."""
+        iteration = self._close()
+        if iteration is not None:
+            await iteration.tasks.ended()
+
+    def destroy(self) -> None:
+        """As `end`, without waiting."""
+        self._close()
+
+    async def state(self) -> State:
+        """Where it stands; nothing is being made meanwhile.
+
+        FailedPreconditionError before it has a dataset.
+        """
+        return await self._begun().state()
+
+    async def restore(self, dataset: Dataset, state: State) -> None:
+        """Begin with a dataset, at a place in it."""
+        await self.make(dataset)
+        await self._begun().restore(state)
+
+    def __repr__(self) -> str:
+        return f"<iterator '{self.name}'>"
+
+
+__all__ = ["IteratorResource"]

@@ -1,0 +1,59 @@
+"""One-shot iterators: a function makes their dataset once, whoever asks first."""
+
+from __future__ import annotations
+
+import trio
+
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.resources.calling import CalledFunction
+from flowengine.resources.container import ResourceManager
+from flowengine.resources.data.dataset import checked_dataset
+from flowengine.resources.data.iterator import IteratorResource
+
+
+class OneShot:
+    """An iterator, and the function that makes its dataset.
+
+    resource   the iterator, which has a dataset once `iterator` has returned
+    """
+
+    __slots__ = ("_error", "_factory", "_is_made", "_lock", "resource")
+
+    def __init__(self, resource: IteratorResource, factory: CalledFunction) -> None:
+        self.resource = resource
+        self._factory = factory
+        self._lock = trio.Lock()
+        self._is_made = False
+        self._error: OpError | None = None
+
+    async def iterator(self) -> IteratorResource:
+        """The iterator with its dataset. What went wrong with that is raised again each time.
+
+        Cancelled, it leaves the dataset to be made by the next who asks.
+        """
+        if not self._is_made:
+            async with self._lock:
+                if not self._is_made:
+                    await self._make()
+        if self._error is not None:
+            raise self._error
+        return self.resource
+
+    async def _make(self) -> None:
+        try:
+            results = await self._factory((), ResourceManager())
+            if len(results) != 1:
+                raise InvalidArgumentError(
+                    f"The `dataset_factory` function must return a single dataset, not {len(results)} values."
+                )
+            await self.resource.make(checked_dataset(results[0], "what `dataset_factory` returns"))
+        except OpError as error:
+            self._error = error
+        self._is_made = True
+
+    def destroy(self) -> None:
+        """The session has ended."""
+        self.resource.destroy()
+
+
+__all__ = ["OneShot"]

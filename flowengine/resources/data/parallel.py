@@ -1,0 +1,230 @@
+"""Prefetching, and maps and filters of several elements at a time, whose results come in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.resources.data.batches import batch_of
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, dataset, scalar
+from flowengine.resources.data.functional import FunctionDataset, end_of_function
+from flowengine.resources.data.ordering import DerivedDataset
+from flowengine.resources.data.working_ahead import (
+    AUTOTUNE,
+    PARALLEL_TUNED,
+    PREFETCH_TUNED,
+    AheadIterator,
+    Outcome,
+    outcome_of,
+)
+from flowengine.resources.elements import Element
+
+
+@dataset("PrefetchDataset")
+class PrefetchDataset(DerivedDataset):
+    """The same elements, `buffer_size` of them made before they are asked for; -1 leaves the number to us."""
+
+    __slots__ = ("buffer_size",)
+
+    def __init__(self, origin: Origin, input_dataset: Any, buffer_size: Value) -> None:
+        super().__init__(origin, input_dataset)
+        self.buffer_size = scalar(buffer_size, "buffer_size")
+        if self.buffer_size < AUTOTUNE:
+            raise InvalidArgumentError("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning")
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        source = self.source.iterator(iteration)
+        return PrefetchIterator(iteration, source, self.buffer_size) if self.buffer_size else source
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+
+class PrefetchIterator(AheadIterator):
+    """An iterator with a buffer that a task fills."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, iteration: Iteration, source: DataIterator, size: int) -> None:
+        super().__init__(iteration, source)
+        self._size = PREFETCH_TUNED if size == AUTOTUNE else size
+
+    def limit(self) -> int:
+        return self._size
+
+    async def begin(self, outcome: Outcome) -> None:
+        await outcome_of(self.input.next, outcome)
+        self.finished(outcome)
+        if outcome.element is None and outcome.error is None:
+            self.ended()
+
+
+class ParallelDataset(FunctionDataset):
+    """A dataset whose function is called for up to `parallel` elements at the same time."""
+
+    __slots__ = ("parallel",)
+
+    def __init__(
+        self,
+        origin: Origin,
+        input_dataset: Any,
+        other_arguments: Sequence[Value],
+        num_parallel_calls: Value,
+        attr: str = "f",
+    ) -> None:
+        super().__init__(origin, input_dataset, other_arguments, attr)
+        self.parallel = parallel_calls(num_parallel_calls)
+
+
+def parallel_calls(value: Value) -> int:
+    """How many calls there may be at a time; InvalidArgumentError for none."""
+    calls = scalar(value, "num_parallel_calls")
+    if calls < 1 and calls != AUTOTUNE:
+        raise InvalidArgumentError("num_parallel_calls must be greater than zero.")
+    return PARALLEL_TUNED if calls == AUTOTUNE else calls
+
+
+@dataset("ParallelMapDataset", "ParallelMapDatasetV2")
+class ParallelMapDataset(ParallelDataset):
+    """What a function makes of each element, in their order, several at a time."""
+
+    __slots__ = ()
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _ParallelMapIterator(iteration, self)
+
+    def cardinality(self) -> int:
+        return self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
+
+
+class _ParallelMapIterator(AheadIterator):
+    __slots__ = ("_dataset",)
+
+    def __init__(self, iteration: Iteration, mapped: ParallelMapDataset | MapAndBatchDataset) -> None:
+        super().__init__(iteration, mapped.source.iterator(iteration))
+        self._dataset = mapped
+
+    def limit(self) -> int:
+        return self._dataset.parallel
+
+    async def begin(self, outcome: Outcome) -> None:
+        element = await next_input(self, outcome)
+        if element is not None:
+            self.start(lambda: self._call(element, outcome), "parallel map")
+
+    async def _call(self, element: Element, outcome: Outcome) -> None:
+        await outcome_of(lambda: self._mapped(element), outcome)
+        self.finished(outcome)
+
+    async def _mapped(self, element: Element) -> Element | None:
+        try:
+            return await self._dataset.call(self.iteration, element)
+        except OutOfRangeError as error:
+            end_of_function(self._dataset, error)
+            self.ended()
+            return None
+
+
+async def next_input(ahead: AheadIterator, outcome: Outcome) -> Element | None:
+    """The input's next element; None where it has none, or an error, which is the outcome then."""
+    try:
+        element = await ahead.input.next()
+    except OpError as error:
+        outcome.fail(error)
+        ahead.finished(outcome)
+        return None
+    if element is None:
+        outcome.set(None)
+        ahead.ended()
+        ahead.finished(outcome)
+    return element
+
+
+@dataset("MapAndBatchDataset", "ExperimentalMapAndBatchDataset")
+class MapAndBatchDataset(FunctionDataset):
+    """Batches of what a function makes of elements, several at a time."""
+
+    __slots__ = ("batch_size", "drop_remainder", "parallel")
+
+    def __init__(
+        self,
+        origin: Origin,
+        input_dataset: Any,
+        other_arguments: Sequence[Value],
+        batch_size: Value,
+        num_parallel_calls: Value,
+        drop_remainder: Value,
+    ) -> None:
+        super().__init__(origin, input_dataset, other_arguments)
+        self.batch_size = scalar(batch_size, "batch_size")
+        if self.batch_size <= 0:
+            raise InvalidArgumentError("batch_size must be greater than zero.")
+        self.parallel = parallel_calls(num_parallel_calls)
+        self.drop_remainder = bool(drop_remainder)
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _MapAndBatchIterator(iteration, self)
+
+    def cardinality(self) -> int:
+        there = self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
+        if there < 0:
+            return there
+        return there // self.batch_size + (not self.drop_remainder and there % self.batch_size > 0)
+
+
+class _MapAndBatchIterator(_ParallelMapIterator):
+    """A line of elements that were mapped; a batch of them is taken when it is asked for."""
+
+    __slots__ = ("_made", "is_over")
+
+    def __init__(self, iteration: Iteration, mapped: MapAndBatchDataset) -> None:
+        super().__init__(iteration, mapped)
+        self._made = mapped
+        self.is_over = False
+
+    def next_nowait(self) -> Any:
+        return DataIterator.next_nowait(self)
+
+    async def next(self) -> Element | None:
+        """A batch; the first error of its elements is raised in its place."""
+        made = self._made
+        elements: list[Element] = []
+        failure: OpError | None = None
+        count = 0
+        while count < made.batch_size and not self.is_over:
+            try:
+                element = await super().next()
+            except OpError as error:
+                failure = failure or error
+                count += 1
+                continue
+            if element is None:
+                self.is_over = True
+                break
+            elements.append(element)
+            count += 1
+        if failure is not None:
+            raise failure
+        if not elements or (len(elements) < made.batch_size and made.drop_remainder):
+            return None
+        return batch_of(elements, made.types)
+
+    async def state(self) -> dict[str, Any]:
+        return {**await super().state(), "is_over": self.is_over}
+
+    async def restore(self, state: dict[str, Any]) -> None:
+        await super().restore(state)
+        self.is_over = state["is_over"]
+
+
+__all__ = [
+    "MapAndBatchDataset",
+    "ParallelDataset",
+    "ParallelMapDataset",
+    "PrefetchDataset",
+    "PrefetchIterator",
+    "next_input",
+    "parallel_calls",
+]

@@ -1,0 +1,226 @@
+"""Iterators as nodes: made, begun with a dataset, asked for elements, named by strings, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.arrays import WOULD_WAIT, Value
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import FuncAttr
+from flowengine.ir.graph import Node
+from flowengine.ir.proto import ResourceHandleProto
+from flowengine.kernels.context import KernelContext
+from flowengine.kernels.data.optional import Optional
+from flowengine.kernels.registry import kernel
+from flowengine.resources.data.dataset import Dataset, Iteration, check_types, checked_dataset
+from flowengine.resources.data.functional import Captured, reduced
+from flowengine.resources.data.iterator import IteratorResource
+from flowengine.resources.data.one_shot import OneShot
+from flowengine.resources.elements import Element
+from flowengine.resources.names import resource_name
+
+
+def _new(ctx: KernelContext, node: Node, where: str, name: str) -> IteratorResource:
+    attrs = node.attrs
+    return IteratorResource(
+        ctx.resources.services,
+        attrs["output_types"],
+        attrs["output_shapes"],
+        name=name,
+        container=where,
+        device=ctx.device,
+    )
+
+
+@kernel("Iterator", "IteratorV2", heavy=False)
+def iterator(*, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> IteratorResource:
+    """The iterator (resource, rank 0) of this container and name."""
+    where, name = resource_name(container, shared_name, node.name)
+    found = ctx.resources.lookup_or_create(
+        where, name, IteratorResource, lambda: _new(ctx, node, where, name)
+    )
+    check_types(found.types, node.attrs["output_types"], node.attrs["output_shapes"], found.shapes)
+    return found
+
+
+@kernel("AnonymousIterator", heavy=False)
+def anonymous_iterator(*, ctx: KernelContext, node: Node) -> IteratorResource:
+    """An iterator (resource, rank 0) that only its handle names."""
+    name = ctx.resources.unique_name(node.name)
+    return ctx.resources.put("", name, IteratorResource, _new(ctx, node, "", name))
+
+
+@kernel("AnonymousIteratorV2", heavy=False)
+def anonymous_iterator_v2(*, ctx: KernelContext, node: Node) -> Any:
+    """An iterator (resource, rank 0), and what deletes it (variant, rank 0)."""
+    made = anonymous_iterator(ctx=ctx, node=node)
+    return made, made
+
+
+@kernel("OneShotIterator", heavy=False)
+async def one_shot_iterator(*, ctx: KernelContext, node: Node, dataset_factory: FuncAttr) -> IteratorResource:
+    """The iterator (resource, rank 0) of the dataset that a function makes; it is made once a session."""
+    caller = ctx.functions
+    if caller is None:
+        raise InvalidArgumentError(
+            "the dataset of a one-shot iterator is made by a function, and there is none"
+        )
+    held = ctx.resources.lookup_or_create(
+        caller.owner,
+        node.name,
+        OneShot,
+        lambda: OneShot(_new(ctx, node, caller.owner, node.name), caller.function(dataset_factory)),
+    )
+    return await held.iterator()
+
+
+def checked_iterator(handle: Any) -> IteratorResource:
+    """The iterator of a handle; InvalidArgumentError for anything else."""
+    if isinstance(handle, np.ndarray) and handle.shape == () and handle.dtype.hasobject:
+        handle = handle.item()
+    if isinstance(handle, IteratorResource):
+        return handle
+    raise InvalidArgumentError(f"the handle of an iterator is wanted, not {handle!r:.80}")
+
+
+def _make_nowait(dataset: Any, iterator: Any) -> Any:
+    return checked_iterator(iterator).make_nowait(checked_dataset(dataset, "dataset"))
+
+
+@kernel("MakeIterator", heavy=False, nowait=_make_nowait)
+async def make_iterator(dataset: Any, iterator: Any) -> None:
+    """Have an iterator begin with a dataset, once the tasks of the one before have ended."""
+    await checked_iterator(iterator).make(checked_dataset(dataset, "dataset"))
+
+
+def _outputs(element: Element) -> Any:
+    return element[0] if len(element) == 1 else element
+
+
+def _get_next_nowait(iterator: Any) -> Any:
+    element = checked_iterator(iterator).get_nowait()
+    return element if element is WOULD_WAIT else _outputs(element)
+
+
+@kernel("IteratorGetNext", "IteratorGetNextSync", heavy=False, nowait=_get_next_nowait)
+async def iterator_get_next(iterator: Any) -> Any:
+    """The next element. OutOfRangeError after the last, FailedPreconditionError before there is a dataset."""
+    return _outputs(await checked_iterator(iterator).get())
+
+
+@kernel("IteratorGetNextAsOptional", heavy=False)
+async def iterator_get_next_as_optional(iterator: Any) -> Optional:
+    """The next element as an optional (variant, rank 0), which has no value after the last."""
+    try:
+        return Optional(await checked_iterator(iterator).get())
+    except OutOfRangeError:
+        return Optional(None)
+
+
+@kernel("IteratorToStringHandle", heavy=False)
+def iterator_to_string_handle(resource_handle: Any) -> bytes:
+    """What says which iterator it is (string, rank 0)."""
+    found = checked_iterator(resource_handle)
+    return handle_text(found.device, found.container, found.name, "Iterator")
+
+
+def handle_text(device: str, container: str, name: str, kind: str) -> bytes:
+    """A handle as a string."""
+    proto = ResourceHandleProto(device=device, container=container, name=name, maybe_type_name=kind)
+    text: bytes = proto.SerializeToString()
+    return text
+
+
+def parsed_handle(value: Value) -> ResourceHandleProto:
+    """The handle in a string; InvalidArgumentError for one that holds none."""
+    text = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    proto = ResourceHandleProto()
+    try:
+        proto.ParseFromString(text)
+    except Exception as error:
+        raise InvalidArgumentError("Could not parse string_handle as a valid ResourceHandle") from error
+    if not proto.name:
+        raise InvalidArgumentError("Could not parse string_handle as a valid ResourceHandle")
+    return proto
+
+
+@kernel("IteratorFromStringHandle", "IteratorFromStringHandleV2", heavy=False)
+def iterator_from_string_handle(
+    string_handle: Any,
+    *,
+    ctx: KernelContext,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+) -> IteratorResource:
+    """The iterator (resource, rank 0) that a string names, whose elements must be what the node says."""
+    proto = parsed_handle(string_handle)
+    resources = ctx.resources
+    found = resources.find(proto.container, proto.name, IteratorResource)
+    if found is None:
+        held = resources.find(proto.container, proto.name, OneShot)
+        found = None if held is None else held.resource
+    if found is None:
+        raise NotFoundError(f"Resource {proto.container}/{proto.name}/Iterator does not exist.")
+    if output_types:
+        check_types(found.types, output_types, output_shapes, found.shapes)
+    return found
+
+
+@kernel("DeleteIterator", heavy=False)
+async def delete_iterator(handle: Any, deleter: Any, *, ctx: KernelContext) -> None:
+    """Remove an iterator; its tasks have ended when this returns."""
+    found = checked_iterator(handle)
+    ctx.resources.discard(found)
+    await found.end()
+
+
+@kernel("DatasetToSingleElement", heavy=False)
+async def dataset_to_single_element(dataset: Any, *, ctx: KernelContext) -> Any:
+    """The only element of a dataset. InvalidArgumentError where it has none, or another one."""
+    found = checked_dataset(dataset, "dataset")
+    iteration = Iteration(ctx.resources.services)
+    source = found.iterator(iteration)
+    try:
+        element = await source.next()
+        if element is None:
+            raise InvalidArgumentError("Dataset was empty.")
+        if await source.next() is not None:
+            raise InvalidArgumentError("Dataset had more than one element.")
+        return _outputs(element)
+    finally:
+        source.close()
+        iteration.tasks.cancel()
+
+
+@kernel("ReduceDataset", heavy=False)
+async def reduce_dataset(
+    input_dataset: Any,
+    initial_state: tuple[Value, ...],
+    other_arguments: tuple[Value, ...],
+    *,
+    ctx: KernelContext,
+    f: FuncAttr,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+) -> Any:
+    """What a function makes of a state and each element in turn."""
+    if ctx.functions is None:
+        raise InvalidArgumentError("a dataset is reduced by a function, and this graph has none")
+    found: Dataset = checked_dataset(input_dataset)
+    iteration = Iteration(ctx.resources.services)
+    call = Captured(ctx.functions.function(f), other_arguments)
+    try:
+        state = await reduced(found, iteration, call, initial_state)
+    finally:
+        iteration.tasks.cancel()
+    for value, shape in zip(state, output_shapes, strict=True):
+        if not shape.is_compatible_with(TensorShape(getattr(value, "shape", ()))):
+            raise InvalidArgumentError(
+                f"the function of a reduction gave shape {list(value.shape)}, the node declares {shape}"
+            )
+    return _outputs(state)

@@ -1,0 +1,42 @@
+"""What datasets share: iterators without a name, generators of seeds, caches, stand-ins for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowengine.kernels.data.iterators import anonymous_iterator
+from flowengine.kernels.registry import kernel
+from flowengine.resources.data.shuffling import SeedGenerator
+from flowengine.resources.data.sources import seeds_of
+
+kernel("AnonymousIteratorV3", heavy=False)(anonymous_iterator)
+
+
+@kernel("AnonymousSeedGenerator", heavy=False)
+def anonymous_seed_generator(seed: Any, seed2: Any, reshuffle: Any) -> Any:
+    """A generator of seeds (resource, rank 0), and what deletes it (variant, rank 0)."""
+    made = SeedGenerator(*seeds_of(seed, seed2), reshuffles=bool(reshuffle))
+    return made, made
+
+
+@kernel("DeleteSeedGenerator", heavy=False)
+def delete_seed_generator(handle: Any, deleter: Any) -> None:
+    """Nothing: a generator lives as long as somebody holds it."""
+
+
+class NoResource:
+    """What stands where a resource is not wanted."""
+
+    __slots__ = ()
+
+
+@kernel("DummyIterationCounter", "DummySeedGenerator", heavy=False)
+def no_resource() -> NoResource:
+    """A handle (resource, rank 0) of nothing."""
+    return NoResource()
+
+
+@kernel("DummyMemoryCache", heavy=False)
+def no_cache() -> NoResource:
+    """A handle (resource, rank 0) of no cache: each iterator keeps its own."""
+    return NoResource()

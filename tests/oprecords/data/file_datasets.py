@@ -1,0 +1,12 @@
+"""Datasets of files in further formats."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: {why they have no record: ops}
+EXCUSED: Final = {
+    "their value is an object, not a tensor: tests/resources/data, tests/conformance": """
+        ExperimentalLMDBDataset LMDBDataset TFRecordDatasetV2
+    """,
+}

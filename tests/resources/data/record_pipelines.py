@@ -1,0 +1,237 @@
+"""Record what TensorFlow's input pipelines give: graphs as its client builds them, and their elements.
+
+    python record_pipelines.py pipelines_1.jsonl        # with an environment that has TensorFlow 1.15, or 2
+
+A line is {"name", "graph" (base64 of a zlib-compressed GraphDef), "fetches", "init", "elements"}: elements
+are lists of components, a component is [dtype, shape, values], or an element is {"error": class}. Uses
+nothing of this project and no syntax newer than Python 3.7, since TensorFlow 1.15 needs that.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import os
+import sys
+import tempfile
+import zlib
+from typing import Any
+
+import numpy as np
+
+tf: Any = importlib.import_module("tensorflow")
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+D = tf1.data.Dataset
+X = tf1.data.experimental
+IS_2 = tf.__version__.startswith("2")
+
+
+def ranged(count: Any) -> Any:
+    return D.range(count)
+
+
+def nested() -> Any:
+    return D.from_tensor_slices({"a": [1.0, 2.0, 3.0], "b": ([[1, 2], [3, 4], [5, 6]], [b"x", b"yy", b""])})
+
+
+def ragged_vectors() -> Any:
+    return D.range(1, 5).map(lambda n: tf.fill([n], n))
+
+
+def failing(count: Any, bad: Any) -> Any:
+    def check(x: Any) -> Any:
+        with tf1.control_dependencies([tf1.debugging.assert_none_equal(x, np.int64(bad))]):
+            return tf.identity(x)
+
+    return D.range(count).map(check)
+
+
+def mod_keys(x: Any) -> Any:
+    return x % 3
+
+
+PIPELINES: Any = {
+    "tensor": lambda: D.from_tensors(([1, 2], b"a")),
+    "slices": nested,
+    "sparse_slices": lambda: (
+        D.from_sparse_tensor_slices(tf1.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.5, 2.5, 3.5], [4, 5]))
+        if hasattr(D, "from_sparse_tensor_slices")
+        else D.range(1)
+    ),
+    "sparse_in_elements": lambda: D.from_tensor_slices(
+        tf1.SparseTensor([[0, 1], [2, 0]], [1.5, 2.5], [3, 2])
+    ).map(tf1.sparse_tensor_to_dense),
+    "range_step": lambda: D.range(10, 0, -3),
+    "map": lambda: ranged(5).map(lambda x: x * x),
+    "map_tuple": lambda: nested().map(lambda e: (e["a"] * 2.0, e["b"][1])),
+    "map_captured": lambda: ranged(3).map(lambda x, y=None: x + tf.constant(7, tf.int64)),
+    "map_strings": lambda: ranged(4).map(lambda x: tf1.as_string(x) + "!"),
+    "map_cond": lambda: ranged(6).map(lambda x: tf.cond(x % 2 > 0, lambda: x * 10, lambda: -x)),
+    "map_loop": lambda: ranged(4).map(
+        lambda x: tf1.while_loop(
+            lambda i, s: i < x, lambda i, s: (i + 1, s + i), [tf.constant(0, tf.int64)] * 2
+        )[1]
+    ),
+    "parallel_map": lambda: ranged(20).map(lambda x: x + 1, num_parallel_calls=4),
+    "parallel_map_errors": lambda: failing(6, 3).map(lambda x: x * 2, num_parallel_calls=2),
+    "map_error_goes_on": lambda: failing(5, 2),
+    "ignored_errors": lambda: failing(6, 2).apply(X.ignore_errors()),
+    "filter": lambda: ranged(10).filter(lambda x: x % 3 < 1),
+    "flat_map": lambda: ranged(4).flat_map(lambda x: D.range(x).map(lambda y: y + 10 * x)),
+    "interleave": lambda: ranged(5).interleave(lambda x: D.from_tensors(x).repeat(x), 3, 2),
+    "interleave_empty": lambda: ranged(6).interleave(lambda x: D.range(x % 3), 2, 1),
+    "parallel_interleave": lambda: ranged(7).interleave(
+        lambda x: D.from_tensors(x).repeat(x), 3, 2, num_parallel_calls=2
+    ),
+    "experimental_interleave": lambda: ranged(6).apply(
+        X.parallel_interleave(lambda x: D.from_tensors(x).repeat(3), 2, block_length=2)
+    ),
+    "batch": lambda: ranged(7).batch(3),
+    "batch_drop": lambda: ranged(7).batch(3, drop_remainder=True),
+    "batch_strings": lambda: D.from_tensor_slices([b"a", b"bb", b"ccc"]).batch(2),
+    "batch_error": lambda: ragged_vectors().batch(2),
+    "batch_matrices": lambda: D.from_tensor_slices(np.arange(24).reshape(4, 3, 2)).batch(3),
+    "padded": lambda: ragged_vectors().padded_batch(3, padded_shapes=[None]),
+    "padded_fixed": lambda: ragged_vectors().padded_batch(
+        2, padded_shapes=[6], padding_values=np.int64(-1), drop_remainder=True
+    ),
+    "padded_too_small": lambda: ragged_vectors().padded_batch(2, padded_shapes=[3]),
+    "unbatch": lambda: ranged(6).batch(4).apply(X.unbatch()),
+    "take": lambda: ranged(6).take(4),
+    "take_all": lambda: ranged(3).take(-1),
+    "skip": lambda: ranged(6).skip(4),
+    "skip_all": lambda: ranged(6).skip(-1),
+    "repeat": lambda: ranged(3).repeat(2),
+    "repeat_endless": lambda: ranged(3).repeat().take(8),
+    "repeat_empty": lambda: ranged(0).repeat(),
+    "concatenate": lambda: ranged(2).concatenate(D.range(10, 12)),
+    "zip": lambda: D.zip((ranged(4), nested())),
+    "shard": lambda: ranged(10).shard(3, 1),
+    "prefetch": lambda: ranged(5).prefetch(2),
+    "prefetch_errors": lambda: failing(5, 2).prefetch(3),
+    "prefetch_tuned": lambda: ranged(5).prefetch(-1),
+    "cache": lambda: ranged(4).cache().repeat(2),
+    "cache_partly": lambda: ranged(4).cache().take(2).repeat(2),
+    "scan": lambda: ranged(5).apply(X.scan(np.int64(1), lambda s, x: (s + x, s * x))),
+    "take_while": lambda: ranged(8).apply(X.take_while(lambda x: x < 5)),
+    "unique": lambda: ranged(9).map(mod_keys).apply(X.unique()),
+    "window": lambda: ranged(8).window(3, shift=2).flat_map(lambda w: w.batch(3)),
+    "window_drop": lambda: (
+        ranged(8).window(3, shift=3, stride=2, drop_remainder=True).flat_map(lambda w: w.batch(3))
+    ),
+    "window_big_shift": lambda: ranged(9).window(2, shift=4).flat_map(lambda w: w.batch(2)),
+    "group_by_window": lambda: ranged(11).apply(
+        X.group_by_window(mod_keys, lambda key, group: group.batch(3), window_size=3)
+    ),
+    "group_by_reducer": lambda: ranged(9).apply(
+        X.group_by_reducer(
+            mod_keys,
+            X.Reducer(lambda key: np.int64(0), lambda state, x: state + x, lambda state: state),
+        )
+    ),
+    "bucket_by_length": lambda: ragged_vectors().apply(
+        X.bucket_by_sequence_length(lambda x: tf.shape(x)[0], [2, 4], [2, 2, 2])
+    ),
+    "dense_to_sparse": lambda: ragged_vectors().apply(X.dense_to_sparse_batch(3, [6])),
+    "map_and_batch": lambda: ranged(7).apply(X.map_and_batch(lambda x: x * 2, 3, num_parallel_calls=2)),
+    "choose": lambda: X.choose_from_datasets(
+        [D.range(3), D.range(10, 20)], D.from_tensor_slices(np.array([0, 1, 1, 0, 1, 0, 0, 1], np.int64))
+    ),
+    "sample": lambda: X.sample_from_datasets([D.range(5), D.range(10, 15)], [0.3, 0.7], seed=3),
+    "rejection": lambda: (
+        D.range(30).apply(
+            X.rejection_resample(lambda x: tf.cast(x % 2, tf.int32), [0.3, 0.7], [0.5, 0.5], seed=4)
+        )
+        if not IS_2
+        else D.range(3)
+    ),
+    "enumerate": lambda: D.range(5, 8).apply(X.enumerate_dataset(start=2)),
+    "counter": lambda: X.Counter(3, 4).take(3),
+    "random": lambda: X.RandomDataset(seed=3).take(4),
+    "random_in_map": lambda: ranged(3).map(lambda x: tf1.random_uniform([2], seed=5)).repeat(2),
+    "random_in_inner_map": lambda: ranged(2).flat_map(
+        lambda x: D.range(2).map(lambda y: tf1.random_uniform([], seed=5))
+    ),
+    "shuffle": lambda: ranged(10).shuffle(4, seed=5),
+    "shuffle_repeat": lambda: ranged(6).shuffle(6, seed=5).repeat(2),
+    "shuffle_batch_repeat": lambda: ranged(6).shuffle(3, seed=5).batch(2).repeat(2),
+    "shuffle_same": lambda: ranged(6).shuffle(6, seed=5, reshuffle_each_iteration=False).repeat(2),
+    "shuffle_and_repeat": lambda: ranged(5).apply(X.shuffle_and_repeat(3, 2, seed=5)),
+    "shuffle_inside": lambda: ranged(2).flat_map(lambda x: D.range(5).shuffle(5, seed=7).repeat(2)),
+    "shuffle_twice": lambda: D.zip((ranged(5).shuffle(5, seed=1), ranged(5).shuffle(5, seed=2))),
+    "reduced": lambda: D.from_tensors(0).map(
+        lambda _: D.range(6).reduce(np.int64(100), lambda state, x: state + x)
+    ),
+    "single_element": lambda: D.from_tensors(0).map(lambda _: X.get_single_element(D.range(3).skip(2))),
+    "options": lambda: ranged(3).with_options(options()),
+    "optional": lambda: D.from_tensors(0).map(
+        lambda _: tf1.data.experimental.Optional.from_value(np.int64(4)).get_value()
+    ),
+    "map_of_sequence_ops": lambda: ranged(3).map(lambda x: tf.reduce_sum(tf.range(x + 1) ** 2)),
+    "deep": lambda: (
+        ranged(40)
+        .filter(lambda x: x % 2 < 1)
+        .map(lambda x: (x, tf.fill([x % 3 + 1], x)), num_parallel_calls=3)
+        .shuffle(8, seed=9)
+        .padded_batch(4, padded_shapes=([], [None]))
+        .prefetch(2)
+        .repeat(2)
+    ),
+}
+
+
+def options() -> Any:
+    made = tf1.data.Options() if not IS_2 else tf.data.Options()
+    made.experimental_optimization.apply_default_optimizations = False
+    return made
+
+
+def shown(value: Any) -> Any:
+    array = np.asarray(value)
+    values = array.reshape(-1).tolist()
+    if array.dtype.kind in "OS":
+        return ["string", list(array.shape), [base64.b64encode(bytes(each)).decode() for each in values]]
+    return [array.dtype.name, list(array.shape), values]
+
+
+def record(name: Any, make: Any) -> Any:
+    with tf1.Graph().as_default() as graph:
+        tf1.set_random_seed(17)
+        iterator = tf1.data.make_initializable_iterator(make())
+        following = iterator.get_next()
+        flat = tf1.nest.flatten(following, expand_composites=True)
+        elements: list[Any] = []
+        with tf1.Session(config=tf1.ConfigProto(inter_op_parallelism_threads=2)) as session:
+            session.run(iterator.initializer)
+            for _ in range(60):
+                try:
+                    elements.append([shown(value) for value in session.run(flat)])
+                except tf.errors.OutOfRangeError:
+                    elements.append({"error": "OutOfRangeError"})
+                    break
+                except tf.errors.OpError as error:
+                    elements.append({"error": type(error).__name__})
+        text = base64.b64encode(zlib.compress(graph.as_graph_def().SerializeToString(), 9)).decode()
+        return {
+            "name": name,
+            "graph": text,
+            "init": iterator.initializer.name,
+            "fetches": [each.name for each in flat],
+            "elements": elements,
+        }
+
+
+def main() -> None:
+    os.chdir(tempfile.mkdtemp())
+    with open(sys.argv[1], "w") as file:
+        for name, make in PIPELINES.items():
+            try:
+                file.write(json.dumps(record(name, make)) + "\n")
+            except Exception as error:
+                print(name, type(error).__name__, str(error)[:300], file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
