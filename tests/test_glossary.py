@@ -54,6 +54,13 @@ PLAIN: Final = frozenset(
         # Of computers: protocols, checksums, bytes, locks.
         *("branch", "byte", "certificate", "cpu", "crc", "inproc", "lock", "model", "tcp", "tls"),
         "unreadable",
+        # What TensorFlow calls the ways in which a dataset is made of another.
+        *("ahead", "and", "assert", "by", "called", "captured", "cardinality", "choose", "component"),
+        *("concatenate", "counting", "directed", "error", "fastest", "filter", "flat", "front", "generator"),
+        *("ignore", "ignoring", "interleave", "interleaving", "last", "optimize", "padded", "parallel"),
+        *("prefetch", "range", "rebatch", "reducer", "repeat", "replica", "same", "sampling", "scan", "seed"),
+        *("shard", "shot", "shuffled", "signal", "skip", "sleep", "sliding", "to", "unbatch", "unique", "v"),
+        *("weighted", "while", "window", "zip"),
         # TensorFlow's own: an attribute, an argument, a definition, element types, encoded variants.
         *("arg", "attr", "constant", "d", "func", "norm", "padding", "place", "placeholder", "scope"),
         "variant",

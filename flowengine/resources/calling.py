@@ -10,7 +10,7 @@ from flowengine.ir.attrs import FuncAttr
 from flowengine.resources.container import ResourceManager
 
 
-class CalledFunction(Protocol):
+class NamedFunction(Protocol):
     """One function of a graph, ready to be called any number of times, at the same time too.
 
     name   in the graph's library
@@ -36,8 +36,8 @@ class FunctionCaller(Protocol):
 
     owner: str
 
-    def function(self, function: FuncAttr) -> CalledFunction:
+    def function(self, function: FuncAttr) -> NamedFunction:
         """A function by name and attributes. Whether there is such a one is told by the first call."""
 
 
-__all__ = ["CalledFunction", "FunctionCaller"]
+__all__ = ["FunctionCaller", "NamedFunction"]

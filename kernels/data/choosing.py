@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from flowengine.kernels.data.datasets import register_datasets
+from flowengine.resources.data.choosing import (
+    ChooseFastestBranchDataset,
+    ChooseFastestDataset,
+    DirectedInterleaveDataset,
+    WeightedFlatMapDataset,
+    window,
+)
+from flowengine.resources.data.sources import ListDataset
 
-from flowengine.kernels.data.datasets import made_dataset
-from flowengine.kernels.registry import kernel
-
-_OPS: Final = """
-    ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset
-    ExperimentalChooseFastestDataset ExperimentalDirectedInterleaveDataset ListDataset
-    WeightedFlatMapDataset WindowOp
-"""
-
-kernel(*_OPS.split(), heavy=False)(made_dataset)
+register_datasets(
+    {
+        "ChooseFastestBranchDataset": ChooseFastestBranchDataset,
+        "ChooseFastestDataset ExperimentalChooseFastestDataset": ChooseFastestDataset,
+        "DirectedInterleaveDataset ExperimentalDirectedInterleaveDataset": DirectedInterleaveDataset,
+        "ListDataset": ListDataset,
+        "WeightedFlatMapDataset": WeightedFlatMapDataset,
+        "WindowOp": window,
+    }
+)

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
-from flowengine.resources.data import (  # noqa: F401 (they register the datasets)
-    batches,
-    caching,
-    choosing,
-    files,
-    interleaving,
-    parallel_interleaving,
-    shuffling,
-    windows,
+from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
+from flowengine.resources.data.caching import CacheDataset
+from flowengine.resources.data.dataset import Dataset, Origin
+from flowengine.resources.data.files import fixed_length_record_dataset, text_line_dataset, tf_record_dataset
+from flowengine.resources.data.functional import FilterDataset, MapDataset
+from flowengine.resources.data.interleaving import FlatMapDataset, InterleaveDataset
+from flowengine.resources.data.ordering import (
+    ConcatenateDataset,
+    RepeatDataset,
+    SameDataset,
+    SkipDataset,
+    TakeDataset,
+    ZipDataset,
 )
-from flowengine.resources.data.dataset import Dataset, Origin, make_dataset
-
-_OPS: Final = """
-    BatchDataset BatchDatasetV2 CacheDataset CacheDatasetV2 ConcatenateDataset
-    FilterByLastComponentDataset FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2
-    FlatMapDataset GeneratorDataset InterleaveDataset MapDataset ModelDataset OptimizeDataset
-    PaddedBatchDataset PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset
-    PrefetchDataset RangeDataset RepeatDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset
-    ShuffleDatasetV2 SkipDataset SparseTensorSliceDataset TFRecordDataset TextLineDataset TakeDataset
-    TensorDataset TensorSliceDataset UnbatchDataset UnwrapDatasetVariant WindowDataset
-    WrapDatasetVariant ZipDataset
-"""
+from flowengine.resources.data.parallel import ParallelMapDataset, PrefetchDataset
+from flowengine.resources.data.parallel_interleaving import ParallelInterleaveDatasetV2
+from flowengine.resources.data.selecting import FilterByLastComponentDataset, ShardDataset
+from flowengine.resources.data.shuffling import (
+    OptimizeDataset,
+    ShuffleAndRepeatDataset,
+    ShuffleDataset,
+    ShuffleDatasetV2,
+)
+from flowengine.resources.data.sources import (
+    GeneratorDataset,
+    RangeDataset,
+    SparseTensorSliceDataset,
+    TensorDataset,
+    TensorSliceDataset,
+    wrapped,
+)
+from flowengine.resources.data.windows import WindowDataset
 
 
 def _opener(ctx: KernelContext) -> Callable[[bytes], BinaryIO]:
@@ -67,7 +77,56 @@ def origin_of(ctx: KernelContext, node: Node, inputs: tuple[Any, ...]) -> Origin
     )
 
 
-@kernel(*_OPS.split(), heavy=False)
-def made_dataset(*inputs: Any, ctx: KernelContext, node: Node) -> Dataset:
-    """The dataset (variant, rank 0) that a node describes. InvalidArgumentError for unfit inputs."""
-    return make_dataset(origin_of(ctx, node, inputs))
+def register_datasets(makers: Mapping[str, Callable[..., Dataset]]) -> None:
+    """Register kernels that give datasets (variant, rank 0).
+
+    makers   {ops: what makes their dataset, from its origin and the inputs; it says what is wrong with them}
+    """
+    for ops, make in makers.items():
+        kernel(*ops.split(), heavy=False)(_making(make))
+
+
+def _making(make: Callable[..., Dataset]) -> Callable[..., Dataset]:
+    def made_dataset(*inputs: Any, ctx: KernelContext, node: Node) -> Dataset:
+        return make(origin_of(ctx, node, inputs), *inputs)
+
+    return made_dataset
+
+
+register_datasets(
+    {
+        "BatchDataset BatchDatasetV2": BatchDataset,
+        "CacheDataset CacheDatasetV2": CacheDataset,
+        "ConcatenateDataset": ConcatenateDataset,
+        "FilterByLastComponentDataset": FilterByLastComponentDataset,
+        "FilterDataset": FilterDataset,
+        "FixedLengthRecordDataset FixedLengthRecordDatasetV2": fixed_length_record_dataset,
+        "FlatMapDataset": FlatMapDataset,
+        "GeneratorDataset": GeneratorDataset,
+        "InterleaveDataset": InterleaveDataset,
+        "MapDataset": MapDataset,
+        "ModelDataset": SameDataset,
+        "OptimizeDataset": OptimizeDataset,
+        "PaddedBatchDataset PaddedBatchDatasetV2": PaddedBatchDataset,
+        "ParallelInterleaveDatasetV2": ParallelInterleaveDatasetV2,
+        "ParallelMapDataset": ParallelMapDataset,
+        "PrefetchDataset": PrefetchDataset,
+        "RangeDataset": RangeDataset,
+        "RepeatDataset": RepeatDataset,
+        "ShardDataset": ShardDataset,
+        "ShuffleAndRepeatDataset": ShuffleAndRepeatDataset,
+        "ShuffleDataset": ShuffleDataset,
+        "ShuffleDatasetV2": ShuffleDatasetV2,
+        "SkipDataset": SkipDataset,
+        "SparseTensorSliceDataset": SparseTensorSliceDataset,
+        "TFRecordDataset": tf_record_dataset,
+        "TakeDataset": TakeDataset,
+        "TensorDataset": TensorDataset,
+        "TensorSliceDataset": TensorSliceDataset,
+        "TextLineDataset": text_line_dataset,
+        "UnbatchDataset": UnbatchDataset,
+        "UnwrapDatasetVariant WrapDatasetVariant": wrapped,
+        "WindowDataset": WindowDataset,
+        "ZipDataset": ZipDataset,
+    }
+)

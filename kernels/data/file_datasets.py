@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from flowengine.kernels.data.datasets import register_datasets
+from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 
-from flowengine.kernels.data.datasets import made_dataset
-from flowengine.kernels.registry import kernel
-
-_OPS: Final = """
-    ExperimentalLMDBDataset LMDBDataset TFRecordDatasetV2
-"""
-
-kernel(*_OPS.split(), heavy=False)(made_dataset)
+register_datasets(
+    {
+        "ExperimentalLMDBDataset LMDBDataset": lmdb_dataset,
+        "TFRecordDatasetV2": tf_record_dataset,
+    }
+)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from flowengine.kernels.data.datasets import register_datasets
+from flowengine.resources.data.batches import BatchDataset
+from flowengine.resources.data.functional import FilterDataset, MapDataset
+from flowengine.resources.data.parallel import MapAndBatchDataset, ParallelMapDataset
+from flowengine.resources.data.parallel_interleaving import (
+    ParallelInterleaveDataset,
+    ParallelInterleaveDatasetV2,
+    ParallelInterleaveDatasetV4,
+)
 
-from flowengine.kernels.data.datasets import made_dataset
-from flowengine.kernels.registry import kernel
-
-_OPS: Final = """
-    ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalParallelInterleaveDataset
-    LegacyParallelInterleaveDatasetV2 MapAndBatchDataset ParallelBatchDataset ParallelFilterDataset
-    ParallelInterleaveDataset ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4
-    ParallelMapDatasetV2
-"""
-
-kernel(*_OPS.split(), heavy=False)(made_dataset)
+register_datasets(
+    {
+        "ExperimentalMapAndBatchDataset MapAndBatchDataset": MapAndBatchDataset,
+        "ExperimentalMapDataset": MapDataset,
+        "ExperimentalParallelInterleaveDataset ParallelInterleaveDataset": ParallelInterleaveDataset,
+        "LegacyParallelInterleaveDatasetV2 ParallelInterleaveDatasetV4": ParallelInterleaveDatasetV4,
+        "ParallelBatchDataset": BatchDataset,
+        "ParallelFilterDataset": FilterDataset,
+        "ParallelInterleaveDatasetV3": ParallelInterleaveDatasetV2,
+        "ParallelMapDatasetV2": ParallelMapDataset,
+    }
+)

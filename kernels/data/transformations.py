@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Final
+from flowengine.kernels.data.datasets import register_datasets
+from flowengine.resources.data.batches import (
+    DenseToSparseBatchDataset,
+    RebatchDataset,
+    RebatchDatasetV2,
+    UnbatchDataset,
+)
+from flowengine.resources.data.choosing import IgnoreErrorsDataset, SamplingDataset, UniqueDataset
+from flowengine.resources.data.functional import ScanDataset, TakeWhileDataset
+from flowengine.resources.data.selecting import SleepDataset
+from flowengine.resources.data.shuffling import ShuffleAndRepeatDataset, ShuffleDatasetV3
+from flowengine.resources.data.sources import RandomDataset
+from flowengine.resources.data.windows import (
+    GroupByReducerDataset,
+    GroupByWindowDataset,
+    SlidingWindowDataset,
+)
 
-from flowengine.kernels.data.datasets import made_dataset
-from flowengine.kernels.registry import kernel
-
-_OPS: Final = """
-    DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset ExperimentalGroupByReducerDataset
-    ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalRandomDataset
-    ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSleepDataset
-    ExperimentalSlidingWindowDataset ExperimentalTakeWhileDataset ExperimentalUnbatchDataset
-    ExperimentalUniqueDataset GroupByReducerDataset GroupByWindowDataset IgnoreErrorsDataset
-    RandomDataset RandomDatasetV2 RebatchDataset RebatchDatasetV2 SamplingDataset ScanDataset
-    ShuffleAndRepeatDatasetV2 ShuffleDatasetV3 SleepDataset SlidingWindowDataset TakeWhileDataset
-    UniqueDataset
-"""
-
-kernel(*_OPS.split(), heavy=False)(made_dataset)
+register_datasets(
+    {
+        "DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset": DenseToSparseBatchDataset,
+        "ExperimentalGroupByReducerDataset GroupByReducerDataset": GroupByReducerDataset,
+        "ExperimentalGroupByWindowDataset GroupByWindowDataset": GroupByWindowDataset,
+        "ExperimentalIgnoreErrorsDataset IgnoreErrorsDataset": IgnoreErrorsDataset,
+        "ExperimentalRandomDataset RandomDataset RandomDatasetV2": RandomDataset,
+        "ExperimentalRebatchDataset RebatchDataset": RebatchDataset,
+        "ExperimentalScanDataset ScanDataset": ScanDataset,
+        "ExperimentalSleepDataset SleepDataset": SleepDataset,
+        "ExperimentalSlidingWindowDataset SlidingWindowDataset": SlidingWindowDataset,
+        "ExperimentalTakeWhileDataset TakeWhileDataset": TakeWhileDataset,
+        "ExperimentalUnbatchDataset": UnbatchDataset,
+        "ExperimentalUniqueDataset UniqueDataset": UniqueDataset,
+        "RebatchDatasetV2": RebatchDatasetV2,
+        "SamplingDataset": SamplingDataset,
+        "ShuffleAndRepeatDatasetV2": ShuffleAndRepeatDataset,
+        "ShuffleDatasetV3": ShuffleDatasetV3,
+    }
+)

@@ -22,8 +22,8 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph
-from flowengine.runtime.calling import StepCaller
 from flowengine.runtime.partitions import PartitionedPlan, partitioned
+from flowengine.runtime.planning.calling import StepCaller
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.jobs import in_turns
 from flowengine.runtime.receives import Group, JointGroup

@@ -10,7 +10,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError
-from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, dataset, scalar, shape_of
+from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, scalar, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element, HeldTensor, stack
 
@@ -32,7 +32,6 @@ def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
     return tuple(columns)
 
 
-@dataset("BatchDataset", "BatchDatasetV2", "ParallelBatchDataset")
 class BatchDataset(DerivedDataset):
     """`batch_size` elements at a time; the last may have fewer, unless it is dropped."""
 
@@ -82,7 +81,6 @@ class _BatchIterator(DataIterator):
         return made.joined(elements)
 
 
-@dataset("PaddedBatchDataset", "PaddedBatchDatasetV2")
 class PaddedBatchDataset(BatchDataset):
     """Batches whose elements are padded to one shape, where sizes are -1 that of the largest."""
 
@@ -147,7 +145,6 @@ def _holds_objects(value: Value) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.hasobject
 
 
-@dataset("DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset")
 class DenseToSparseBatchDataset(DerivedDataset):
     """Batches of tensors of one component as sparse tensors: indices, values, dense shape."""
 
@@ -215,7 +212,6 @@ class _SparseBatchIterator(DataIterator):
         return self._dataset.joined(elements) if elements else None
 
 
-@dataset("UnbatchDataset", "ExperimentalUnbatchDataset")
 class UnbatchDataset(DerivedDataset):
     """The rows of each element, which must have as many in all components."""
 
@@ -284,7 +280,6 @@ class RowsIterator(DataIterator):
         return tuple([np.concatenate(columns) for columns in zip(*parts, strict=True)])
 
 
-@dataset("RebatchDataset", "ExperimentalRebatchDataset")
 class RebatchDataset(DerivedDataset):
     """Each batch cut into as many smaller ones as there are replicas."""
 
@@ -328,7 +323,6 @@ class _ReplicaBatchIterator(DataIterator):
         return part
 
 
-@dataset("RebatchDatasetV2")
 class RebatchDatasetV2(DerivedDataset):
     """The rows of all batches in batches of other sizes, which follow each other in a round."""
 
@@ -364,15 +358,3 @@ class _SizesIterator(DataIterator):
             return None
         self.number += 1
         return batch
-
-
-__all__ = [
-    "BatchDataset",
-    "DenseToSparseBatchDataset",
-    "PaddedBatchDataset",
-    "RebatchDataset",
-    "RebatchDatasetV2",
-    "RowsIterator",
-    "UnbatchDataset",
-    "batch_of",
-]

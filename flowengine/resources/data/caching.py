@@ -16,7 +16,7 @@ from flowengine.checkpoint import BundleReader, BundleWriter
 from flowengine.core.arrays import Value, scalar_element
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import AlreadyExistsError
-from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, dataset, text
+from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, text
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element
 
@@ -31,7 +31,6 @@ class MemoryCache:
         self.name = ""
 
 
-@dataset("CacheDataset", "CacheDatasetV2")
 class CacheDataset(DerivedDataset):
     """The elements of another, kept: in memory where `filename` is empty."""
 
@@ -202,6 +201,3 @@ class _FileCacheIterator(DataIterator):
     async def restore(self, state: dict[str, Any]) -> None:
         for _ in range(state["place"]):
             await self.next()
-
-
-__all__ = ["CacheDataset", "MemoryCache"]

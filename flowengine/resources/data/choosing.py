@@ -17,7 +17,6 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
-    dataset,
 )
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.ordering import DerivedDataset
@@ -27,7 +26,6 @@ from flowengine.resources.data.windows import dataset_of
 from flowengine.resources.elements import Element
 
 
-@dataset("DirectedInterleaveDataset", "ExperimentalDirectedInterleaveDataset")
 class DirectedInterleaveDataset(Dataset):
     """The next element of the dataset whose number the selector says; one that is empty is passed over."""
 
@@ -98,7 +96,6 @@ class _DirectedIterator(DataIterator):
                 await source.restore(kept)
 
 
-@dataset("ChooseFastestDataset", "ExperimentalChooseFastestDataset")
 class ChooseFastestDataset(Dataset):
     """One of several datasets that have the same elements: the first, for all give the same."""
 
@@ -118,7 +115,6 @@ class ChooseFastestDataset(Dataset):
         return self.chosen.cardinality()
 
 
-@dataset("ChooseFastestBranchDataset")
 class ChooseFastestBranchDataset(DerivedDataset):
     """What one of several functions makes of a dataset; all give the same elements, so the first does."""
 
@@ -168,7 +164,6 @@ class _BranchIterator(DataIterator):
         await super().restore(state)
 
 
-@dataset("WeightedFlatMapDataset")
 class WeightedFlatMapDataset(Dataset):
     """Elements of several datasets in turns that go by weights, without chance."""
 
@@ -235,7 +230,6 @@ class _WeightedIterator(DataIterator):
                 await source.restore(kept)
 
 
-@dataset("WindowOp")
 def window(origin: Origin, inputs: tuple[Value, ...]) -> Dataset:
     """A dataset of the elements that the inputs are, one after the other."""
     types = tuple(origin.attrs["output_types"])
@@ -244,7 +238,6 @@ def window(origin: Origin, inputs: tuple[Value, ...]) -> Dataset:
     return dataset_of(elements, types, tuple(origin.attrs["output_shapes"]))
 
 
-@dataset("SamplingDataset")
 class SamplingDataset(DerivedDataset):
     """Each element with a probability of `rate`, by random numbers of the seeds."""
 
@@ -292,7 +285,6 @@ class _SamplingIterator(DataIterator):
         self._numbers.restore(state["numbers"])
 
 
-@dataset("UniqueDataset", "ExperimentalUniqueDataset")
 class UniqueDataset(DerivedDataset):
     """The elements, each of one component, that have not come before."""
 
@@ -338,7 +330,6 @@ class _UniqueIterator(DataIterator):
         }
 
 
-@dataset("IgnoreErrorsDataset", "ExperimentalIgnoreErrorsDataset")
 class IgnoreErrorsDataset(DerivedDataset):
     """The elements that can be made; those of which something is wrong are left out."""
 
@@ -365,7 +356,6 @@ class _IgnoringIterator(DataIterator):
                 await self.iteration.breathe()
 
 
-@dataset("AssertCardinalityDataset")
 class AssertCardinalityDataset(DerivedDataset):
     """The elements of another, which must be as many as is said."""
 
@@ -414,15 +404,3 @@ class _CountingIterator(DataIterator):
         return FailedPreconditionError(
             f"Input dataset was expected to contain {expected} elements but {found}."
         )
-
-
-__all__ = [
-    "AssertCardinalityDataset",
-    "ChooseFastestBranchDataset",
-    "ChooseFastestDataset",
-    "DirectedInterleaveDataset",
-    "IgnoreErrorsDataset",
-    "SamplingDataset",
-    "UniqueDataset",
-    "WeightedFlatMapDataset",
-]

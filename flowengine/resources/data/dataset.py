@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, BinaryIO, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, BinaryIO, ClassVar, Final, TypeAlias
 
 import numpy as np
 import trio
@@ -23,7 +23,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
-from flowengine.resources.calling import CalledFunction, FunctionCaller
+from flowengine.resources.calling import FunctionCaller, NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services, ServiceTasks
@@ -61,7 +61,7 @@ class Origin:
     opener: Callable[[bytes], BinaryIO] | None = None
     may_write: Callable[[str], None] | None = None
 
-    def function(self, attr: str) -> CalledFunction:
+    def function(self, attr: str) -> NamedFunction:
         """The function that an attribute names; FailedPreconditionError where nobody can call it."""
         if self.caller is None:
             raise FailedPreconditionError(
@@ -217,27 +217,6 @@ def _kept(value: Any) -> Any:
     return list(value) if isinstance(value, list | deque) else value
 
 
-DatasetClass = TypeVar("DatasetClass", bound=Callable[..., Dataset])
-
-#: {op: what makes a dataset from its origin and inputs}
-DATASETS: Final[dict[str, Callable[..., Dataset]]] = {}
-
-
-def dataset(*ops: str) -> Callable[[DatasetClass], DatasetClass]:
-    """Decorate the class of the datasets that these ops make."""
-
-    def register(made: DatasetClass) -> DatasetClass:
-        DATASETS.update(dict.fromkeys(ops, made))
-        return made
-
-    return register
-
-
-def make_dataset(origin: Origin) -> Dataset:
-    """The dataset that a node makes. Raises InvalidArgumentError for inputs that it cannot be made of."""
-    return DATASETS[origin.op](origin, *origin.inputs)
-
-
 def checked_dataset(value: Any, what: str = "input_dataset") -> Dataset:
     """The dataset in a variant; InvalidArgumentError for anything else."""
     if isinstance(value, np.ndarray) and value.shape == () and value.dtype.hasobject:
@@ -298,23 +277,3 @@ def check_types(
             raise InvalidArgumentError(
                 f"Incompatible shapes at component {index}: expected {declared} but got {shape}."
             )
-
-
-__all__ = [
-    "DATASETS",
-    "INFINITE",
-    "UNKNOWN",
-    "DataIterator",
-    "Dataset",
-    "Iteration",
-    "Origin",
-    "State",
-    "check_types",
-    "checked_dataset",
-    "dataset",
-    "make_dataset",
-    "scalar",
-    "shape_of",
-    "text",
-    "texts",
-]

@@ -20,7 +20,6 @@ from flowengine.resources.data.dataset import (
     Dataset,
     Iteration,
     Origin,
-    dataset,
     scalar,
     text,
     texts,
@@ -168,7 +167,6 @@ class FileIterator(DataIterator):
             await self.next()
 
 
-@dataset("TFRecordDataset", "TFRecordDatasetV2")
 def tf_record_dataset(
     origin: Origin, filenames: Value, compression_type: Value, buffer_size: Value, *offsets: Value
 ) -> FileDataset:
@@ -185,7 +183,6 @@ def tf_record_dataset(
     return FileDataset(origin, filenames, reads)
 
 
-@dataset("TextLineDataset")
 def text_line_dataset(
     origin: Origin, filenames: Value, compression_type: Value, buffer_size: Value
 ) -> FileDataset:
@@ -211,7 +208,6 @@ def text_lines(source: RecordSource) -> Iterator[Block]:
         yield [(b"", held.replace(b"\r", b""))]
 
 
-@dataset("FixedLengthRecordDataset", "FixedLengthRecordDatasetV2")
 def fixed_length_record_dataset(
     origin: Origin,
     filenames: Value,
@@ -248,10 +244,6 @@ def fixed_length_record_dataset(
     return FileDataset(origin, filenames, reads)
 
 
-@dataset("LMDBDataset", "ExperimentalLMDBDataset")
 def lmdb_dataset(origin: Origin, filenames: Value) -> FileDataset:
     """The keys and values of LMDB environments."""
     return FileDataset(origin, filenames, lmdb_records, has_keys=True)
-
-
-__all__ = ["FileDataset", "FileIterator", "text_lines"]

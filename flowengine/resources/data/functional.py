@@ -9,8 +9,8 @@ import numpy as np
 
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
-from flowengine.resources.calling import CalledFunction
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Dataset, Iteration, Origin, dataset
+from flowengine.resources.calling import NamedFunction
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Dataset, Iteration, Origin
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element
 
@@ -20,7 +20,7 @@ class Captured:
 
     __slots__ = ("function", "values")
 
-    def __init__(self, function: CalledFunction, values: Sequence[Value]) -> None:
+    def __init__(self, function: NamedFunction, values: Sequence[Value]) -> None:
         self.function = function
         self.values = tuple(values)
 
@@ -53,7 +53,6 @@ def end_of_function(made: Dataset, error: OutOfRangeError) -> None:
         ) from error
 
 
-@dataset("MapDataset", "ExperimentalMapDataset")
 class MapDataset(FunctionDataset):
     """What a function makes of each element, one after the other."""
 
@@ -101,7 +100,6 @@ class _MapIterator(_FunctionIterator):
             return None
 
 
-@dataset("FilterDataset", "ParallelFilterDataset")
 class FilterDataset(FunctionDataset):
     """The elements of which a predicate is true."""
 
@@ -136,7 +134,6 @@ class _FilterIterator(_FunctionIterator):
                 return element
 
 
-@dataset("TakeWhileDataset", "ExperimentalTakeWhileDataset")
 class TakeWhileDataset(FunctionDataset):
     """The elements before the first of which a predicate is false."""
 
@@ -163,7 +160,6 @@ class _TakeWhileIterator(_FunctionIterator):
         return None
 
 
-@dataset("ScanDataset", "ExperimentalScanDataset")
 class ScanDataset(DerivedDataset):
     """What a function makes of a state and an element: the next state, and an element."""
 
@@ -236,16 +232,3 @@ async def reduced(
                 return state
     finally:
         iterator.close()
-
-
-__all__ = [
-    "Captured",
-    "FilterDataset",
-    "FunctionDataset",
-    "MapDataset",
-    "ScanDataset",
-    "TakeWhileDataset",
-    "end_of_function",
-    "reduced",
-    "verdict_of",
-]

@@ -13,7 +13,6 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
-    dataset,
     scalar,
 )
 from flowengine.resources.data.functional import Captured, FunctionDataset
@@ -31,7 +30,6 @@ async def opened(call: Captured, iteration: Iteration, element: Element) -> Data
     return checked_dataset(results[0], "what the function returns").iterator(iteration)
 
 
-@dataset("FlatMapDataset")
 class FlatMapDataset(FunctionDataset):
     """The elements of the dataset that a function makes of each element, one dataset after the other."""
 
@@ -108,7 +106,6 @@ class _FlatMapIterator(DataIterator):
             await self.current.restore(state["current"])
 
 
-@dataset("InterleaveDataset")
 class InterleaveDataset(FunctionDataset):
     """The datasets that a function makes of elements, `cycle_length` of them in turns of `block_length`."""
 
@@ -133,7 +130,7 @@ class InterleaveDataset(FunctionDataset):
             raise InvalidArgumentError("block_length must be greater than zero.")
 
     def iterator(self, iteration: Iteration) -> DataIterator:
-        return _MadeInterleaveIterator(iteration, self)
+        return _InterleaveIterator(iteration, self)
 
     def cardinality(self) -> int:
         return UNKNOWN
@@ -221,7 +218,7 @@ class InterleaveIterator(DataIterator):
                 self.current[place] = source
 
 
-class _MadeInterleaveIterator(InterleaveIterator):
+class _InterleaveIterator(InterleaveIterator):
     __slots__ = ("_call",)
 
     def __init__(self, iteration: Iteration, made: InterleaveDataset) -> None:
@@ -230,6 +227,3 @@ class _MadeInterleaveIterator(InterleaveIterator):
 
     async def open(self, element: Element) -> tuple[DataIterator, Element]:
         return await opened(self._call, self.iteration, element), element
-
-
-__all__ = ["FlatMapDataset", "InterleaveDataset", "InterleaveIterator", "opened"]

@@ -15,7 +15,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import DataIterator, Dataset, Iteration, State, check_types
-from flowengine.resources.data.working_ahead import AheadIterator, Outcome, outcome_of
+from flowengine.resources.data.working_ahead import AheadIterator, AwaitedElement, outcome_of
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services
 
@@ -32,7 +32,7 @@ class _Front(AheadIterator):
     def limit(self) -> int:
         return self.waiting
 
-    async def begin(self, outcome: Outcome) -> None:
+    async def begin(self, outcome: AwaitedElement) -> None:
         await outcome_of(self.input.next, outcome)
         self.finished(outcome)
 
@@ -175,6 +175,3 @@ class IteratorResource:
 
     def __repr__(self) -> str:
         return f"<iterator '{self.name}'>"
-
-
-__all__ = ["IteratorResource"]

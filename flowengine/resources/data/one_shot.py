@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.resources.calling import CalledFunction
+from flowengine.resources.calling import NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.dataset import checked_dataset
 from flowengine.resources.data.iterator import IteratorResource
@@ -19,7 +19,7 @@ class OneShot:
 
     __slots__ = ("_error", "_factory", "_is_made", "_lock", "resource")
 
-    def __init__(self, resource: IteratorResource, factory: CalledFunction) -> None:
+    def __init__(self, resource: IteratorResource, factory: NamedFunction) -> None:
         self.resource = resource
         self._factory = factory
         self._lock = trio.Lock()
@@ -54,6 +54,3 @@ class OneShot:
     def destroy(self) -> None:
         """The session has ended."""
         self.resource.destroy()
-
-
-__all__ = ["OneShot"]

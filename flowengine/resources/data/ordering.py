@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from flowengine.core.arrays import Value, to_array
+from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.resources.data.dataset import (
     INFINITE,
@@ -16,7 +14,6 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
-    dataset,
     scalar,
 )
 from flowengine.resources.elements import Element
@@ -32,32 +29,6 @@ class DerivedDataset(Dataset):
         self.source = checked_dataset(input_dataset)
 
 
-@dataset(
-    "AssertNextDataset",
-    "AssertPrevDataset",
-    "AutoShardDataset",
-    "BytesProducedStatsDataset",
-    "ExperimentalAssertNextDataset",
-    "ExperimentalAutoShardDataset",
-    "ExperimentalBytesProducedStatsDataset",
-    "ExperimentalLatencyStatsDataset",
-    "ExperimentalMaxIntraOpParallelismDataset",
-    "ExperimentalNonSerializableDataset",
-    "ExperimentalPrivateThreadPoolDataset",
-    "ExperimentalSetStatsAggregatorDataset",
-    "ExperimentalThreadPoolDataset",
-    "FinalizeDataset",
-    "LatencyStatsDataset",
-    "MaxIntraOpParallelismDataset",
-    "ModelDataset",
-    "NonSerializableDataset",
-    "OptimizeDatasetV2",
-    "OptionsDataset",
-    "PrivateThreadPoolDataset",
-    "RewriteDataset",
-    "SetStatsAggregatorDataset",
-    "ThreadPoolDataset",
-)
 class SameDataset(DerivedDataset):
     """The elements of another: what the node asks for concerns how TensorFlow computes them."""
 
@@ -73,7 +44,6 @@ class SameDataset(DerivedDataset):
         return self.source.cardinality()
 
 
-@dataset("TakeDataset")
 class TakeDataset(DerivedDataset):
     """The first `count` elements; all for a negative count."""
 
@@ -138,7 +108,6 @@ class _TakeIterator(DataIterator):
             self.input = None
 
 
-@dataset("SkipDataset")
 class SkipDataset(DerivedDataset):
     """All but the first `count` elements; none for a negative count."""
 
@@ -185,7 +154,6 @@ class _SkipIterator(DataIterator):
         return element
 
 
-@dataset("RepeatDataset")
 class RepeatDataset(DerivedDataset):
     """A dataset `count` times, for ever if that is negative (and the dataset not empty)."""
 
@@ -255,7 +223,6 @@ class _RepeatIterator(DataIterator):
         self.input = None if is_over else self.child("input")
 
 
-@dataset("ConcatenateDataset")
 class ConcatenateDataset(DerivedDataset):
     """One dataset, then another."""
 
@@ -310,7 +277,6 @@ class _ConcatenateIterator(DataIterator):
         await super().restore(state)
 
 
-@dataset("ZipDataset")
 class ZipDataset(Dataset):
     """Elements of several datasets, their components one after the other, until one of them ends."""
 
@@ -363,143 +329,3 @@ class _ZipIterator(DataIterator):
         self.is_over = state["is_over"]
         for source, kept in zip(self.inputs, state["inputs"], strict=True):
             await source.restore(kept)
-
-
-@dataset("ShardDataset")
-class ShardDataset(DerivedDataset):
-    """Every `num_shards`-th element, from that at `index` on."""
-
-    __slots__ = ("index", "num_shards")
-
-    def __init__(self, origin: Origin, input_dataset: Any, num_shards: Value, index: Value) -> None:
-        super().__init__(origin, input_dataset)
-        self.num_shards, self.index = scalar(num_shards, "num_shards"), scalar(index, "index")
-        if self.num_shards < 1:
-            raise InvalidArgumentError(
-                f"Number of shards must be greater than zero (currently num_shards = {self.num_shards})."
-            )
-        if not 0 <= self.index < self.num_shards:
-            raise InvalidArgumentError(
-                f"Index must be between 0 and {self.num_shards - 1} (currently index = {self.index})."
-            )
-
-    def iterator(self, iteration: Iteration) -> DataIterator:
-        return _ShardIterator(iteration, self)
-
-    def cardinality(self) -> int:
-        there = self.source.cardinality()
-        return there if there < 0 else there // self.num_shards + (self.index < there % self.num_shards)
-
-
-class _ShardIterator(DataIterator):
-    __slots__ = ("_dataset", "input", "place")
-
-    FIELDS = ("place",)
-    CHILDREN = ("input",)
-
-    def __init__(self, iteration: Iteration, shard: ShardDataset) -> None:
-        super().__init__(iteration)
-        self._dataset = shard
-        self.place = 0
-        self.input: DataIterator | None = shard.source.iterator(iteration)
-
-    async def next(self) -> Element | None:
-        while self.input is not None:
-            element = await self.input.next()
-            if element is None:
-                self.input = None
-                self._check_not_empty()
-                return None
-            self.place += 1
-            if (self.place - 1) % self._dataset.num_shards == self._dataset.index:
-                return element
-        return None
-
-    def _check_not_empty(self) -> None:
-        shard = self._dataset
-        if shard.origin.attrs.get("require_non_empty") and self.place < shard.num_shards:
-            raise InvalidArgumentError(
-                f"Shard {shard.index} of {shard.num_shards} would be empty: there are {self.place} elements. "
-                "Use fewer shards, or shard elements instead of files"
-            )
-
-
-@dataset("SleepDataset", "ExperimentalSleepDataset")
-class SleepDataset(DerivedDataset):
-    """The elements of another, each some microseconds after it was asked for."""
-
-    __slots__ = ("seconds",)
-
-    def __init__(self, origin: Origin, input_dataset: Any, sleep_microseconds: Value) -> None:
-        super().__init__(origin, input_dataset)
-        self.seconds = scalar(sleep_microseconds, "sleep_microseconds") / 1e6
-
-    def iterator(self, iteration: Iteration) -> DataIterator:
-        return _SleepIterator(iteration, self)
-
-    def cardinality(self) -> int:
-        return self.source.cardinality()
-
-
-class _SleepIterator(DataIterator):
-    __slots__ = ("_seconds", "input")
-
-    CHILDREN = ("input",)
-
-    def __init__(self, iteration: Iteration, slow: SleepDataset) -> None:
-        super().__init__(iteration)
-        self._seconds = slow.seconds
-        self.input: DataIterator = slow.source.iterator(iteration)
-
-    async def next(self) -> Element | None:
-        import trio
-
-        await trio.sleep(self._seconds)
-        return await self.input.next()
-
-
-@dataset("FilterByLastComponentDataset")
-class FilterByLastComponentDataset(DerivedDataset):
-    """The elements whose last component is true, without it."""
-
-    __slots__ = ()
-
-    def iterator(self, iteration: Iteration) -> DataIterator:
-        return _LastComponentIterator(iteration, self)
-
-
-class _LastComponentIterator(DataIterator):
-    __slots__ = ("input",)
-
-    CHILDREN = ("input",)
-
-    def __init__(self, iteration: Iteration, filtered: FilterByLastComponentDataset) -> None:
-        super().__init__(iteration)
-        self.input: DataIterator | None = filtered.source.iterator(iteration)
-
-    async def next(self) -> Element | None:
-        while self.input is not None:
-            element = await self.input.next()
-            if element is None:
-                self.input = None
-                return None
-            verdict = to_array(element[-1])
-            if verdict.dtype != np.bool_ or verdict.ndim:
-                raise InvalidArgumentError("Last component should be a scalar of type bool.")
-            if verdict:
-                return element[:-1]
-        return None
-
-
-__all__ = [
-    "ConcatenateDataset",
-    "DerivedDataset",
-    "FilterByLastComponentDataset",
-    "RepeatDataset",
-    "SameDataset",
-    "ShardDataset",
-    "SkipDataset",
-    "SleepDataset",
-    "TakeDataset",
-    "ZipDataset",
-]

@@ -8,7 +8,7 @@ from typing import Any
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, OpError, OutOfRangeError
 from flowengine.resources.data.batches import batch_of
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, dataset, scalar
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar
 from flowengine.resources.data.functional import FunctionDataset, end_of_function
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.working_ahead import (
@@ -16,13 +16,12 @@ from flowengine.resources.data.working_ahead import (
     PARALLEL_TUNED,
     PREFETCH_TUNED,
     AheadIterator,
-    Outcome,
+    AwaitedElement,
     outcome_of,
 )
 from flowengine.resources.elements import Element
 
 
-@dataset("PrefetchDataset")
 class PrefetchDataset(DerivedDataset):
     """The same elements, `buffer_size` of them made before they are asked for; -1 leaves the number to us."""
 
@@ -54,7 +53,7 @@ class PrefetchIterator(AheadIterator):
     def limit(self) -> int:
         return self._size
 
-    async def begin(self, outcome: Outcome) -> None:
+    async def begin(self, outcome: AwaitedElement) -> None:
         await outcome_of(self.input.next, outcome)
         self.finished(outcome)
         if outcome.element is None and outcome.error is None:
@@ -86,7 +85,6 @@ def parallel_calls(value: Value) -> int:
     return PARALLEL_TUNED if calls == AUTOTUNE else calls
 
 
-@dataset("ParallelMapDataset", "ParallelMapDatasetV2")
 class ParallelMapDataset(ParallelDataset):
     """What a function makes of each element, in their order, several at a time."""
 
@@ -109,12 +107,12 @@ class _ParallelMapIterator(AheadIterator):
     def limit(self) -> int:
         return self._dataset.parallel
 
-    async def begin(self, outcome: Outcome) -> None:
+    async def begin(self, outcome: AwaitedElement) -> None:
         element = await next_input(self, outcome)
         if element is not None:
             self.start(lambda: self._call(element, outcome), "parallel map")
 
-    async def _call(self, element: Element, outcome: Outcome) -> None:
+    async def _call(self, element: Element, outcome: AwaitedElement) -> None:
         await outcome_of(lambda: self._mapped(element), outcome)
         self.finished(outcome)
 
@@ -127,7 +125,7 @@ class _ParallelMapIterator(AheadIterator):
             return None
 
 
-async def next_input(ahead: AheadIterator, outcome: Outcome) -> Element | None:
+async def next_input(ahead: AheadIterator, outcome: AwaitedElement) -> Element | None:
     """The input's next element; None where it has none, or an error, which is the outcome then."""
     try:
         element = await ahead.input.next()
@@ -142,7 +140,6 @@ async def next_input(ahead: AheadIterator, outcome: Outcome) -> Element | None:
     return element
 
 
-@dataset("MapAndBatchDataset", "ExperimentalMapAndBatchDataset")
 class MapAndBatchDataset(FunctionDataset):
     """Batches of what a function makes of elements, several at a time."""
 
@@ -217,14 +214,3 @@ class _MapAndBatchIterator(_ParallelMapIterator):
     async def restore(self, state: dict[str, Any]) -> None:
         await super().restore(state)
         self.is_over = state["is_over"]
-
-
-__all__ = [
-    "MapAndBatchDataset",
-    "ParallelDataset",
-    "ParallelMapDataset",
-    "PrefetchDataset",
-    "PrefetchIterator",
-    "next_input",
-    "parallel_calls",
-]

@@ -13,7 +13,7 @@ from typing import Any
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, dataset, scalar
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar
 from flowengine.resources.data.functional import FunctionDataset
 from flowengine.resources.data.interleaving import InterleaveIterator, opened
 from flowengine.resources.data.parallel import PrefetchIterator, next_input
@@ -21,7 +21,7 @@ from flowengine.resources.data.working_ahead import (
     AUTOTUNE,
     CYCLE_TUNED,
     AheadIterator,
-    Outcome,
+    AwaitedElement,
     outcome_of,
 )
 from flowengine.resources.elements import Element
@@ -56,7 +56,6 @@ class ParallelInterleaving(FunctionDataset):
         return UNKNOWN
 
 
-@dataset("ParallelInterleaveDataset", "ExperimentalParallelInterleaveDataset")
 class ParallelInterleaveDataset(ParallelInterleaving):
     """The first generation: buffers are told, and so is whether any order will do."""
 
@@ -87,7 +86,6 @@ class ParallelInterleaveDataset(ParallelInterleaving):
         self.ahead = self.ahead if ahead == AUTOTUNE else ahead
 
 
-@dataset("ParallelInterleaveDatasetV4", "LegacyParallelInterleaveDatasetV2")
 class ParallelInterleaveDatasetV4(ParallelInterleaveDataset):
     """The last generation: buffers are told, the order by an attribute."""
 
@@ -110,7 +108,6 @@ class ParallelInterleaveDatasetV4(ParallelInterleaveDataset):
         self._set_buffers(buffer_output_elements, prefetch_input_elements, 0)
 
 
-@dataset("ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3")
 class ParallelInterleaveDatasetV2(ParallelInterleaving):
     """The generations in between: so many calls at a time."""
 
@@ -148,7 +145,7 @@ class _Staging(AheadIterator):
     def limit(self) -> int:
         return self._dataset.cycle_length + self._dataset.ahead
 
-    async def begin(self, outcome: Outcome) -> None:
+    async def begin(self, outcome: AwaitedElement) -> None:
         element = await next_input(self, outcome)
         if element is not None:
             await outcome_of(lambda: self._open(element), outcome)
@@ -172,9 +169,9 @@ class _Staging(AheadIterator):
         return state
 
     async def restore(self, state: dict[str, Any]) -> None:
-        made: deque[Outcome] = deque()
+        made: deque[AwaitedElement] = deque()
         for kept in state["line"]:
-            outcome = Outcome.of([None, kept[1]])
+            outcome = AwaitedElement.of([None, kept[1]])
             if kept[0] is not None:
                 source = await self.opened(tuple(kept[0][0]))
                 await source.restore(kept[0][1])
@@ -221,11 +218,3 @@ class _ParallelInterleaveIterator(InterleaveIterator):
                 if offset:
                     self.cycle, self.block = place, 0
                 return
-
-
-__all__ = [
-    "ParallelInterleaveDataset",
-    "ParallelInterleaveDatasetV2",
-    "ParallelInterleaveDatasetV4",
-    "ParallelInterleaving",
-]

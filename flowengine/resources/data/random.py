@@ -60,6 +60,3 @@ class RandomNumbers:
     def restore(self, state: list[Any]) -> None:
         self._key, self._start, self.given = int(state[0]), int(state[1]), int(state[2])
         self._block = ()
-
-
-__all__ = ["RandomNumbers", "philox"]

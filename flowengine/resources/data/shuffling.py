@@ -13,7 +13,7 @@ import numpy as np
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, dataset, scalar, texts
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar, texts
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.random import RandomNumbers
 from flowengine.resources.data.sources import seeds_of
@@ -74,7 +74,6 @@ class ShuffledDataset(DerivedDataset):
         return there if there < 0 else there * self.count
 
 
-@dataset("ShuffleDataset")
 class ShuffleDataset(ShuffledDataset):
     """Elements drawn from a buffer, in another order in each run unless the node says otherwise."""
 
@@ -97,7 +96,6 @@ class ShuffleDataset(ShuffledDataset):
         return through.iterator(iteration)
 
 
-@dataset("OptimizeDataset")
 class OptimizeDataset(DerivedDataset):
     """The elements of another, after TensorFlow's rewrites: one changes values, the others only the time."""
 
@@ -115,7 +113,6 @@ class OptimizeDataset(DerivedDataset):
         return self.source.cardinality()
 
 
-@dataset("ShuffleDatasetV2")
 class ShuffleDatasetV2(ShuffledDataset):
     """The same with seeds from a generator that outlives the dataset."""
 
@@ -125,7 +122,6 @@ class ShuffleDatasetV2(ShuffledDataset):
         super().__init__(origin, input_dataset, buffer_size, checked_seeds(seed_generator))
 
 
-@dataset("ShuffleDatasetV3")
 class ShuffleDatasetV3(ShuffledDataset):
     """The same with a generator that is made of the seeds where the node was given none."""
 
@@ -145,7 +141,6 @@ class ShuffleDatasetV3(ShuffledDataset):
         super().__init__(origin, input_dataset, buffer_size, seeds)
 
 
-@dataset("ShuffleAndRepeatDataset", "ShuffleAndRepeatDatasetV2")
 class ShuffleAndRepeatDataset(ShuffledDataset):
     """Several epochs through one buffer; all of an epoch come before the next.
 
@@ -286,15 +281,3 @@ class _ShuffleIterator(DataIterator):
         if state["numbers"] is not None:
             self._numbers = RandomNumbers(0, 0)
             self._numbers.restore(state["numbers"])
-
-
-__all__ = [
-    "OptimizeDataset",
-    "SeedGenerator",
-    "ShuffleAndRepeatDataset",
-    "ShuffleDataset",
-    "ShuffleDatasetV2",
-    "ShuffleDatasetV3",
-    "ShuffledDataset",
-    "checked_seeds",
-]

@@ -18,9 +18,7 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
-    dataset,
     scalar,
-    shape_of,
 )
 from flowengine.resources.data.random import RandomNumbers
 from flowengine.resources.elements import Element
@@ -29,7 +27,6 @@ from flowengine.resources.elements import Element
 _LOOK_EVERY = 16
 
 
-@dataset("TensorDataset")
 class TensorDataset(Dataset):
     """One element: the components themselves."""
 
@@ -46,7 +43,6 @@ class TensorDataset(Dataset):
         return 1
 
 
-@dataset("TensorSliceDataset")
 class TensorSliceDataset(Dataset):
     """The rows of the components, which have as many."""
 
@@ -122,7 +118,6 @@ class _SliceIterator(DataIterator):
         return list(zip(*columns, strict=True))
 
 
-@dataset("SparseTensorSliceDataset")
 class SparseTensorSliceDataset(Dataset):
     """The rows of a sparse tensor, each as indices, values and dense shape."""
 
@@ -184,7 +179,6 @@ class _SparseIterator(DataIterator):
         return self._dataset.row(self.place - 1)
 
 
-@dataset("RangeDataset")
 class RangeDataset(Dataset):
     """Numbers from `start` to before `stop`, `step` apart; int64 unless the node says another type."""
 
@@ -225,7 +219,6 @@ class _RangeIterator(DataIterator):
         return (self._type(self._numbers[place]),)
 
 
-@dataset("RandomDataset", "RandomDatasetV2", "ExperimentalRandomDataset")
 class RandomDataset(Dataset):
     """Random numbers without end, each of 32 bits in an int64, the same in every run through them.
 
@@ -273,7 +266,6 @@ class _RandomIterator(DataIterator):
         self._numbers.restore(state["numbers"])
 
 
-@dataset("GeneratorDataset")
 class GeneratorDataset(Dataset):
     """What one function makes of a state that another began with, until OutOfRangeError.
 
@@ -324,7 +316,6 @@ class _GeneratorIterator(DataIterator):
         raise InvalidArgumentError("GeneratorDataset cannot save where it stands: its functions keep that")
 
 
-@dataset("ListDataset")
 class ListDataset(Dataset):
     """Elements that the node was given one after the other, flat."""
 
@@ -351,21 +342,6 @@ def variant_of(made: Dataset) -> Array:
     return array
 
 
-@dataset("WrapDatasetVariant", "UnwrapDatasetVariant")
 def wrapped(origin: Origin, handle: Any) -> Dataset:
     """The dataset itself: one that crosses devices needs no wrapping here."""
     return checked_dataset(handle, "input_handle")
-
-
-__all__ = [
-    "GeneratorDataset",
-    "ListDataset",
-    "RandomDataset",
-    "RangeDataset",
-    "SparseTensorSliceDataset",
-    "TensorDataset",
-    "TensorSliceDataset",
-    "seeds_of",
-    "shape_of",
-    "variant_of",
-]

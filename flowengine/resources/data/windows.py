@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
@@ -16,15 +16,12 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
-    dataset,
     scalar,
 )
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.sources import ListDataset, variant_of
 from flowengine.resources.elements import Element
-
-_LIST: Final = "ListDataset"
 
 
 def dataset_of(elements: Sequence[Element], types: Sequence[DType], shapes: Sequence[TensorShape]) -> Dataset:
@@ -35,10 +32,9 @@ def dataset_of(elements: Sequence[Element], types: Sequence[DType], shapes: Sequ
         "output_shapes": tuple(shapes),
         "Tinput_types": tuple(types) * len(elements),
     }
-    return ListDataset(Origin(_LIST, attrs, (flat,)), flat)
+    return ListDataset(Origin("", attrs, (flat,)), flat)
 
 
-@dataset("WindowDataset")
 class WindowDataset(DerivedDataset):
     """Datasets of `size` elements, one for each component; `stride` apart, each begins `shift` further."""
 
@@ -125,7 +121,6 @@ class _WindowIterator(DataIterator):
             self.buffer.append(element)
 
 
-@dataset("SlidingWindowDataset", "ExperimentalSlidingWindowDataset")
 class SlidingWindowDataset(DerivedDataset):
     """Batches of `window_size` elements, `window_stride` apart, each begins `window_shift` further."""
 
@@ -168,7 +163,6 @@ async def key_of(call: Captured, iteration: Iteration, element: Element, what: s
     return int(results[0])
 
 
-@dataset("GroupByWindowDataset", "ExperimentalGroupByWindowDataset")
 class GroupByWindowDataset(DerivedDataset):
     """Elements collected by keys; of a full window of one key a function makes a dataset."""
 
@@ -288,7 +282,6 @@ def _number(value: int) -> Value:
     return np.int64(value)
 
 
-@dataset("GroupByReducerDataset", "ExperimentalGroupByReducerDataset")
 class GroupByReducerDataset(DerivedDataset):
     """One element for each key, in rising order: what functions make of all elements that have it."""
 
@@ -361,12 +354,3 @@ class _ReducerIterator(DataIterator):
             self._keys = sorted(self.states)
         elif self.input is not None:
             await self.input.restore(state["input"])
-
-
-__all__ = [
-    "GroupByReducerDataset",
-    "GroupByWindowDataset",
-    "SlidingWindowDataset",
-    "WindowDataset",
-    "dataset_of",
-]

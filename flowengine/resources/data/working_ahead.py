@@ -29,7 +29,7 @@ PARALLEL_TUNED: Final = 8
 CYCLE_TUNED: Final = 2
 
 
-class Outcome:
+class AwaitedElement:
     """An element that is being made or is there, the end, or an error in its place.
 
     element   None for the end, and as long as it is not `done`
@@ -65,7 +65,7 @@ class Outcome:
         return [self.element, error]
 
     @classmethod
-    def of(cls, kept: list[Any]) -> Outcome:
+    def of(cls, kept: list[Any]) -> AwaitedElement:
         """One that is there, from what `kept` has said."""
         from flowengine.core import errors
 
@@ -98,7 +98,7 @@ class Signal:
         await self._event.wait()
 
 
-async def outcome_of(make: Callable[[], Awaitable[Element | None]], outcome: Outcome) -> None:
+async def outcome_of(make: Callable[[], Awaitable[Element | None]], outcome: AwaitedElement) -> None:
     """Make an element and keep what came of it."""
     try:
         outcome.set(await make())
@@ -130,7 +130,7 @@ class AheadIterator(DataIterator):
     def __init__(self, iteration: Iteration, source: DataIterator) -> None:
         super().__init__(iteration)
         self.input: DataIterator = source
-        self.line: deque[Outcome] = deque()
+        self.line: deque[AwaitedElement] = deque()
         self.changed = Signal()
         #: Bytes of what is ready; outcomes that are not.
         self.held = self.under_way = 0
@@ -144,7 +144,7 @@ class AheadIterator(DataIterator):
         """How many outcomes may be in the line."""
         return 1
 
-    async def begin(self, outcome: Outcome) -> None:
+    async def begin(self, outcome: AwaitedElement) -> None:
         """Make the next outcome, or have a task make it; set it to the end where there is no more."""
         raise AssertionError(f"{type(self).__name__} does not say what it makes")
 
@@ -154,7 +154,7 @@ class AheadIterator(DataIterator):
             if self.pausing or not self._has_room():
                 await self.changed.wait()
                 continue
-            outcome = Outcome()
+            outcome = AwaitedElement()
             self.line.append(outcome)
             self.under_way += 1
             try:
@@ -166,7 +166,7 @@ class AheadIterator(DataIterator):
         count = len(self.line)
         return count < self.limit() and (self.held < BYTES_AHEAD_MAX or not count)
 
-    def finished(self, outcome: Outcome) -> None:
+    def finished(self, outcome: AwaitedElement) -> None:
         """An outcome is there."""
         self.under_way -= 1
         self.held += outcome.bytes
@@ -240,21 +240,8 @@ class AheadIterator(DataIterator):
             self.changed.fire()
 
     async def restore(self, state: dict[str, Any]) -> None:
-        self.line = deque(Outcome.of(kept) for kept in state["line"])
+        self.line = deque(AwaitedElement.of(kept) for kept in state["line"])
         self.held = sum(outcome.bytes for outcome in self.line)
         self._is_ended = state["is_ended"]
         if state["input"] is not None:
             await self.input.restore(state["input"])
-
-
-__all__ = [
-    "AUTOTUNE",
-    "BYTES_AHEAD_MAX",
-    "CYCLE_TUNED",
-    "PARALLEL_TUNED",
-    "PREFETCH_TUNED",
-    "AheadIterator",
-    "Outcome",
-    "Signal",
-    "outcome_of",
-]

@@ -22,7 +22,7 @@ from flowengine.devices.offered import OfferedDevices
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.calling import StepCaller
+from flowengine.runtime.planning.calling import StepCaller
 from flowengine.runtime.planning.jobs import in_turns
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer

@@ -15,7 +15,7 @@ import numpy as np
 from flowengine.core.arrays import Value
 from flowengine.core.pieces import Piecework
 from flowengine.ir.attrs import FuncAttr
-from flowengine.resources.calling import CalledFunction
+from flowengine.resources.calling import NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.jobs import in_turns
@@ -34,13 +34,13 @@ class StepCaller:
         self._table = table
         self.owner = runner.owner
 
-    def function(self, function: FuncAttr) -> CalledFunction:
+    def function(self, function: FuncAttr) -> NamedFunction:
         """A function by name and attributes."""
         return _Called(self._runner, self._table, function)
 
 
 class _Called:
-    """One function. See `resources.calling.CalledFunction`."""
+    """One function. See `resources.calling.NamedFunction`."""
 
     __slots__ = ("_function", "_keeps", "_plans", "_runner", "_table", "name")
 
