@@ -25,6 +25,7 @@ WITHOUT = {
     "JaxLayer": "wraps a JAX model",
     "TorchModuleWrapper": "wraps a Torch module",
     "TFSMLayer": "wraps a SavedModel",
+    "MaxNumBoundingBoxes": "takes no tensor but boxes with labels",
     "InputSpec": "is no layer",
     "Layer": "is the base class",
     "Wrapper": "is the base class",
@@ -83,6 +84,7 @@ def dense(L: Any) -> Iterator[tuple[str, Callable[[], Any], list[Any]]]:
     yield "SpectralNormalization", lambda: L.SpectralNormalization(L.Dense(3)), [x]
     for kind in ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract", "Concatenate"):
         yield kind, partial(getattr(L, kind)), [x, numbers(3, 4, seed=2)]
+    yield "ThresholdedReLU", lambda: L.ThresholdedReLU(0.2), [x]
     yield "Dot", lambda: L.Dot(1), [x, numbers(3, 4, seed=2)]
     yield "Dense", lambda: L.Dense(3, activation="tanh"), [x]
     yield "EinsumDense", lambda: L.EinsumDense("abc,cd->abd", [None, 4], bias_axes="d"), [line]
@@ -113,7 +115,7 @@ def attention(L: Any) -> Iterator[tuple[str, Callable[[], Any], list[Any]]]:
     for kind in ("AdditiveAttention", "Attention"):
         yield kind, partial(Calling, getattr(L, kind)()), [query, value]
     yield "MultiHeadAttention", lambda: Spread(L.MultiHeadAttention(2, 3)), [query, value]
-    yield "GroupQueryAttention", lambda: Spread(L.GroupQueryAttention(4, 4, 2)), [query, value]
+    yield "GroupedQueryAttention", lambda: Spread(L.GroupQueryAttention(4, 4, 2)), [query, value]
 
 
 class Calling:
@@ -181,7 +183,17 @@ RANDOM_IMAGES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(["RandomElasticTransform", "RandomErasing", "RandomFlip", "RandomGaussianBlur"], ()),
     **dict.fromkeys(["RandomGrayscale", "RandomInvert", "RandomPerspective", "RandomShear"], ()),
     **dict.fromkeys(["RandomBrightness", "RandomContrast", "RandomHue", "RandomRotation"], (0.2,)),
-    **dict.fromkeys(["RandomZoom", "RandomColorDegeneration", "RandomSaturation", "RandomSharpness"], (0.2,)),
+    **dict.fromkeys(
+        [
+            "RandomHeight",
+            "RandomWidth",
+            "RandomZoom",
+            "RandomColorDegeneration",
+            "RandomSaturation",
+            "RandomSharpness",
+        ],
+        (0.2,),
+    ),
     "RandomCrop": (4, 4),
     "RandomPosterization": (4,),
     "RandomTranslation": (0.1, 0.1),
@@ -246,7 +258,16 @@ def save(tf: Any, place: str, model: Any, inputs: list[Any]) -> None:
         weight.assign(weight + noise.normal(0, 0.02, weight.shape).astype(weight.dtype))
     tensors = [tf.constant(x) for x in inputs]
     outputs = tf.nest.flatten(model(tensors if len(tensors) > 1 else tensors[0], training=False))
-    model.export(place, verbose=False)
+    archive = tf.keras.export.ExportArchive()
+    archive.track(model)
+    specs = [tf.TensorSpec((None, *x.shape[1:]), x.dtype, name=x.name) for x in model.inputs]
+
+    def serve(*given: Any) -> Any:
+        # What is random while training is so in an export, too, unless this is said.
+        return model(list(given) if len(given) > 1 else given[0], training=False)
+
+    archive.add_endpoint("serve", serve, specs)
+    archive.write_out(place, verbose=False)
     kept = {f"x{i}": x.astype("S") if x.dtype == object else x for i, x in enumerate(inputs)}
     kept |= {f"y{i}": y.numpy() for i, y in enumerate(outputs)}
     np.savez(os.path.join(place, "values.npz"), **kept)
