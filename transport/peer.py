@@ -306,7 +306,8 @@ class Peer:
         """The first reason to end is the one that counts."""
         if self.failure is not None:
             return
-        self.failure = error
+        # Its frames know this peer: the two would live on until the collector comes.
+        self.failure = error.with_traceback(None)
         logger.debug("%s ended: %s", self.connection.address, error.message)
         self._scope.cancel()
         self._caller.end(error)

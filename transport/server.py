@@ -88,6 +88,7 @@ class _Server:
                 logger.info("%s did not prove in time who it is, or had to make room", stream.address)
         except OpError as error:
             logger.info("%s: %s", stream.address, error.message)
+            error.__traceback__ = None  # the peer keeps it as its failure
         finally:
             stream.close()
             self._connections -= 1

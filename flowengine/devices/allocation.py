@@ -109,8 +109,12 @@ class Ledger:
         """Let the peak be what is in use now."""
         self.peak = self.live
 
+    def close(self) -> None:
+        """Nobody asks any more: know none of what is held."""
+        self._owners.clear()
+
     def _forget(self, key: int, _: object) -> None:
-        size, _, _ = self._owners.pop(key)
+        size, _, _ = self._owners.pop(key, (0, "", None))
         self.live -= size
 
     def _exhausted(self, wanted: int) -> ResourceExhaustedError:

@@ -49,7 +49,11 @@ class Attempt:
     def outcome(self) -> Any:
         """The result of a finished attempt, or its error raised."""
         if self.error is not None:
-            raise self.error
+            error, self.error = self.error, None
+            try:
+                raise error
+            finally:
+                del error  # it knows the frames that know the attempt
         return self.result
 
 

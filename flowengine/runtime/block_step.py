@@ -20,6 +20,7 @@ from flowengine.core.errors import CancelledError, OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.runtime.bodies import TURN
+from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState, root_frame
 from flowengine.runtime.heavy import is_worth_thread
 from flowengine.runtime.list_body import run_members
@@ -181,7 +182,7 @@ class BlockStep(MemberCalls, TurnCaller):
         try:
             self.rendezvous.send_along(route, value)
         except Exception as error:
-            raise self.failure(error, item, iteration, (value,)) from error
+            raise self.failure(error, item, iteration, (value,)) from cause_of(error)
 
     # -- what runs ----------------------------------------------------------------------------------
 

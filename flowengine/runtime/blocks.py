@@ -16,6 +16,7 @@ from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.bodies import DONE, PARKED, THREAD, Body, LoopBody, Outcome
+from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
 from flowengine.runtime.list_body import ListBody, MemberOutside, open_block
@@ -179,7 +180,7 @@ class BlockRunner(MemberCalls):
         try:
             outcome = body.begin(args, self)
         except Exception as error:
-            raise self._body_failure(error, item, iteration, args) from error
+            raise self._body_failure(error, item, iteration, args) from cause_of(error)
         self._settle(item, iteration, body, outcome, started)
 
     def go_on(self, item: Item, iteration: IterationState, body: Body) -> None:
@@ -187,7 +188,7 @@ class BlockRunner(MemberCalls):
         try:
             outcome = body.resume(self)
         except Exception as error:
-            raise self._body_failure(error, item, iteration, None) from error
+            raise self._body_failure(error, item, iteration, None) from cause_of(error)
         self._settle(item, iteration, body, outcome, started)
 
     def goes_on(self, item: Item, iteration: IterationState) -> bool:
@@ -259,7 +260,7 @@ class BlockRunner(MemberCalls):
         try:
             item.call.begin(run, args, finish)
         except Exception as error:
-            raise self.failure(error, item, iteration, args) from error
+            raise self.failure(error, item, iteration, args) from cause_of(error)
 
 
 __all__ = ["CLOCK_SECONDS", "BlockRunner", "Outside"]

@@ -20,6 +20,7 @@ from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
+from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import is_worth_thread
 from flowengine.runtime.lanes import INLINE, STRETCH, THREAD
@@ -226,7 +227,7 @@ class StepDoors:
             try:
                 outputs = item.nowait(*grouped(item, args), **self._keywords(item))
             except Exception as error:
-                raise self.loop.failure(error, item, iteration, args) from error
+                raise self.loop.failure(error, item, iteration, args) from cause_of(error)
             if outputs is not WOULD_WAIT:
                 self._complete(item, iteration, outputs)
                 return
@@ -280,7 +281,7 @@ class StepDoors:
         try:
             item.function(value, is_dead, iteration.tag(), **self._keywords(item))
         except Exception as error:
-            raise self.loop.failure(error, item, iteration, (value,)) from error
+            raise self.loop.failure(error, item, iteration, (value,)) from cause_of(error)
 
     def send_along(self, item: Item, iteration: IterationState, route: Route, value: Any) -> None:
         """Hand the live value of a Send over, outside any loop, where it is known which edge it takes."""
@@ -293,7 +294,7 @@ class StepDoors:
                 done = self.exchange.awaited(item, iteration)
                 item.function(iteration.tag(), done, **self._keywords(item))
         except Exception as error:
-            raise self.loop.failure(error, item, iteration, ()) from error
+            raise self.loop.failure(error, item, iteration, ()) from cause_of(error)
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         """What a Recv waited for is there."""

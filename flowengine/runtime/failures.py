@@ -59,6 +59,14 @@ def as_op_error(error: Exception) -> OpError:
     return made
 
 
+def cause_of(error: BaseException) -> BaseException | None:
+    """What an error of a kernel is to be raised from once it says where it was, which makes no other of it.
+
+    One that is its own cause lives, with all that its frames hold, until the collector comes.
+    """
+    return error.__cause__ if isinstance(error, OpError) else error
+
+
 def locate(
     error: OpError, item: Item, iteration: IterationState, inputs: Sequence[Any] | None, device: str
 ) -> OpError:

@@ -12,7 +12,7 @@ from flowengine.core.accounting import call_for
 from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
-from flowengine.runtime.failures import as_op_error, locate, locate_at
+from flowengine.runtime.failures import as_op_error, cause_of, locate, locate_at
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.items import Item, grouped
@@ -45,7 +45,7 @@ class MemberCalls:
             for slot in item.dereference:
                 args[slot] = args[slot].read()
         except Exception as error:
-            raise self.failure(error, item, iteration, None) from error
+            raise self.failure(error, item, iteration, None) from cause_of(error)
         return None
 
     def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any:
@@ -58,7 +58,7 @@ class MemberCalls:
                     *grouped(item, args), **({"ctx": self.context} if item.takes_context else {})
                 )
         except Exception as error:
-            raise self.failure(error, item, iteration, args) from error
+            raise self.failure(error, item, iteration, args) from cause_of(error)
         args.clear()
         return outputs
 
@@ -79,7 +79,7 @@ class MemberCalls:
         try:
             outputs = item.region.call(args, self.context)
         except Exception as error:
-            raise self.region_failure(error, item, iteration) from error
+            raise self.region_failure(error, item, iteration) from cause_of(error)
         times.region_took(item.times, perf_counter() - started)
         return outputs
 

@@ -18,6 +18,7 @@ from flowengine.kernels.providers import dismiss_team
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.blocks import Outside
+from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import HeavyJobs, has_company
 from flowengine.runtime.lanes import Doing, Ownership
@@ -155,8 +156,8 @@ class Offload:
                 if not isinstance(job.error, Exception):
                     raise job.error
                 if item.kind == Kind.REGION:
-                    raise loop.region_failure(job.error, item, iteration) from job.error
-                raise loop.failure(job.error, item, iteration, job.arguments) from job.error
+                    raise loop.region_failure(job.error, item, iteration) from cause_of(job.error)
+                raise loop.failure(job.error, item, iteration, job.arguments) from cause_of(job.error)
             # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
             arguments, job.arguments = job.arguments, ()
             result, job.result = job.result, None
@@ -169,6 +170,8 @@ class Offload:
             loop.complete(item, iteration, result)
         except BaseException as error:
             self._step.fail(error)
+        finally:
+            job.error = None  # it knows the frames that know the job
         self._step.wake()
 
     # -- stretches ----------------------------------------------------------------------------------

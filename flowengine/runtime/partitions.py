@@ -371,6 +371,8 @@ class _Step:
             container.clear()
         for meter in self._meters:
             meter.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
     def describe(self, metadata: RunMetadata) -> None:
         """Say what the step did."""

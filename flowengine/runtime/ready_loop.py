@@ -23,6 +23,7 @@ from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.resources.variable import Variable
 from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner, Outside
 from flowengine.runtime.bodies import SequenceBody
+from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.heavy import bytes_of, estimated
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, INLINE, LATER
@@ -93,7 +94,7 @@ class ReadyLoop(BlockRunner):
                     try:
                         value = item.function(a, b)
                     except Exception as error:
-                        raise self.failure(error, item, iteration, (a, b)) from error
+                        raise self.failure(error, item, iteration, (a, b)) from cause_of(error)
                     entries[start] = entries[start + 1] = None
                     del a, b
                     state.finish_single(item, iteration, value)
@@ -108,7 +109,7 @@ class ReadyLoop(BlockRunner):
                     try:
                         value = item.function(a)
                     except Exception as error:
-                        raise self.failure(error, item, iteration, (a,)) from error
+                        raise self.failure(error, item, iteration, (a,)) from cause_of(error)
                     entries[start] = None
                     del a
                     state.finish_single(item, iteration, value)
@@ -223,7 +224,7 @@ class ReadyLoop(BlockRunner):
             try:
                 is_had = self.stretch.resolve(item, args)
             except Exception as error:
-                raise self.failure(error, item, iteration, None) from error
+                raise self.failure(error, item, iteration, None) from cause_of(error)
             if not is_had:
                 iteration.entries[item.start : item.stop] = args
                 self._keep(item, iteration)

@@ -138,6 +138,7 @@ class StepRunner:
             container.clear()
             if meter is not None:
                 meter.close()
+                meter.step.close()
             if self.ended:
                 for call in tuple(self.ended):
                     call()

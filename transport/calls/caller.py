@@ -132,7 +132,11 @@ class Caller:
         if not waiter.is_settled:
             await waiter.sleep(call)
         if waiter.error is not None:
-            raise waiter.error
+            error, waiter.error = waiter.error, None
+            try:
+                raise error
+            finally:
+                del error  # it knows the frames that know the waiter
         assert waiter.reply is not None, "a call was woken without an answer"
         return waiter.reply
 

@@ -1,0 +1,79 @@
+"""A client that is killed in the middle of a step leaves none of its tensors at the tasks."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+import trio
+
+import flowengine as fe
+from flowengine.cluster.local import free_ports
+from flowengine.transport.wire.identity import new_key
+
+_CLIENT = """
+import sys, trio
+import flowengine as fe
+
+async def main():
+    g = fe.Graph()
+    with g.device("/job:ps/task:0"):
+        queue = g.ops.FIFOQueueV2(component_types=["float32"], capacity=-1, name="queue")
+        x = g.ops.Fill([int(sys.argv[2])], g.placeholder("float32", [], name="x"), name="fill")
+        with g.control_dependencies([x]):
+            late = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="late")[0]
+        y, z = g.ops.Add(x, late), g.ops.Mul(x, 3.0)
+    with g.device("/job:worker/task:0"):
+        held = g.ops.Neg(z)
+        queue = g.ops.FIFOQueueV2(component_types=["float32"], capacity=-1, name="other_queue")
+        with g.control_dependencies([held]):
+            late = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="other_late")[0]
+        g.ops.Add(g.ops.Add(held, y), late, name="all")
+    async with fe.Session(g, target=sys.argv[1]) as session:
+        await session.run("fill:0", {"x:0": 1.0})
+        print("begins", flush=True)
+        await session.run("all:0", {"x:0": 1.0})
+
+trio.run(main)
+"""
+_ELEMENTS = 1_000_000
+
+
+async def _killed(target: str, tasks: list[fe.Server]) -> int:
+    """Kill a client while its step waits at the tasks; the bytes that are held when the step is over."""
+    command = [sys.executable, "-c", _CLIENT, target, str(_ELEMENTS)]
+    client = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+    assert client.stdout is not None
+    try:
+        assert (await client.stdout.receive_some()).startswith(b"begins")
+        before = tracemalloc.get_traced_memory()[0]
+        while tracemalloc.get_traced_memory()[0] < before + 8 * _ELEMENTS:  # at either task
+            await trio.lowlevel.checkpoint()
+    finally:
+        client.kill()
+        await client.wait()
+        await client.stdout.aclose()
+    for task in tasks:
+        await task.worker.parts.wait_idle()
+    return tracemalloc.get_traced_memory()[0]
+
+
+async def test_its_tensors_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOWENGINE_CLUSTER_KEY", new_key().hex())
+    ps, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
+    spec = fe.ClusterSpec.of({"ps": [ps], "worker": [worker]})
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        with trio.fail_after(30):
+            async with fe.Server(spec, "ps", 0) as first, fe.Server(spec, "worker", 0) as second:
+                held = [await _killed(f"flow://{worker}", [first, second]) for _ in range(3)]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    # What the tasks keep to receive into, and a little of each connection, but no tensor of a killed step.
+    assert held[2] - held[1] < _ELEMENTS
