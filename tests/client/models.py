@@ -100,6 +100,71 @@ def policy(graph: fe.Graph, x: fe.Tensor, actions: fe.Tensor, advantages: fe.Ten
     )
 
 
+def language_model(graph: fe.Graph, x: fe.Tensor, lengths: fe.Tensor) -> fe.Tensor:
+    h = fe.embedding.lookup(table(graph, "embedding/embeddings"), x)
+    cell = fe.rnn.MultiRNNCell([fe.rnn.LSTMCell(UNITS), fe.rnn.BasicLSTMCell(UNITS)])
+    outputs, _ = fe.rnn.dynamic_rnn(cell, h, lengths)
+    found: fe.Tensor = outputs
+    return found
+
+
+def language(graph: fe.Graph, x: fe.Tensor, y: fe.Tensor, lengths: fe.Tensor) -> Any:
+    logits = layers.dense(language_model(graph, x, lengths), WORDS)
+    return cross_entropy(y, logits), fe.optimizers.Adam(RATE, **ADAM)
+
+
+def language_sampled(graph: fe.Graph, x: fe.Tensor, y: fe.Tensor, lengths: fe.Tensor) -> Any:
+    rows = fe.reshape(language_model(graph, x, lengths), [-1, UNITS])
+    weights = table(graph, "softmax/weights")
+    biases = graph.get_variable("softmax/biases", [WORDS])
+    labels = fe.reshape(fe.cast(y, "int64"), [-1, 1])
+    drawn = fe.sampled.log_uniform_sampler(labels, 1, 5, True, WORDS, seed=7)
+    losses = fe.sampled.softmax_loss(weights, biases, labels, rows, 5, WORDS, sampled_values=drawn)
+    return fe.reduce_mean(losses), fe.optimizers.Adam(RATE, **ADAM)
+
+
+def ctc(graph: fe.Graph, x: fe.Tensor, indices: fe.Tensor, labels: fe.Tensor, lengths: fe.Tensor) -> Any:
+    forward, backward = fe.rnn.LSTMCell(UNITS), fe.rnn.LSTMCell(UNITS)
+    outputs, _ = fe.rnn.bidirectional_dynamic_rnn(forward, backward, x, lengths)
+    logits = layers.dense(fe.concat(outputs, 2), 5)
+    shape = graph.constant([N, 2], "int64")
+    sparse = fe.embedding.SparseParts(indices, labels, shape)
+    loss = fe.reduce_mean(fe.ctc.loss(sparse, logits, lengths, time_major=False))
+    return loss, fe.optimizers.Momentum(4 * RATE, MOMENTUM)
+
+
+def seq2seq(graph: fe.Graph, x: fe.Tensor, lengths: fe.Tensor, y: fe.Tensor) -> Any:
+    words = table(graph, "embedding/embeddings")
+    found = fe.embedding.lookup(words, x)
+    memory, last = fe.rnn.dynamic_rnn(fe.rnn.GRUCell(UNITS), found, lengths, name="encoder")
+    inputs = fe.concat([graph.constant(1, "int32", [N, 1]), y[:, :-1]], 1)
+
+    def cell_over(memory: Any, lengths: Any, last: Any, size: int) -> Any:
+        with graph.variable_scope("attention", reuse="auto"):
+            mechanism = fe.rnn.BahdanauAttention(UNITS, memory, lengths)
+        cell = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(UNITS), mechanism, attention_layer_size=UNITS)
+        state = cell.zero_state(graph, size, found.dtype)
+        return cell, cell.starting_from(state, last)
+
+    cell, state = cell_over(memory, lengths, last, N)
+    helper = fe.rnn.TrainingHelper(fe.embedding.lookup(words, inputs), graph.constant(T, "int32", [N]))
+    decoder = fe.rnn.BasicDecoder(cell, helper, state, output_units=WORDS, projection_name="words")
+    with graph.variable_scope("decoding"):
+        outputs, _, _ = fe.rnn.dynamic_decode(decoder)
+    logits = outputs.logits
+    logits.set_shape([N, T, WORDS])
+    tiled = fe.rnn.tile_batch((memory, lengths, last), 3)
+    cell, state = cell_over(*tiled, 3 * N)
+    start = graph.constant(1, "int32", [N])
+    search = fe.rnn.BeamSearchDecoder(
+        cell, words, start, 2, state, beam_width=3, output_units=WORDS, projection_name="words"
+    )
+    with graph.variable_scope("decoding", reuse=True):
+        best, _, _ = fe.rnn.dynamic_decode(search, maximum_iterations=6)
+    fe.identity(best.predicted_ids, name="decoded")
+    return cross_entropy(y, logits), fe.optimizers.Adam(RATE, **ADAM)
+
+
 def build(model: str, dtype: str) -> fe.Graph:
     """A graph with placeholders of the names of the feeds, and nodes called init, loss and train."""
     graph = fe.Graph()
@@ -141,5 +206,5 @@ async def losses(graph: fe.Graph, model: str, dtype: str, steps: int) -> dict[st
 
 
 BUILDERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (mlp, cnn, word2vec, transformer, gan, vae, policy)
+    each.__name__: each for each in (mlp, cnn, word2vec, transformer, gan, vae, policy, language, language_sampled, ctc, seq2seq)
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Unpack
 
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import LayerWeights, known_size, layer_scope
 from flowengine.client.layers.core import dense, dropout
 from flowengine.core import dtypes
@@ -87,7 +88,7 @@ def multi_head_attention(
     training: Any = False,
     seed: int | None = None,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Attention of several heads, each with projections of its own (Vaswani et al. 2017, section 3.2.2).

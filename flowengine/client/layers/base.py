@@ -11,7 +11,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
-from flowengine.graphs.variables.scopes import VariableScope
+from flowengine.graphs.variables.scopes import Reuse, VariableScope
 
 #: A function of a tensor, such as `fe.nn.relu`; None leaves it as it is.
 Activation: TypeAlias = Callable[[Tensor], Tensor] | None
@@ -39,11 +39,11 @@ class LayerWeights(TypedDict, total=False):
 
 
 def layer_scope(
-    graph: Graph, name: str | None, default: str, reuse: bool | None
+    graph: Graph, name: str | None, default: str, reuse: Reuse | None
 ) -> AbstractContextManager[VariableScope]:
     """The scope of a layer's variables and nodes: a name's, or the default's made unique.
 
-    With `reuse` the variables of the name are found, not made.
+    With `reuse` the variables of the name are found, not made; with "auto" they are made if there are none.
     """
     if reuse and name is None:
         raise InvalidArgumentError(f"layers.{default}: to reuse variables the layer needs its name")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -44,7 +45,7 @@ def conv1d(
     activation: Activation = None,
     use_bias: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Convolve sequences; see the module. Padding "causal" lets a step see itself and earlier ones only."""
@@ -87,7 +88,7 @@ def conv2d(
     activation: Activation = None,
     use_bias: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Convolve images; see the module."""
@@ -121,7 +122,7 @@ def conv3d(
     activation: Activation = None,
     use_bias: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """Convolve volumes; see the module."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client import embedding as embeddings
 from flowengine.client.layers.base import (
     Activation,
@@ -31,7 +32,7 @@ def dense(
     *,
     use_bias: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """`activation(inputs @ kernel + bias)`, along the last axis.
@@ -156,7 +157,7 @@ def embedding(
     embeddings_regularizer: Any = None,
     trainable: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """Rows of a table of its own, looked up by number.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import known_size, layer_scope
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
@@ -36,7 +37,7 @@ def batch_normalization(
     beta_regularizer: Any = None,
     gamma_regularizer: Any = None,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """`gamma * (inputs - mean) / sqrt(variance + epsilon) + beta` by channel (Ioffe and Szegedy 2015).
 
@@ -216,7 +217,7 @@ def layer_normalization(
     gamma_initializer: Any = None,
     trainable: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """`gamma * (inputs - mean) / sqrt(variance + epsilon) + beta`, of each example by itself.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -48,7 +49,7 @@ def separable_conv1d(
     bias_initializer: Any = None,
     trainable: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """Sequences convolved by channel, then across channels: (N, S', filters); see the module."""
     what = "separable_conv1d"
@@ -103,7 +104,7 @@ def separable_conv2d(
     bias_initializer: Any = None,
     trainable: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """Images convolved by channel, then across channels: (N, S_1', S_2', filters); see the module.
 
@@ -151,7 +152,7 @@ def depthwise_conv2d(
     bias_initializer: Any = None,
     trainable: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """Images convolved by channel: (N, S_1', S_2', I * depth_multiplier); see the module."""
     what = "depthwise_conv2d"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -43,7 +44,7 @@ def conv2d_transpose(
     activation: Activation = None,
     use_bias: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """The transpose of a convolution of images; see the module."""
@@ -77,7 +78,7 @@ def conv3d_transpose(
     activation: Activation = None,
     use_bias: bool = True,
     name: str | None = None,
-    reuse: bool | None = None,
+    reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
     """The transpose of a convolution of volumes; see the module."""

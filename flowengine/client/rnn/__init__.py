@@ -1,0 +1,81 @@
+"""Recurrent nets: cells, loops that run them over sequences, attention, and decoders.
+
+    cell = fe.rnn.MultiRNNCell([fe.rnn.LSTMCell(128), fe.rnn.LSTMCell(128)])
+    outputs, state = fe.rnn.dynamic_rnn(cell, words, sequence_length=lengths)
+
+Names of variables are TensorFlow 1's: `rnn/multi_rnn_cell/cell_0/lstm_cell/kernel`.
+"""
+
+from flowengine.client.rnn.attention import (
+    AttentionMechanism,
+    AttentionState,
+    AttentionWrapper,
+    BahdanauAttention,
+    LuongAttention,
+)
+from flowengine.client.rnn.beam_search import (
+    BeamSearchDecoder,
+    BeamSearchOutput,
+    BeamSearchState,
+    BeamStep,
+    tile_batch,
+)
+from flowengine.client.rnn.cell import RNNCell
+from flowengine.client.rnn.cells import (
+    BasicLSTMCell,
+    BasicRNNCell,
+    GRUCell,
+    LayerNormLSTMCell,
+    LSTMCell,
+    LSTMStateTuple,
+)
+from flowengine.client.rnn.decoder import (
+    BasicDecoder,
+    Decoder,
+    DecoderOutput,
+    GreedyEmbeddingHelper,
+    Helper,
+    OutputSpec,
+    SampleEmbeddingHelper,
+    TrainingHelper,
+    dynamic_decode,
+)
+from flowengine.client.rnn.dynamic import RawStep, bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn
+from flowengine.client.rnn.wrappers import DeviceWrapper, DropoutWrapper, MultiRNNCell, ResidualWrapper
+
+__all__ = [
+    "AttentionMechanism",
+    "AttentionState",
+    "AttentionWrapper",
+    "BahdanauAttention",
+    "LuongAttention",
+    "BeamSearchDecoder",
+    "BeamSearchOutput",
+    "BeamSearchState",
+    "BeamStep",
+    "tile_batch",
+    "BasicDecoder",
+    "Decoder",
+    "DecoderOutput",
+    "GreedyEmbeddingHelper",
+    "Helper",
+    "OutputSpec",
+    "SampleEmbeddingHelper",
+    "TrainingHelper",
+    "dynamic_decode",
+    "BasicLSTMCell",
+    "BasicRNNCell",
+    "DeviceWrapper",
+    "DropoutWrapper",
+    "GRUCell",
+    "LSTMCell",
+    "LSTMStateTuple",
+    "LayerNormLSTMCell",
+    "MultiRNNCell",
+    "RNNCell",
+    "RawStep",
+    "ResidualWrapper",
+    "bidirectional_dynamic_rnn",
+    "dynamic_rnn",
+    "raw_rnn",
+]

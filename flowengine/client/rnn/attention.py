@@ -1,0 +1,216 @@
+"""Attention of a decoder: at each step its state asks a memory, such as the outputs of an encoder.
+
+    attention = fe.rnn.LuongAttention(128, encoder_outputs, lengths)
+    cell = fe.rnn.AttentionWrapper(fe.rnn.LSTMCell(128), attention, attention_layer_size=128)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from flowengine.client.layers.core import dense
+from flowengine.client.rnn.cell import RNNCell
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.activations import softmax
+from flowengine.graphs.functions.indexing import sequence_mask
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables import initializers
+
+
+class AttentionMechanism(ABC):
+    """A memory, and how well a query fits each of its places.
+
+    units                    of the keys that are made of the memory
+    memory                   (N, S, M), M known; of M the context is made
+    memory_sequence_length   (N,), at least 1 each: places beyond it are not looked at; None for all of S
+
+    Keys are made where the mechanism is: `memory_layer/kernel` (M, units) in the variable scope there.
+    """
+
+    #: The scope of its own variables in that of the cell around.
+    scope_name: str
+
+    def __init__(self, units: int, memory: Any, memory_sequence_length: Any = None) -> None:
+        graph = graph_of(memory)
+        self.graph, self.units = graph, units
+        values = convert(graph, memory)
+        if values.shape.rank != 3 or values.shape[2] is None:
+            raise InvalidArgumentError(
+                f"attention: memory '{values.name}' of shape {values.shape} must be (N, S, M) with M known"
+            )
+        self._seen: Tensor | None = None
+        if memory_sequence_length is not None:
+            with graph.name_scope("memory"):
+                size = graph.ops.GatherV2(graph.ops.Shape(values), 1, 0)
+                self._seen = sequence_mask(convert(graph, memory_sequence_length), size)
+                mask = graph.ops.Cast(self._seen, DstT=values.dtype.base)
+                values = graph.ops.Mul(values, graph.ops.ExpandDims(mask, -1))
+        self.values = values
+        self.keys = dense(values, units, use_bias=False, name="memory_layer")
+
+    def alignments(self, query: Tensor, weight: Callable[..., Tensor]) -> Tensor:
+        """How much of each place of the memory is taken: (N, Q) -> (N, S), which sums to 1.
+
+        weight   makes a variable in the scope of the cell: weight(name, shape, dtype, initializer)
+        """
+        score = self.score(query, weight)
+        if self._seen is not None:
+            low = self.graph.constant(float("-inf"), score.dtype.base)
+            score = self.graph.ops.SelectV2(self._seen, score, low)
+        return softmax(score)
+
+    @abstractmethod
+    def score(self, query: Tensor, weight: Callable[..., Tensor]) -> Tensor:
+        """How well a query (N, Q) fits each key: (N, S)."""
+
+
+class LuongAttention(AttentionMechanism):
+    """The product of query and key (Luong, Pham and Manning 2015), times `attention_g` with `scale`."""
+
+    scope_name = "luong_attention"
+
+    def __init__(
+        self, units: int, memory: Any, memory_sequence_length: Any = None, *, scale: bool = False
+    ) -> None:
+        super().__init__(units, memory, memory_sequence_length)
+        self._scale = scale
+
+    def score(self, query: Tensor, weight: Callable[..., Tensor]) -> Tensor:
+        ops = self.graph.ops
+        if query.shape[-1] != self.units:
+            raise InvalidArgumentError(
+                f"LuongAttention: the query has {query.shape[-1]} units, the keys {self.units}; they must agree"
+            )
+        found: Tensor = ops.Squeeze(
+            ops.BatchMatMulV2(ops.ExpandDims(query, 1), self.keys, adj_y=True), squeeze_dims=[1]
+        )
+        if self._scale:
+            found = ops.Mul(weight("attention_g", [], query.dtype.base, initializers.ones()), found)
+        return found
+
+
+class BahdanauAttention(AttentionMechanism):
+    """`sum(v * tanh(key + query @ query_layer/kernel))` (Bahdanau, Cho and Bengio 2015).
+
+    normalize   v is `attention_g` times a vector of length 1, and `attention_b` is added (Salimans and Kingma
+                2016)
+    """
+
+    scope_name = "bahdanau_attention"
+
+    def __init__(
+        self, units: int, memory: Any, memory_sequence_length: Any = None, *, normalize: bool = False
+    ) -> None:
+        super().__init__(units, memory, memory_sequence_length)
+        self._normalize = normalize
+
+    def score(self, query: Tensor, weight: Callable[..., Tensor]) -> Tensor:
+        ops, dtype = self.graph.ops, query.dtype.base
+        kernel = weight("query_layer/kernel", [query.shape[-1], self.units], dtype)
+        asked = ops.ExpandDims(ops.MatMul(query, kernel), 1)
+        factor = weight("attention_v", [self.units], dtype)
+        total = ops.Add(self.keys, asked)
+        if self._normalize:
+            root = initializers.constant(self.units**-0.5)
+            gain = weight("attention_g", [], dtype, root)
+            total = ops.Add(total, weight("attention_b", [self.units], dtype, initializers.zeros()))
+            length = ops.Rsqrt(ops.Sum(ops.Mul(factor, factor), [0]))
+            factor = ops.Mul(ops.Mul(gain, factor), length)
+        result: Tensor = ops.Sum(ops.Mul(factor, ops.Tanh(total)), [2])
+        return result
+
+
+class AttentionState(NamedTuple):
+    """The state of an `AttentionWrapper`: of its cell, the last attention (N, A), the last alignments (N, S)."""
+
+    cell_state: Any
+    attention: Any
+    alignments: Any
+
+
+class AttentionWrapper(RNNCell):
+    """A cell whose inputs are joined by what it attended to last, and which attends after each step.
+
+    attention_layer_size   of `attention_layer/kernel`, to which output and context are projected; None takes
+                           the context itself as attention
+    output_attention       whether the outputs are the attention, or those of the cell
+
+    The state is an `AttentionState`; variables are in `attention_wrapper/...`.
+    """
+
+    def __init__(
+        self,
+        cell: RNNCell,
+        mechanism: AttentionMechanism,
+        *,
+        attention_layer_size: int | None = None,
+        output_attention: bool = True,
+        name: str | None = None,
+    ) -> None:
+        super().__init__("attention_wrapper", name)
+        self._cell, self._mechanism = cell, mechanism
+        self._size, self._output_attention = attention_layer_size, output_attention
+
+    @property
+    def attention_size(self) -> int:
+        """The size A of what it attends to."""
+        return self._size if self._size is not None else int(self._mechanism.values.shape[2] or 0)
+
+    @property
+    def state_size(self) -> AttentionState:
+        return AttentionState(
+            self._cell.state_size, self.attention_size, TensorShape([self._mechanism.values.shape[1]])
+        )
+
+    @property
+    def output_size(self) -> Any:
+        return self.attention_size if self._output_attention else self._cell.output_size
+
+    def zero_state(self, graph: Graph, batch_size: Any, dtype: Any = "float32") -> AttentionState:
+        """Zeros, also where the length of the memory is known to the run only."""
+        ops = graph.ops
+        cell_state = self._cell.zero_state(graph, batch_size, dtype)
+        shape = ops.Shape(self._mechanism.values)
+        kind: DType = self._mechanism.values.dtype.base
+        zero = graph.constant(0, kind)
+        with graph.name_scope("AttentionWrapperZeroState"):
+            attention = ops.Fill(ops.Pack([batch_size, self.attention_size]), zero)
+            places = ops.Fill(ops.Pack([batch_size, ops.GatherV2(shape, 1, 0)]), zero)
+            static = batch_size if isinstance(batch_size, int) else None
+            attention.set_shape([static, self.attention_size])
+            places.set_shape([static, self._mechanism.values.shape[1]])
+        return AttentionState(cell_state, attention, places)
+
+    def starting_from(self, state: AttentionState, cell_state: Any) -> AttentionState:
+        """A state with the cell's own replaced, such as by the encoder's last."""
+        return state._replace(cell_state=cell_state)
+
+    def call(self, graph: Graph, inputs: Any, state: Any) -> tuple[Tensor, AttentionState]:
+        ops = graph.ops
+        joined = ops.ConcatV2([inputs, state.attention], 1)
+        output, after = self._cell(joined, state.cell_state)
+        mechanism = self._mechanism
+
+        def weight(name: str, shape: Any, dtype: DType, initializer: Any = None) -> Tensor:
+            return self._weight(f"{mechanism.scope_name}/{name}", shape, dtype, initializer)
+
+        alignments = mechanism.alignments(output, weight)
+        context = ops.Squeeze(
+            ops.BatchMatMulV2(ops.ExpandDims(alignments, 1), mechanism.values), squeeze_dims=[1]
+        )
+        attention = context
+        if self._size is not None:
+            seen = ops.ConcatV2([output, context], 1)
+            width = int(output.shape[1] or 0) + int(mechanism.values.shape[2] or 0)
+            kernel = self._weight("attention_layer/kernel", [width, self._size], output.dtype.base)
+            attention = ops.MatMul(seen, kernel)
+        return (
+            attention if self._output_attention else output,
+            AttentionState(after, attention, alignments),
+        )

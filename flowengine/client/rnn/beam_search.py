@@ -1,0 +1,214 @@
+"""Beam search: of each example the likeliest sequences so far are gone on with.
+
+    memory = fe.rnn.tile_batch(encoder_outputs, 5)
+    ...
+    decoder = fe.rnn.BeamSearchDecoder(cell, table, start_tokens, end_token, state, beam_width=5, ...)
+    outputs, state, lengths = fe.rnn.dynamic_decode(decoder, maximum_iterations=50)
+    best = outputs.predicted_ids[:, :, 0]
+
+The beams of an example stand side by side in the batch of the cell: its state is for N * beam_width, and a
+memory that it attends to is tiled by `tile_batch`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flowengine.client import embedding
+from flowengine.client.rnn.cell import RNNCell
+from flowengine.client.rnn.decoder import Decoder, OutputSpec, Projection
+from flowengine.core import dtypes
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.activations import log_softmax
+from flowengine.graphs.structures import flatten, map_structure
+from flowengine.graphs.tensor import Tensor
+
+
+def tile_batch(tensors: Any, multiplier: int) -> Any:
+    """Each example `multiplier` times, one behind the other: (N, ...) -> (N * multiplier, ...), of a structure."""
+
+    def tiled(x: Tensor) -> Tensor:
+        graph, ops = x.graph, x.graph.ops
+        with graph.name_scope("tile_batch"):
+            sizes = ops.Shape(x)
+            rest = ops.StridedSlice(sizes, [1], [0], [1], end_mask=1)
+            rank = x.shape.rank
+            repeats = [1, multiplier] + [1] * ((rank or 1) - 1)
+            wide = ops.Tile(ops.ExpandDims(x, 1), repeats)
+            result: Tensor = ops.Reshape(wide, ops.ConcatV2([[-1], rest], 0))
+            first = x.shape[0]
+            result.set_shape([None if first is None else first * multiplier, *list(x.shape)[1:]])
+        return result
+
+    return map_structure(tiled, tensors)
+
+
+class BeamSearchState(NamedTuple):
+    """State of the cell (N * B, ...); of each beam (N, B) log probability, whether it has ended, its length."""
+
+    cell_state: Any
+    log_probs: Any
+    finished: Any
+    lengths: Any
+
+
+class BeamStep(NamedTuple):
+    """Of each step and beam: the score, the class taken, and the beam that it goes on from."""
+
+    scores: Any
+    predicted_ids: Any
+    parent_ids: Any
+
+
+class BeamSearchOutput(NamedTuple):
+    """What a beam search found: classes (N, T, B) int32, best beam first, scores, and the steps as they were."""
+
+    predicted_ids: Any
+    scores: Any
+    steps: BeamStep
+
+
+class BeamSearchDecoder(Decoder):
+    """Decodes with a beam.
+
+    table                   (C, I) embeddings of classes
+    start_tokens            (N,) int32
+    end_token               a number
+    initial_state           of the cell, for N * beam_width
+    output_units            as for `BasicDecoder`
+    length_penalty_weight   w: scores are log probabilities by ((5 + length) / 6)**w (Wu et al. 2016)
+    """
+
+    tracks_own_finished = True
+
+    def __init__(
+        self,
+        cell: RNNCell,
+        table: Any,
+        start_tokens: Any,
+        end_token: int,
+        initial_state: Any,
+        *,
+        beam_width: int,
+        output_units: int | None = None,
+        use_bias: bool = False,
+        projection_name: str = "dense",
+        length_penalty_weight: float = 0.0,
+    ) -> None:
+        self.graph = graph_of(table, start_tokens)
+        self._cell, self._table, self._end = cell, table, end_token
+        self._start = convert(self.graph, start_tokens)
+        self._state, self._width = initial_state, beam_width
+        self._penalty = length_penalty_weight
+        self._projection = Projection(output_units, use_bias, projection_name)
+        self._batch = self.graph.ops.Size(self._start)
+
+    @property
+    def batch_size(self) -> Any:
+        return self._batch
+
+    @property
+    def output_specs(self) -> Any:
+        beams: list[int | None] = [self._width]
+        kind = flatten(self._state)[0].dtype.base
+        return BeamStep(
+            OutputSpec(beams, kind), OutputSpec(beams, dtypes.int32), OutputSpec(beams, dtypes.int32)
+        )
+
+    def initialize(self) -> tuple[Tensor, Any, Any]:
+        graph, ops, width = self.graph, self.graph.ops, self._width
+        kind = flatten(self._state)[0].dtype.base
+        tokens = ops.Tile(ops.ExpandDims(self._start, 1), [1, width])
+        shape = ops.Shape(tokens)
+        # All beams start alike: only the first counts, lest all choose the same.
+        first = graph.constant([0.0] + [float("-inf")] * (width - 1), kind)
+        log_probs = ops.BroadcastTo(first, shape)
+        finished = ops.BroadcastTo(graph.constant([False] + [True] * (width - 1)), shape)
+        lengths = ops.Fill(shape, graph.constant(0, dtypes.int64))
+        inputs = embedding.lookup(self._table, tokens)
+        for each in (log_probs, finished, lengths):
+            each.set_shape([self._start.shape[0], width])
+        return finished, inputs, BeamSearchState(self._state, log_probs, finished, lengths)
+
+    def step(self, time: Tensor, inputs: Any, state: Any) -> tuple[Any, Any, Any, Tensor]:
+        ops, width = self.graph.ops, self._width
+        flat_inputs = ops.Reshape(inputs, [-1, inputs.shape[2]])
+        outputs, cell_state = self._cell(flat_inputs, state.cell_state)
+        logits = self._projection(outputs)
+        classes = logits.shape[1]
+        steps = log_softmax(ops.Reshape(logits, [-1, width, classes]))
+        total = ops.Add(ops.ExpandDims(state.log_probs, 2), self._ended(steps, state.finished, classes))
+        scores = self._scored(total, state, classes)
+        best = ops.TopKV2(ops.Reshape(scores, [-1, width * classes]), width)
+        ids, parents = ops.FloorMod(best.indices, classes), ops.FloorDiv(best.indices, classes)
+        was_finished = self._of_beams(state.finished, parents)
+        finished = ops.LogicalOr(was_finished, ops.Equal(ids, self._end))
+        longer = ops.Cast(ops.LogicalNot(was_finished), DstT=dtypes.int64)
+        after = BeamSearchState(
+            map_structure(lambda each: self._rows(each, parents), cell_state),
+            self._chosen(total, best.indices, classes),
+            finished,
+            ops.Add(self._of_beams(state.lengths, parents), longer),
+        )
+        return BeamStep(best.values, ids, parents), after, embedding.lookup(self._table, ids), finished
+
+    def _ended(self, steps: Tensor, finished: Tensor, classes: Any) -> Tensor:
+        """Log probabilities of a step, where a beam that has ended can only end again, at no cost."""
+        graph, kind = self.graph, steps.dtype.base
+        lowest = float(np.finfo(kind.as_numpy_dtype).min)
+        row = [lowest] * int(classes)
+        row[self._end] = 0.0
+        result: Tensor = graph.ops.SelectV2(
+            graph.ops.ExpandDims(finished, 2), graph.constant(row, kind), steps
+        )
+        return result
+
+    def _scored(self, total: Tensor, state: BeamSearchState, classes: Any) -> Tensor:
+        if self._penalty == 0:
+            return total
+        graph, ops = self.graph, self.graph.ops
+        grows = [1] * int(classes)
+        grows[self._end] = 0
+        added = ops.Mul(
+            ops.ExpandDims(ops.Cast(ops.LogicalNot(state.finished), DstT=dtypes.int64), 2),
+            graph.constant(grows, dtypes.int64),
+        )
+        lengths = ops.Cast(ops.Add(ops.ExpandDims(state.lengths, 2), added), DstT=total.dtype.base)
+        penalty = ops.Pow(ops.RealDiv(ops.Add(lengths, 5.0), 6.0), self._penalty)
+        result: Tensor = ops.RealDiv(total, penalty)
+        return result
+
+    def _chosen(self, total: Tensor, places: Tensor, classes: Any) -> Tensor:
+        """What stands at places of the beams and classes of each example, (N, B)."""
+        return self._gathered(total, places, self._width * int(classes))
+
+    def _of_beams(self, values: Tensor, parents: Tensor) -> Tensor:
+        return self._gathered(values, parents, self._width)
+
+    def _gathered(self, values: Tensor, places: Tensor, stride: int) -> Tensor:
+        ops = self.graph.ops
+        result: Tensor = ops.GatherV2(ops.Reshape(values, [-1]), self._flat_places(places, stride), 0)
+        result.set_shape([self._start.shape[0], self._width])
+        return result
+
+    def _flat_places(self, places: Tensor, stride: int) -> Tensor:
+        ops = self.graph.ops
+        offsets = ops.ExpandDims(ops.Mul(ops.Range(0, self._batch, 1), stride), 1)
+        result: Tensor = ops.Add(places, offsets)
+        return result
+
+    def _rows(self, values: Tensor, parents: Tensor) -> Tensor:
+        """Rows of the cell's state, (N * B, ...), each from the beam that it goes on from."""
+        ops = self.graph.ops
+        places = ops.Reshape(self._flat_places(parents, self._width), [-1])
+        result: Tensor = ops.GatherV2(values, places, 0)
+        result.set_shape(values.shape)
+        return result
+
+    def finalize(self, outputs: Any, state: Any) -> tuple[Any, Any]:
+        ops = self.graph.ops
+        longest = ops.Cast(ops.Max(state.lengths, [1]), DstT=dtypes.int32)
+        ids = ops.GatherTree(outputs.predicted_ids, outputs.parent_ids, longest, self._end)
+        return BeamSearchOutput(ids, outputs.scores, outputs), state

@@ -1,0 +1,114 @@
+"""What a recurrent cell is: `cell(inputs, state) -> (outputs, state)`, with the variables it makes when first called.
+
+A cell belongs to the graph of its first call, and uses its variables again in every other: one object is one
+set of weights. Their names follow the variable scope of the first call: `rnn/lstm_cell/kernel` within
+`dynamic_rnn`. Values are read outside of the loop that a call may stand in, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.structures import flatten, map_structure
+from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.scopes import VariableScope
+
+
+class RNNCell(ABC):
+    """A recurrent cell.
+
+    inputs    (N, I), I known, or a structure of such where the cell takes one
+    state     a structure as `state_size`, of tensors (N, size)
+    outputs   (N, output_size)
+    """
+
+    def __init__(self, default_name: str, name: str | None) -> None:
+        self._default_name, self._name = default_name, name
+        self._graph: Graph | None = None
+        self._scope: VariableScope | None = None
+        self._variables: dict[str, Any] = {}
+
+    @property
+    @abstractmethod
+    def state_size(self) -> Any:
+        """The size of the state, or a structure of sizes: numbers, or shapes without the batch."""
+
+    @property
+    @abstractmethod
+    def output_size(self) -> Any:
+        """The size of the outputs, as `state_size`."""
+
+    @abstractmethod
+    def call(self, graph: Graph, inputs: Any, state: Any) -> tuple[Any, Any]:
+        """The step, within the scope of the cell."""
+
+    def __call__(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        """(outputs, next state) of one step."""
+        graph = graph_of(*flatten(inputs), *flatten(state))
+        if self._graph is None:
+            self._graph = graph
+        if self._graph is not graph:
+            raise InvalidArgumentError(
+                f"{type(self).__name__} has variables in another graph; a cell serves one, make another"
+            )
+        if self._scope is None:
+            with graph.variable_scope(self._name, default_name=self._default_name) as scope:
+                self._scope = scope
+                return self.call(graph, inputs, state)
+        with (
+            graph.variable_scope(self._scope, reuse="auto", auxiliary_name_scope=False),
+            graph.name_scope(self._scope.name.rpartition("/")[2] or None),
+        ):
+            return self.call(graph, inputs, state)
+
+    def zero_state(self, graph: Graph, batch_size: Any, dtype: Any = "float32") -> Any:
+        """A state of zeros: tensors (batch_size, size) of dtype in a structure as `state_size`.
+
+        batch_size   a number, or an int32 scalar Tensor
+        """
+        kind = as_dtype(dtype)
+        with graph.name_scope(f"{type(self).__name__}ZeroState"):
+            return map_structure(lambda size: zeros_of(graph, batch_size, size, kind), self.state_size)
+
+    def _weight(self, name: str, shape: Sequence[int], dtype: DType, initializer: Any = None) -> Tensor:
+        """A variable of the cell: read where no loop is, so that a loop around takes the value as it is."""
+        assert self._graph is not None
+        assert self._scope is not None
+        variable = self._variables.get(name)
+        if variable is None:
+            # The full scope's name may be that of a part of this cell, such as `gates`.
+            variable = self._graph.get_variable(name, shape, dtype=dtype, initializer=initializer)
+            self._variables[name] = variable
+        with self._graph.scopes.outside():
+            return convert(self._graph, getattr(variable, "snapshot", variable))
+
+
+def zeros_of(graph: Graph, batch_size: Any, size: Any, dtype: DType) -> Tensor:
+    """Zeros (batch_size, *size)."""
+    dims = [size] if isinstance(size, int) else TensorShape(size).as_list()
+    known = batch_size if isinstance(batch_size, int) else None
+    if isinstance(batch_size, Tensor):
+        value = graph.constant_value(batch_size)
+        known = None if value is None else int(value)
+    if known is not None:
+        return graph.constant(0, dtype, [known, *dims], name="zeros")
+    zero = graph.constant(0, dtype)
+    result: Tensor = graph.ops.Fill(graph.ops.Pack([batch_size, *dims]), zero, name="zeros")
+    return result
+
+
+def depth(what: str, inputs: Tensor) -> int:
+    """The known last axis of the inputs of a cell."""
+    size = inputs.shape[-1] if inputs.shape.dims else None
+    if size is None or inputs.shape.rank != 2:
+        raise InvalidArgumentError(
+            f"{what}: inputs '{inputs.name}' of shape {inputs.shape} must have two axes, the last one known"
+        )
+    return size

@@ -1,0 +1,319 @@
+"""Decoding: a loop that feeds a cell with what a decoder makes of its outputs, until every example has ended.
+
+    decoder = fe.rnn.BasicDecoder(cell, fe.rnn.TrainingHelper(inputs, lengths), first_state, output_units=words)
+    outputs, state, lengths = fe.rnn.dynamic_decode(decoder)
+    loss = fe.losses.sparse_softmax_cross_entropy(targets, outputs.logits)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from flowengine.client import embedding
+from flowengine.client.layers.core import dense
+from flowengine.client.rnn.cell import RNNCell, zeros_of
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions.random import multinomial
+from flowengine.graphs.functions.reductions import reduce_all
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.structures import flatten, map_structure, pack_like
+from flowengine.graphs.tensor import Tensor
+
+
+class OutputSpec(NamedTuple):
+    """What one output of a decoder is: its shape without the batch, and its type."""
+
+    shape: list[int | None]
+    dtype: DType
+
+
+class Decoder(ABC):
+    """What `dynamic_decode` runs: a first step, a step, and what becomes of all outputs at the end."""
+
+    graph: Graph
+    #: Whether `finished` of a step is all there is to know, or adds to what had finished before.
+    tracks_own_finished = False
+
+    @property
+    @abstractmethod
+    def batch_size(self) -> Any:
+        """N, a number or an int32 scalar Tensor."""
+
+    @abstractmethod
+    def initialize(self) -> tuple[Tensor, Any, Any]:
+        """(finished (N,) bool, first inputs, first state)."""
+
+    @abstractmethod
+    def step(self, time: Tensor, inputs: Any, state: Any) -> tuple[Any, Any, Any, Tensor]:
+        """(outputs, next state, next inputs, finished)."""
+
+    @property
+    @abstractmethod
+    def output_specs(self) -> Any:
+        """A structure like the outputs, of `OutputSpec`."""
+
+    def finalize(self, outputs: Any, state: Any) -> tuple[Any, Any]:
+        """What becomes of all outputs, time first, and of the last state."""
+        return outputs, state
+
+
+class Helper(ABC):
+    """What a `BasicDecoder` feeds next, and which class it takes."""
+
+    graph: Graph
+    batch_size: Any
+
+    @abstractmethod
+    def initialize(self) -> tuple[Tensor, Any]:
+        """(finished, first inputs)."""
+
+    @abstractmethod
+    def sample(self, logits: Tensor) -> Tensor:
+        """The classes (N,) int32 that are taken of logits (N, C)."""
+
+    @abstractmethod
+    def next_inputs(self, time: Tensor, sample_ids: Tensor) -> tuple[Tensor, Any]:
+        """(finished, next inputs) after a step."""
+
+
+class TrainingHelper(Helper):
+    """Feeds the inputs that should have come: `inputs` (N, T, I), `sequence_length` (N,) int32."""
+
+    def __init__(self, inputs: Any, sequence_length: Any) -> None:
+        self.graph = graph_of(inputs)
+        tensor = convert(self.graph, inputs)
+        ops = self.graph.ops
+        self._lengths = convert(self.graph, sequence_length)
+        self.batch_size = ops.Size(self._lengths)
+        turned = ops.Transpose(tensor, [1, 0, 2])
+        self._steps = ops.GatherV2(ops.Shape(turned), 0, 0)
+        self._width = tensor.shape[2]
+        # One more step than there are: what follows the last is zeros.
+        padded = ops.Pad(turned, [[0, 1], [0, 0], [0, 0]])
+        self._array = self.graph.tensor_array(
+            tensor.dtype.base, ops.Add(self._steps, 1), element_shape=[None, self._width], clear_after_read=False
+        ).unstack(padded)
+
+    def initialize(self) -> tuple[Tensor, Any]:
+        finished = self.graph.ops.Equal(self._lengths, 0)
+        return finished, self._read(self.graph.constant(0, "int32"))
+
+    def _read(self, time: Tensor) -> Tensor:
+        value: Tensor = self._array.read(time)
+        value.set_shape([None, self._width])
+        return value
+
+    def sample(self, logits: Tensor) -> Tensor:
+        ids: Tensor = self.graph.ops.ArgMax(logits, 1, output_type="int32")
+        return ids
+
+    def next_inputs(self, time: Tensor, sample_ids: Tensor) -> tuple[Tensor, Any]:
+        ops = self.graph.ops
+        later = ops.Add(time, 1)
+        return ops.GreaterEqual(later, self._lengths), self._read(ops.Minimum(later, self._steps))
+
+
+class GreedyEmbeddingHelper(Helper):
+    """Feeds the embedding of the likeliest class; an example has ended with the end token.
+
+    table          (C, I): a Tensor, a variable or parts of one
+    start_tokens   (N,) int32
+    end_token      a number
+    """
+
+    def __init__(self, table: Any, start_tokens: Any, end_token: int) -> None:
+        self.graph = graph_of(table, start_tokens)
+        self._table, self._end = table, end_token
+        self._start = convert(self.graph, start_tokens)
+        self.batch_size = self.graph.ops.Size(self._start)
+
+    def initialize(self) -> tuple[Tensor, Any]:
+        finished = self.graph.ops.Fill(self.graph.ops.Shape(self._start), self.graph.constant(False))
+        return finished, embedding.lookup(self._table, self._start)
+
+    def sample(self, logits: Tensor) -> Tensor:
+        ids: Tensor = self.graph.ops.ArgMax(logits, 1, output_type="int32")
+        return ids
+
+    def next_inputs(self, time: Tensor, sample_ids: Tensor) -> tuple[Tensor, Any]:
+        return self.graph.ops.Equal(sample_ids, self._end), embedding.lookup(self._table, sample_ids)
+
+
+class SampleEmbeddingHelper(GreedyEmbeddingHelper):
+    """As `GreedyEmbeddingHelper`, with a class drawn by softmax of logits by a temperature."""
+
+    def __init__(
+        self,
+        table: Any,
+        start_tokens: Any,
+        end_token: int,
+        *,
+        temperature: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(table, start_tokens, end_token)
+        self._temperature, self._seed = temperature, seed
+
+    def sample(self, logits: Tensor) -> Tensor:
+        drawn = multinomial(self.graph.ops.RealDiv(logits, self._temperature), 1, self._seed)
+        ids: Tensor = self.graph.ops.Cast(self.graph.ops.Squeeze(drawn, squeeze_dims=[1]), DstT="int32")
+        return ids
+
+
+class DecoderOutput(NamedTuple):
+    """Of a `BasicDecoder`: logits (N, T, C), and the classes taken, (N, T) int32."""
+
+    logits: Any
+    sample_ids: Any
+
+
+class BasicDecoder(Decoder):
+    """A cell, fed by a helper.
+
+    output_units   of a projection of the outputs of the cell to logits, `decoder/dense/kernel` (no bias unless
+                   `use_bias`); None takes the outputs as logits
+    """
+
+    def __init__(
+        self,
+        cell: RNNCell,
+        helper: Helper,
+        initial_state: Any,
+        *,
+        output_units: int | None = None,
+        use_bias: bool = False,
+        projection_name: str = "dense",
+    ) -> None:
+        self.graph = helper.graph
+        self._cell, self._helper, self._state = cell, helper, initial_state
+        self._projection = Projection(output_units, use_bias, projection_name)
+
+    @property
+    def batch_size(self) -> Any:
+        return self._helper.batch_size
+
+    @property
+    def output_specs(self) -> Any:
+        dtype = flatten(self._state)[0].dtype.base
+        width = self._projection.size(self._cell.output_size)
+        return DecoderOutput(OutputSpec([width], dtype), OutputSpec([], convert(self.graph, 0).dtype))
+
+    def initialize(self) -> tuple[Tensor, Any, Any]:
+        finished, inputs = self._helper.initialize()
+        return finished, inputs, self._state
+
+    def step(self, time: Tensor, inputs: Any, state: Any) -> tuple[Any, Any, Any, Tensor]:
+        outputs, after = self._cell(inputs, state)
+        logits = self._projection(outputs)
+        ids = self._helper.sample(logits)
+        finished, following = self._helper.next_inputs(time, ids)
+        return DecoderOutput(logits, ids), after, following, finished
+
+
+class Projection:
+    """From outputs of a cell to logits, by a dense layer of one name, or not at all."""
+
+    def __init__(self, units: int | None, use_bias: bool, name: str) -> None:
+        self._units, self._use_bias, self._name = units, use_bias, name
+
+    def size(self, own: Any) -> Any:
+        return own if self._units is None else self._units
+
+    def __call__(self, outputs: Tensor) -> Tensor:
+        if self._units is None:
+            return outputs
+        return dense(outputs, self._units, use_bias=self._use_bias, name=self._name, reuse="auto")
+
+
+def dynamic_decode(
+    decoder: Decoder,
+    *,
+    output_time_major: bool = False,
+    impute_finished: bool = False,
+    maximum_iterations: Any = None,
+    parallel_iterations: int = 32,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> tuple[Any, Any, Tensor]:
+    """Run a decoder until all examples have ended.
+
+    impute_finished      an example that has ended has outputs of zeros, and its state stands still
+    maximum_iterations   at most that many steps; without it a decoder that never ends goes on for ever
+    name                 of the variable scope, "decoder" unless it is given
+    returns              outputs (N, T, ...), or (T, N, ...) with `output_time_major`; the last state; how many
+                         steps each example took, (N,) int32
+    """
+    graph, ops = decoder.graph, decoder.graph.ops
+    with graph.variable_scope(name or "decoder"):
+        finished, inputs, state = decoder.initialize()
+        if maximum_iterations is not None:
+            finished = ops.LogicalOr(finished, ops.LessEqual(convert(graph, maximum_iterations), 0))
+        specs = decoder.output_specs
+        flat_specs = _flat_specs(specs)
+        arrays = [
+            graph.tensor_array(spec.dtype, 0, dynamic_size=True, element_shape=[None, *spec.shape])
+            for spec in flat_specs
+        ]
+        zeros = [zeros_of(graph, decoder.batch_size, spec.shape, spec.dtype) for spec in flat_specs]
+
+        def body(
+            time: Tensor, arrays: Any, state: Any, inputs: Any, finished: Tensor, lengths: Tensor
+        ) -> tuple[Any, ...]:
+            outputs, after, following, ended = decoder.step(time, inputs, state)
+            if not decoder.tracks_own_finished:
+                ended = ops.LogicalOr(ended, finished)
+            later = ops.Add(time, 1)
+            taken = ops.Select(finished, lengths, ops.Fill(ops.Shape(lengths), later))
+            found = flatten(outputs)
+            if impute_finished:
+                found = [_kept(finished, zero, each) for zero, each in zip(zeros, found, strict=True)]
+                after = map_structure(lambda old, new: _kept(finished, old, new), state, after)
+            arrays = [array.write(time, each) for array, each in zip(arrays, found, strict=True)]
+            return later, arrays, after, following, ended, taken
+
+        start = graph.constant(0, "int32", name="time")
+        lengths = ops.Fill(ops.Shape(finished), start)
+        _, arrays, state, _, _, lengths = graph.while_loop(
+            lambda time, arrays, state, inputs, finished, lengths: ops.LogicalNot(reduce_all(finished)),
+            body,
+            (start, arrays, state, inputs, finished, lengths),
+            parallel_iterations=parallel_iterations,
+            swap_memory=swap_memory,
+            maximum_iterations=maximum_iterations,
+        )
+        outputs, state = decoder.finalize(
+            _packed(specs, [array.stack() for array in arrays]), state
+        )
+        if not output_time_major:
+            outputs = map_structure(_batch_first, outputs)
+    return outputs, state, lengths
+
+
+def _flat_specs(specs: Any) -> list[OutputSpec]:
+    if isinstance(specs, OutputSpec):
+        return [specs]
+    return [spec for each in specs for spec in _flat_specs(each)]
+
+
+def _packed(specs: Any, values: list[Tensor]) -> Any:
+    if isinstance(specs, OutputSpec):
+        return values[0]
+    return pack_like(type(specs)(*range(len(values))) if hasattr(specs, "_fields") else specs, values)
+
+
+def _kept(ended: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    if new.shape.rank == 0:
+        return new
+    result: Tensor = new.graph.ops.Select(ended, old, new)
+    return result
+
+
+def _batch_first(x: Tensor) -> Tensor:
+    rank = x.shape.rank
+    if rank is None:
+        raise InvalidArgumentError(f"dynamic_decode: the rank of output '{x.name}' must be known")
+    result: Tensor = x.graph.ops.Transpose(x, [1, 0, *range(2, rank)])
+    return result
