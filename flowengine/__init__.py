@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from flowengine.client import metrics as metrics
     from flowengine.client import optimizers as optimizers
     from flowengine.client import regularizers as regularizers
+    from flowengine.client import rnn as rnn
     from flowengine.client import sampled as sampled
     from flowengine.client import schedules as schedules
     from flowengine.client.averages import ExponentialMovingAverage as ExponentialMovingAverage
@@ -114,8 +115,8 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "dtypes": ("flowengine.core.dtypes", None),
     "embedding": ("flowengine.client.embedding", None),
     "errors": ("flowengine.core.errors", None),
-    "global_norm": ("flowengine.client.clipping", "global_norm"),
     "freeze": ("flowengine.saved_model.freezing", "freeze"),
+    "global_norm": ("flowengine.client.clipping", "global_norm"),
     "gradients": ("flowengine.gradients", None),
     "hessians": ("flowengine.gradients.jacobian", "hessians"),
     "initializers": ("flowengine.graphs.variables.initializers", None),
@@ -127,6 +128,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "optimizers": ("flowengine.client.optimizers", None),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
     "regularizers": ("flowengine.client.regularizers", None),
+    "rnn": ("flowengine.client.rnn", None),
     "sampled": ("flowengine.client.sampled", None),
     "saved_model": ("flowengine.saved_model", None),
     "schedules": ("flowengine.client.schedules", None),

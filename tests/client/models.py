@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import flowengine as fe
-from tests.client.model_feeds import ADAM, DECAY, MOMENTUM, RATE, TINY, UNITS, WORDS, N, feeds, first_value
+from tests.client.model_feeds import ADAM, DECAY, MOMENTUM, RATE, TINY, UNITS, WORDS, N, T, feeds, first_value
 
 layers = fe.layers
 
@@ -153,8 +153,8 @@ def seq2seq(graph: fe.Graph, x: fe.Tensor, lengths: fe.Tensor, y: fe.Tensor) -> 
         outputs, _, _ = fe.rnn.dynamic_decode(decoder)
     logits = outputs.logits
     logits.set_shape([N, T, WORDS])
-    tiled = fe.rnn.tile_batch((memory, lengths, last), 3)
-    cell, state = cell_over(*tiled, 3 * N)
+    memory, lengths, last = fe.rnn.tile_batch((memory, lengths, last), 3)
+    cell, state = cell_over(memory, lengths, last, 3 * N)
     start = graph.constant(1, "int32", [N])
     search = fe.rnn.BeamSearchDecoder(
         cell, words, start, 2, state, beam_width=3, output_units=WORDS, projection_name="words"
@@ -206,5 +206,6 @@ async def losses(graph: fe.Graph, model: str, dtype: str, steps: int) -> dict[st
 
 
 BUILDERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (mlp, cnn, word2vec, transformer, gan, vae, policy, language, language_sampled, ctc, seq2seq)
+    each.__name__: each
+    for each in (mlp, cnn, word2vec, transformer, gan, vae, policy, language, language_sampled, ctc, seq2seq)
 }

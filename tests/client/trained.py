@@ -9,9 +9,7 @@ from flowengine.gradients.values import dense
 from tests.client import cases
 
 
-async def assigned(
-    session: fe.Session, graph: fe.Graph, factor: float = 1.0
-) -> list[fe.GraphVariable]:
+async def assigned(session: fe.Session, graph: fe.Graph, factor: float = 1.0) -> list[fe.GraphVariable]:
     """All variables of the collection "variables", each set to what `cases.initial` says, times a factor."""
     variables: list[fe.GraphVariable] = graph.collection("variables")
     first = cases.initial([(each.op.name, each.shape.as_list()) for each in variables])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Unpack
 
-from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import LayerWeights, known_size, layer_scope
 from flowengine.client.layers.core import dense, dropout
 from flowengine.core import dtypes
@@ -13,6 +12,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.scopes import Reuse
 
 
 def attention(

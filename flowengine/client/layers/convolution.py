@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -31,6 +30,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.scopes import Reuse
 
 
 def conv1d(

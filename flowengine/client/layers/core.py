@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client import embedding as embeddings
 from flowengine.client.layers.base import (
     Activation,
@@ -23,6 +22,7 @@ from flowengine.graphs.functions.activations import dropout as plain_dropout
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers
+from flowengine.graphs.variables.scopes import Reuse
 
 
 def dense(

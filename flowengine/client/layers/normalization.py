@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import known_size, layer_scope
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
@@ -13,6 +12,7 @@ from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers, keys
+from flowengine.graphs.variables.scopes import Reuse
 from flowengine.graphs.variables.variable import GraphVariable
 
 #: Axes of the channels for which images of 4 axes have ops of their own.

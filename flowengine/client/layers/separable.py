@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.graphs.variables.scopes import Reuse
 from flowengine.client.layers.base import (
     Activation,
     LayerWeights,
@@ -30,6 +29,7 @@ from flowengine.client.layers.convolution import with_bias
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.scopes import Reuse
 
 
 def separable_conv1d(

@@ -1,7 +1,7 @@
 """Attention of a decoder: at each step its state asks a memory, such as the outputs of an encoder.
 
-    attention = fe.rnn.LuongAttention(128, encoder_outputs, lengths)
-    cell = fe.rnn.AttentionWrapper(fe.rnn.LSTMCell(128), attention, attention_layer_size=128)
+attention = fe.rnn.LuongAttention(128, encoder_outputs, lengths)
+cell = fe.rnn.AttentionWrapper(fe.rnn.LSTMCell(128), attention, attention_layer_size=128)
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LuongAttention(AttentionMechanism):
         ops = self.graph.ops
         if query.shape[-1] != self.units:
             raise InvalidArgumentError(
-                f"LuongAttention: the query has {query.shape[-1]} units, the keys {self.units}; they must agree"
+                f"LuongAttention: the query has {query.shape[-1]} units, the keys have {self.units}"
             )
         found: Tensor = ops.Squeeze(
             ops.BatchMatMulV2(ops.ExpandDims(query, 1), self.keys, adj_y=True), squeeze_dims=[1]
@@ -127,7 +127,7 @@ class BahdanauAttention(AttentionMechanism):
 
 
 class AttentionState(NamedTuple):
-    """The state of an `AttentionWrapper`: of its cell, the last attention (N, A), the last alignments (N, S)."""
+    """The state of an `AttentionWrapper`: its cell's, last attention (N, A), last alignments (N, S)."""
 
     cell_state: Any
     attention: Any

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowengine.client import embedding
+from flowengine.client.layers.base import known_size
 from flowengine.client.rnn.cell import RNNCell
 from flowengine.client.rnn.decoder import Decoder, OutputSpec, Projection
 from flowengine.core import dtypes
@@ -27,7 +28,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def tile_batch(tensors: Any, multiplier: int) -> Any:
-    """Each example `multiplier` times, one behind the other: (N, ...) -> (N * multiplier, ...), of a structure."""
+    """Each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...), of a structure."""
 
     def tiled(x: Tensor) -> Tensor:
         graph, ops = x.graph, x.graph.ops
@@ -46,7 +47,7 @@ def tile_batch(tensors: Any, multiplier: int) -> Any:
 
 
 class BeamSearchState(NamedTuple):
-    """State of the cell (N * B, ...); of each beam (N, B) log probability, whether it has ended, its length."""
+    """The cell's (N * B, ...); of each beam (N, B) its log probability, whether it has ended, its length."""
 
     cell_state: Any
     log_probs: Any
@@ -63,7 +64,7 @@ class BeamStep(NamedTuple):
 
 
 class BeamSearchOutput(NamedTuple):
-    """What a beam search found: classes (N, T, B) int32, best beam first, scores, and the steps as they were."""
+    """What was found: classes (N, T, B) int32, best beam first, scores, and the steps as they were."""
 
     predicted_ids: Any
     scores: Any
@@ -137,7 +138,7 @@ class BeamSearchDecoder(Decoder):
         flat_inputs = ops.Reshape(inputs, [-1, inputs.shape[2]])
         outputs, cell_state = self._cell(flat_inputs, state.cell_state)
         logits = self._projection(outputs)
-        classes = logits.shape[1]
+        classes = known_size("BeamSearchDecoder", logits, 1)
         steps = log_softmax(ops.Reshape(logits, [-1, width, classes]))
         total = ops.Add(ops.ExpandDims(state.log_probs, 2), self._ended(steps, state.finished, classes))
         scores = self._scored(total, state, classes)
@@ -154,22 +155,19 @@ class BeamSearchDecoder(Decoder):
         )
         return BeamStep(best.values, ids, parents), after, embedding.lookup(self._table, ids), finished
 
-    def _ended(self, steps: Tensor, finished: Tensor, classes: Any) -> Tensor:
+    def _ended(self, steps: Tensor, finished: Tensor, classes: int) -> Tensor:
         """Log probabilities of a step, where a beam that has ended can only end again, at no cost."""
-        graph, kind = self.graph, steps.dtype.base
-        lowest = float(np.finfo(kind.as_numpy_dtype).min)
-        row = [lowest] * int(classes)
+        graph, kind = self.graph, np.dtype(steps.dtype.base.as_numpy_dtype)
+        row = np.full(classes, np.finfo(kind).min, kind)
         row[self._end] = 0.0
-        result: Tensor = graph.ops.SelectV2(
-            graph.ops.ExpandDims(finished, 2), graph.constant(row, kind), steps
-        )
+        result: Tensor = graph.ops.SelectV2(graph.ops.ExpandDims(finished, 2), graph.constant(row), steps)
         return result
 
-    def _scored(self, total: Tensor, state: BeamSearchState, classes: Any) -> Tensor:
+    def _scored(self, total: Tensor, state: BeamSearchState, classes: int) -> Tensor:
         if self._penalty == 0:
             return total
         graph, ops = self.graph, self.graph.ops
-        grows = [1] * int(classes)
+        grows = [1] * classes
         grows[self._end] = 0
         added = ops.Mul(
             ops.ExpandDims(ops.Cast(ops.LogicalNot(state.finished), DstT=dtypes.int64), 2),
@@ -180,9 +178,9 @@ class BeamSearchDecoder(Decoder):
         result: Tensor = ops.RealDiv(total, penalty)
         return result
 
-    def _chosen(self, total: Tensor, places: Tensor, classes: Any) -> Tensor:
+    def _chosen(self, total: Tensor, places: Tensor, classes: int) -> Tensor:
         """What stands at places of the beams and classes of each example, (N, B)."""
-        return self._gathered(total, places, self._width * int(classes))
+        return self._gathered(total, places, self._width * classes)
 
     def _of_beams(self, values: Tensor, parents: Tensor) -> Tensor:
         return self._gathered(values, parents, self._width)

@@ -1,7 +1,7 @@
-"""What a recurrent cell is: `cell(inputs, state) -> (outputs, state)`, with the variables it makes when first called.
+"""What a recurrent cell is: `cell(inputs, state) -> (outputs, state)`, with variables of its own.
 
-A cell belongs to the graph of its first call, and uses its variables again in every other: one object is one
-set of weights. Their names follow the variable scope of the first call: `rnn/lstm_cell/kernel` within
+A cell makes its variables in the graph of its first call, and uses them again in every other: one object is
+one set of weights. Their names follow the variable scope of the first call: `rnn/lstm_cell/kernel` within
 `dynamic_rnn`. Values are read outside of the loop that a call may stand in, once.
 """
 
@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from flowengine.graphs.conversion import convert, graph_of
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.structures import flatten, map_structure
 from flowengine.graphs.tensor import Tensor

@@ -1,7 +1,7 @@
 """Cells that compute: basic, LSTM in its variants, GRU.
 
-Activations are functions of a tensor; `tanh` unless they are given. Initialisers are those of the variable scope
-unless they are given; a bias is zero at first.
+Activations are functions of a tensor; `tanh` unless they are given. Initialisers are those of the variable
+scope unless they are given; a bias is zero at first.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class LSTMCell(RNNCell):
     """Long short-term memory (Hochreiter and Schmidhuber 1997), with peepholes and a projection if wanted.
 
     units           of the memory
-    use_peepholes   gates see the memory: `w_f_diag`, `w_i_diag`, `w_o_diag` (units,) (Gers and Schmidhuber 2000)
+    use_peepholes   gates see the memory by `w_f_diag`, `w_i_diag`, `w_o_diag` (Gers and Schmidhuber 2000)
     cell_clip       memory is kept within minus this and this
     num_proj        outputs are projected to this size by `projection/kernel` (Sak et al. 2014)
     proj_clip       projected outputs are kept within minus this and this
@@ -213,8 +213,8 @@ class BasicLSTMCell(LSTMCell):
 class LayerNormLSTMCell(RNNCell):
     """An LSTM whose gates and memory are normalised by example (Ba, Kiros and Hinton 2016).
 
-    Variables: `kernel` (I + units, 4 * units), and a `gamma` and `beta` (units,) each of `input`, `transform`,
-    `forget`, `output` and `state`. The state is an `LSTMStateTuple`.
+    Variables: `kernel` (I + units, 4 * units), and a `gamma` and `beta` (units,) of each of `input`,
+    `transform`, `forget`, `output` and `state`. The state is an `LSTMStateTuple`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Decoding: a loop that feeds a cell with what a decoder makes of its outputs, until every example has ended.
 
-    decoder = fe.rnn.BasicDecoder(cell, fe.rnn.TrainingHelper(inputs, lengths), first_state, output_units=words)
-    outputs, state, lengths = fe.rnn.dynamic_decode(decoder)
-    loss = fe.losses.sparse_softmax_cross_entropy(targets, outputs.logits)
+decoder = fe.rnn.BasicDecoder(cell, fe.rnn.TrainingHelper(inputs, lengths), first_state, output_units=words)
+outputs, state, lengths = fe.rnn.dynamic_decode(decoder)
+loss = fe.losses.sparse_softmax_cross_entropy(targets, outputs.logits)
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ class TrainingHelper(Helper):
         # One more step than there are: what follows the last is zeros.
         padded = ops.Pad(turned, [[0, 1], [0, 0], [0, 0]])
         self._array = self.graph.tensor_array(
-            tensor.dtype.base, ops.Add(self._steps, 1), element_shape=[None, self._width], clear_after_read=False
+            tensor.dtype.base,
+            ops.Add(self._steps, 1),
+            element_shape=[None, self._width],
+            clear_after_read=False,
         ).unstack(padded)
 
     def initialize(self) -> tuple[Tensor, Any]:
@@ -173,8 +176,8 @@ class DecoderOutput(NamedTuple):
 class BasicDecoder(Decoder):
     """A cell, fed by a helper.
 
-    output_units   of a projection of the outputs of the cell to logits, `decoder/dense/kernel` (no bias unless
-                   `use_bias`); None takes the outputs as logits
+    output_units   of a projection of the cell's outputs to logits, `decoder/dense/kernel`, with a bias if
+                   `use_bias`; None takes the outputs as logits
     """
 
     def __init__(
@@ -243,8 +246,8 @@ def dynamic_decode(
     impute_finished      an example that has ended has outputs of zeros, and its state stands still
     maximum_iterations   at most that many steps; without it a decoder that never ends goes on for ever
     name                 of the variable scope, "decoder" unless it is given
-    returns              outputs (N, T, ...), or (T, N, ...) with `output_time_major`; the last state; how many
-                         steps each example took, (N,) int32
+    returns              outputs (N, T, ...), or (T, N, ...) with `output_time_major`; the last state; (N,)
+                         int32, how many steps each example took
     """
     graph, ops = decoder.graph, decoder.graph.ops
     with graph.variable_scope(name or "decoder"):
@@ -284,9 +287,7 @@ def dynamic_decode(
             swap_memory=swap_memory,
             maximum_iterations=maximum_iterations,
         )
-        outputs, state = decoder.finalize(
-            _packed(specs, [array.stack() for array in arrays]), state
-        )
+        outputs, state = decoder.finalize(_packed(specs, [array.stack() for array in arrays]), state)
         if not output_time_major:
             outputs = map_structure(_batch_first, outputs)
     return outputs, state, lengths

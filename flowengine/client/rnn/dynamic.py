@@ -2,8 +2,8 @@
 
     outputs, state = fe.rnn.dynamic_rnn(fe.rnn.LSTMCell(128), words, sequence_length=lengths)
 
-The loop stops at the longest of the sequence lengths. Beyond its own length an example has outputs of zero, and
-its state stands still.
+The loop stops at the longest of the sequence lengths. Beyond its own length an example has outputs of zero,
+and its state stands still.
 """
 
 from __future__ import annotations
@@ -153,7 +153,10 @@ class _Unrolled:
         sizes = flatten(cell.output_size)
         reads = [
             graph.tensor_array(
-                each.dtype.base, self._steps, element_shape=list(each.shape)[1:], name=f"dynamic_rnn/input_{n}"
+                each.dtype.base,
+                self._steps,
+                element_shape=list(each.shape)[1:],
+                name=f"dynamic_rnn/input_{n}",
             ).unstack(each)
             for n, each in enumerate(self._flat)
         ]
@@ -238,8 +241,8 @@ def raw_rnn(
 ) -> tuple[Any, Any, Any]:
     """Run a cell with inputs, states and ends that a function decides, step by step.
 
-    loop_fn   (time, outputs, state, loop_state) -> `RawStep`, or a tuple like it; at first with time 0 and None
-              for the others. An example that has ended emits zeros, and its state stands still
+    loop_fn   (time, outputs, state, loop_state) -> `RawStep`, or a tuple like it; at first with time 0 and
+              None for the others. An example that has ended emits zeros, and its state stands still
     graph     where the function makes its tensors; found from the first step if it is not given
     returns   (structure of TensorArrays of what was emitted, last state, last loop state or None)
     """
@@ -258,7 +261,9 @@ def raw_rnn(
             for each in flatten(emitted)
         ]
         arrays = [
-            owner.tensor_array(dtype, 0, dynamic_size=True, element_shape=[None, *dims], name=f"rnn_output_{n}")
+            owner.tensor_array(
+                dtype, 0, dynamic_size=True, element_shape=[None, *dims], name=f"rnn_output_{n}"
+            )
             for n, (dims, dtype) in enumerate(shapes)
         ]
         zeros = [zeros_of(owner, batch, dims, dtype) for dims, dtype in shapes]

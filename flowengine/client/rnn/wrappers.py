@@ -23,7 +23,9 @@ class MultiRNNCell(RNNCell):
         if not cells:
             raise InvalidArgumentError("MultiRNNCell needs at least one cell")
         if len({id(cell) for cell in cells}) < len(cells):
-            raise InvalidArgumentError("MultiRNNCell: one cell stands in it twice; make a cell for each layer")
+            raise InvalidArgumentError(
+                "MultiRNNCell: one cell stands in it twice; make a cell for each layer"
+            )
         self._cells = tuple(cells)
 
     @property
@@ -36,7 +38,9 @@ class MultiRNNCell(RNNCell):
 
     def call(self, graph: Graph, inputs: Any, state: Any) -> tuple[Any, Any]:
         if len(state) != len(self._cells):
-            raise InvalidArgumentError(f"MultiRNNCell of {len(self._cells)} cells is given {len(state)} states")
+            raise InvalidArgumentError(
+                f"MultiRNNCell of {len(self._cells)} cells is given {len(state)} states"
+            )
         states = []
         for number, (cell, before) in enumerate(zip(self._cells, state, strict=True)):
             with graph.variable_scope(f"cell_{number}"):
@@ -70,8 +74,8 @@ class _Wrapper(RNNCell):
 class DropoutWrapper(_Wrapper):
     """A cell with dropout of its inputs, its outputs and its next state.
 
-    ..._keep_prob   how many elements are kept, above 0 and at most 1: numbers. Of an LSTM's state the memory c
-                    is kept whole, as TensorFlow keeps it
+    ..._keep_prob   how many elements are kept, above 0 and at most 1: numbers. Of an LSTM's state the
+                    memory c is kept whole, as TensorFlow keeps it
     seed            of what is drawn, different for each place
     """
 
@@ -87,7 +91,9 @@ class DropoutWrapper(_Wrapper):
         super().__init__(cell)
         for kept in (input_keep_prob, output_keep_prob, state_keep_prob):
             if not 0 < kept <= 1:
-                raise InvalidArgumentError(f"DropoutWrapper: a keep_prob is {kept}; it is above 0 and at most 1")
+                raise InvalidArgumentError(
+                    f"DropoutWrapper: a keep_prob is {kept}; it is above 0 and at most 1"
+                )
         self._input, self._output, self._state = input_keep_prob, output_keep_prob, state_keep_prob
         self._seed = seed
 
@@ -118,7 +124,7 @@ class ResidualWrapper(_Wrapper):
         outputs, after = self._cell(inputs, state)
         if not inputs.shape.is_compatible_with(outputs.shape):
             raise InvalidArgumentError(
-                f"ResidualWrapper: inputs of shape {inputs.shape} cannot be added to outputs of {outputs.shape}"
+                f"ResidualWrapper: inputs of shape {inputs.shape} do not fit outputs of {outputs.shape}"
             )
         return outputs.graph.ops.Add(outputs, inputs), after
 
