@@ -5,6 +5,8 @@ from __future__ import annotations
 from flowengine.client.optimizers.adagrad import AdaDelta, AdaGrad, AdaGradDA, ProximalAdaGrad
 from flowengine.client.optimizers.adam import Adam, AdamW
 from flowengine.client.optimizers.ftrl import FTRL
+from flowengine.client.optimizers.lbfgs import LBFGSResult, lbfgs
+from flowengine.client.optimizers.loss_scaling import LossScaling
 from flowengine.client.optimizers.optimizer import Optimizer
 from flowengine.client.optimizers.plain import SGD, Momentum, ProximalSGD
 from flowengine.client.optimizers.rmsprop import RMSProp
@@ -17,9 +19,12 @@ __all__ = [
     "AdaGradDA",
     "Adam",
     "AdamW",
+    "LBFGSResult",
+    "LossScaling",
     "Momentum",
     "Optimizer",
     "ProximalAdaGrad",
     "ProximalSGD",
     "RMSProp",
+    "lbfgs",
 ]

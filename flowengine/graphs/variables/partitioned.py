@@ -82,7 +82,8 @@ def make_partitioned(
     Other arguments as `Graph.variable`. The first parts are longer by one where they cannot be equal.
     """
     if not callable(initial) and not isinstance(initial, Tensor):
-        initial = to_array(to_value(initial, None if dtype is None else as_dtype(dtype))[0])
+        value, dtype = to_value(initial, None if dtype is None else as_dtype(dtype))
+        initial = to_array(value)
     whole = TensorShape(initial.shape if shape is None and not callable(initial) else shape)
     dims = whole.as_tuple()
     if dims is None:

@@ -107,14 +107,16 @@ def test_integers_are_zero_and_texts_need_an_initialiser() -> None:
 @pytest.mark.parametrize("initial", ["array", "initialiser", "tensor"])
 def test_a_variable_in_parts(initial: str) -> None:
     graph = fe.Graph()
-    value = np.arange(14, dtype=np.float32).reshape(7, 2)
+    value = np.arange(14, dtype=np.float64 if initial == "array" else np.float32).reshape(7, 2)
     given: Any = {
         "array": value,
         "initialiser": fe.initializers.constant(2.0),
         "tensor": graph.constant(value),
     }[initial]
     shape = [7, 2] if initial == "initialiser" else None
-    w = graph.variable(given, name="w", shape=shape, partitioner=fe.partitioners.fixed_size(3))
+    dtype = "float64" if initial == "initialiser" else None
+    w = graph.variable(given, name="w", shape=shape, dtype=dtype, partitioner=fe.partitioners.fixed_size(3))
+    assert w.dtype.name == dtype or w.dtype.name == value.dtype.name
     assert [part.name for part in w.parts] == ["w/part_0:0", "w/part_1:0", "w/part_2:0"]
     assert [part.shape.as_tuple() for part in w.parts] == [(3, 2), (2, 2), (2, 2)]
     assert [part.save_slice.spec for part in w.parts] == ["7 2 0,3:-", "7 2 3,2:-", "7 2 5,2:-"]
