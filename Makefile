@@ -8,6 +8,7 @@
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
 #   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
+#   make fuzz     damaged graphs, op calls, records, checkpoints, images and frames; SEEDS=0:1000 KIND=calls
 #   make mutants  break one room at drawn places and see which breaks a test notices; ROOM=transport SEED=1, or ALL=1
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
@@ -37,7 +38,7 @@ OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)
 
 # Arguments for pytest: make test ARGS='tests/core -x'
 ARGS ?=
-# Simulated clusters of make nightly: how many, or from:to.
+# Simulated clusters of make nightly, damaged inputs of make fuzz: how many, or from:to.
 SEEDS ?= 1000
 # A Python that has TensorFlow, for make bench to run the same graphs in both: make bench TENSORFLOW=/path/to/python
 TENSORFLOW ?=
@@ -48,7 +49,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults mutants clean
+.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults fuzz mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -121,8 +122,15 @@ nightly: $(TEST)/ready
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)
 
+# Op calls begin with the samples of the ops' records.
+fuzz: $(TEST)/ready
+	$(TEST)/bin/python -m tests.testing.fuzz.bases .fuzz/bases
+	@for kind in $(or $(KIND),graphs calls records checkpoints images frames); do \
+	$(TEST)/bin/python -m flowengine.testing.fuzz --kind $$kind --seeds $(if $(findstring :,$(SEEDS)),$(SEEDS),0:$(SEEDS)) --folder .fuzz \
+	$$(test $$kind = calls && echo --bases .fuzz/bases) $(ARGS) || failed=1; done; test -z "$$failed"
+
 mutants: $(MUTANTS)/ready
 	$(MUTANTS)/bin/python -m tests.mutants --room $(ROOM) --seed $(or $(SEED),1) $(if $(ALL),--all) $(ARGS)
 
 clean:
-	rm -rf .venvs .mutants site .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venvs .mutants .fuzz site .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

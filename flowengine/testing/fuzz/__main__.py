@@ -1,0 +1,67 @@
+"""`python -m flowengine.testing.fuzz`: play damaged inputs and write down what is not as it should be."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+from flowengine.testing.fuzz.campaign import Tally, finding_of, run
+from flowengine.testing.fuzz.kinds import KINDS
+from flowengine.testing.fuzz.minimise import minimised
+
+_SHOWN = 20
+
+
+def _show(tally: Tally) -> None:
+    outcomes = ", ".join(f"{count} {name}" for name, count in tally.outcomes.most_common())
+    print(f"up to seed {tally.at}: {outcomes}; {len(tally.findings)} findings", flush=True)
+
+
+def _is_same(kind: str, wanted: str, folder: Path, data: bytes) -> bool:
+    return finding_of(kind, data, folder) == wanted
+
+
+def _make_smaller(folder: Path, tally: Tally) -> None:
+    """One of each sort of finding, in `small/`."""
+    target = folder / "small"
+    target.mkdir(exist_ok=True)
+    seen: Counter[str] = Counter()
+    for row in tally.findings:
+        seen[row["finding"]] += 1
+        name = f"{row['kind']}-{row['seed']}.bin"
+        if seen[row["finding"]] > 1 or (target / name).exists():
+            continue
+        data = (folder / name).read_bytes()
+        wanted = row["finding"]
+        small = minimised(row["kind"], data, partial(_is_same, row["kind"], wanted, folder))
+        (target / name).write_bytes(small)
+        print(f"{name}: {wanted}: {len(data)} bytes, made smaller {len(small)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m flowengine.testing.fuzz", description=__doc__)
+    parser.add_argument("--kind", choices=[*KINDS, "all"], default="all")
+    parser.add_argument(
+        "--seeds", default="0:1000", help="from:to; the same command goes on where it stopped"
+    )
+    parser.add_argument("--folder", type=Path, default=Path(".fuzz"))
+    parser.add_argument("--bases", type=Path, help="a folder of good inputs, in place of the kind's own")
+    given = parser.parse_args()
+    first, last = map(int, given.seeds.split(":"))
+    found = 0
+    for kind in KINDS if given.kind == "all" else [given.kind]:
+        print(f"== {kind}", flush=True)
+        tally = run(kind, first, last, given.folder, bases=given.bases, progress=_show)
+        _show(tally)
+        for name, count in Counter(row["finding"] for row in tally.findings).most_common(_SHOWN):
+            print(f"  {count} times: {name}")
+        _make_smaller(given.folder, tally)
+        found += len(tally.findings)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Many seeds of one kind: children that play them, what they found, and where to go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO, Any, Final
+
+#: A play that says nothing for so long hangs: its own deadline is a second.
+HANG_SECONDS: Final = 20.0
+
+
+@dataclass
+class Tally:
+    """outcomes: {"value" or the class of an error: how often}; findings: one row each; at: the next seed."""
+
+    at: int
+    outcomes: Counter[str] = field(default_factory=Counter)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Child:
+    """A playing process and the lines that it says."""
+
+    def __init__(self, arguments: list[str], folder: Path) -> None:
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+        with (folder / "stderr.txt").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "flowengine.testing.fuzz.child", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                text=True,
+            )
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        assert self._process.stdout is not None
+        self._reader = Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def told(self, hang_seconds: float) -> Iterator[dict[str, Any]]:
+        """What it says until it ends; TimeoutError where it says nothing for too long."""
+        while True:
+            try:
+                line = self._lines.get(timeout=hang_seconds)
+            except Empty:
+                raise TimeoutError from None
+            if line is None:
+                return
+            yield json.loads(line)
+
+    def end(self) -> int:
+        """Its exit status, once it has ended; it is killed if it has not."""
+        if self._process.poll() is None:
+            try:
+                self._process.wait(1)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        status = self._process.wait()
+        self._reader.join()
+        return status
+
+
+def run(
+    kind: str,
+    first: int,
+    last: int,
+    folder: Path,
+    *,
+    bases: Path | None = None,
+    hang_seconds: float = HANG_SECONDS,
+    progress: Callable[[Tally], object] = lambda _: None,
+) -> Tally:
+    """Play the seeds from `first` up to `last`; what was played before in this folder is not played again.
+
+    The folder gets the tally, and for each finding the input and what happened.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    state = folder / f"{kind}-{first}-{last}.json"
+    tally = _resumed(state, first)
+    while tally.at < last:
+        arguments = [kind, "--seeds", f"{tally.at}:{last}"]
+        if bases is not None:
+            arguments += ["--bases", str(bases)]
+        child = Child(arguments, folder)
+        playing: int | None = None
+        what = ""
+        try:
+            for told in child.told(hang_seconds):
+                if "begin" in told:
+                    playing = told["begin"]
+                    continue
+                playing = None
+                tally.outcomes[told["outcome"]] += 1
+                if "finding" in told:
+                    _keep(kind, told, folder, tally, bases)
+                tally.at = told["seed"] + 1
+                if tally.at % 500 == 0:
+                    _write(state, tally)
+                    progress(tally)
+        except TimeoutError:
+            what = "hang"
+        status = child.end()
+        if playing is not None:
+            what = what or f"crash with status {status}"
+            tally.outcomes[what] += 1
+            text = (folder / "stderr.txt").read_text(errors="replace")[-4000:]
+            _keep(kind, {"seed": playing, "finding": what, "text": text}, folder, tally, bases)
+            tally.at = playing + 1
+        elif tally.at < last:
+            text = (folder / "stderr.txt").read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"a child ended with status {status} between two inputs: {text}")
+        _write(state, tally)
+    return tally
+
+
+def _keep(kind: str, told: dict[str, Any], folder: Path, tally: Tally, bases: Path | None) -> None:
+    from flowengine.testing.fuzz.kinds import made
+
+    good = () if bases is None else tuple(each.read_bytes() for each in sorted(bases.iterdir()))
+    name = f"{kind}-{told['seed']}"
+    (folder / f"{name}.bin").write_bytes(made(kind, told["seed"], good))
+    row = {"kind": kind, "seed": told["seed"], "finding": told["finding"], "text": told["text"]}
+    (folder / f"{name}.json").write_text(json.dumps(row, indent=1))
+    tally.findings.append({"kind": kind, "seed": told["seed"], "finding": told["finding"]})
+
+
+def _resumed(state: Path, first: int) -> Tally:
+    if not state.is_file():
+        return Tally(first)
+    table = json.loads(state.read_text())
+    return Tally(table["at"], Counter(table["outcomes"]), table["findings"])
+
+
+def _write(state: Path, tally: Tally) -> None:
+    table = {"at": tally.at, "outcomes": dict(tally.outcomes), "findings": tally.findings}
+    state.write_text(json.dumps(table))
+
+
+def finding_of(kind: str, data: bytes, folder: Path, hang_seconds: float = HANG_SECONDS) -> str | None:
+    """What an input brings about in a child of its own; None where that is as it should be."""
+    path = folder / "candidate.bin"
+    path.write_bytes(data)
+    child = Child([kind, "--file", str(path)], folder)
+    finding: str | None = None
+    begun = False
+    try:
+        for told in child.told(hang_seconds):
+            begun = "begin" in told
+            finding = told.get("finding", finding)
+    except TimeoutError:
+        child.end()
+        return "hang"
+    status = child.end()
+    return f"crash with status {status}" if begun else finding

@@ -1,0 +1,99 @@
+"""A process that plays inputs and says what it is at: what crashes or hangs takes nothing else along.
+
+It is given a kind and a range of seeds, or one file to play, on its command line, and writes a line of JSON
+before and after each. Its address space is limited, as a last fence; the engine's own limit comes before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+from flowengine.testing.fuzz.kinds import KINDS, made
+from flowengine.testing.fuzz.playing import MEMORY_LIMIT, play
+
+#: What a play may hold beyond the engine's limit: its own machinery, and ten times its input.
+_SPARE: Final = 64 << 20
+_TIMES_INPUT: Final = 10
+#: The last fence, beyond what the process has when it begins.
+_FENCE: Final = 4 << 30
+
+
+def _fence() -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    size = _status("VmSize")
+    resource.setrlimit(resource.RLIMIT_AS, (size + _FENCE, size + _FENCE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _status(name: str) -> int:
+    """A number of bytes from /proc/self/status; 0 where there is none."""
+    try:
+        found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
+
+
+def _forget_peak() -> bool:
+    """Let the peak of resident memory begin here; False where the system does not have that."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def report(kind: str, data: bytes) -> dict[str, Any]:
+    """Play an input: {"outcome": ...}, with "finding" and what there is to say where it is one."""
+    counted = _forget_peak()
+    before = _status("VmRSS")
+    try:
+        told: dict[str, Any] = {"outcome": play(kind, data)}
+    except BaseException as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.name}"
+        text = traceback.format_exc(limit=-12)
+        told = {"outcome": "raised", "finding": f"{type(error).__name__} in {where}", "text": text}
+        if isinstance(error, KeyboardInterrupt):
+            raise
+    peak = _status("VmHWM") - before
+    if counted and "finding" not in told and peak > MEMORY_LIMIT + _SPARE + _TIMES_INPUT * len(data):
+        told |= {"outcome": "memory", "finding": "memory", "text": f"{peak} bytes more at the peak"}
+    return told
+
+
+def _say(**told: Any) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m flowengine.testing.fuzz.child")
+    parser.add_argument("kind", choices=sorted(KINDS))
+    parser.add_argument("--seeds", help="from:to")
+    parser.add_argument("--bases", type=Path, help="a folder of good inputs, in place of the kind's own")
+    parser.add_argument("--file", type=Path, help="one input to play as it is")
+    given = parser.parse_args()
+    _fence()
+    if given.file is not None:
+        _say(begin=0)
+        _say(seed=0, **report(given.kind, given.file.read_bytes()))
+        return
+    first, last = map(int, given.seeds.split(":"))
+    good = () if given.bases is None else tuple(p.read_bytes() for p in sorted(given.bases.iterdir()))
+    for seed in range(first, last):
+        _say(begin=seed)
+        _say(seed=seed, **report(given.kind, made(given.kind, seed, good)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Damaged inputs: the same for a seed everywhere, an answer or an error of ours for each, findings kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowengine.ir.graphdef import parse_graph_def
+from flowengine.testing.fuzz import KINDS, bases, campaign, made
+from flowengine.testing.fuzz.files import pack, unpack
+from flowengine.testing.fuzz.minimise import minimised
+from flowengine.testing.fuzz.playing import play
+
+#: Inputs of each kind in the usual run of the tests: together five thousand.
+SEEDS = 840
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_good_inputs_are_played(kind: str) -> None:
+    if kind == "frames":
+        return  # its inputs are made, not damaged
+    for data in KINDS[kind].good():
+        assert play(kind, data) == "value"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_damaged_input_ends_in_a_value_or_an_error_of_ours(kind: str) -> None:
+    outcomes = {play(kind, made(kind, seed)) for seed in range(SEEDS)}
+    assert "value" in outcomes
+    assert len(outcomes) > 1
+
+
+def _digests() -> dict[str, str]:
+    return {
+        kind: hashlib.sha256(b"".join(made(kind, seed) for seed in range(5))).hexdigest()
+        for kind in sorted(KINDS)
+    }
+
+
+def test_a_seed_makes_the_same_bytes_in_any_process() -> None:
+    code = "import json, tests.testing.fuzz.test_fuzz as t; print(json.dumps(t._digests()))"
+    for hashing in ("0", "77"):
+        command = [sys.executable, "-c", code]
+        found = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env={"PYTHONHASHSEED": hashing},
+            check=True,
+            cwd=Path(__file__).resolve().parents[3],
+        )
+        assert json.loads(found.stdout) == _digests()
+
+
+def test_files_are_packed_and_unpacked() -> None:
+    contents = {"m.index": b"\n3\n", "a": b"", "b": bytes(range(256))}
+    assert unpack(pack(contents)) == contents
+
+
+_SAYS = """
+import json, os, sys, time
+first, last = map(int, sys.argv[sys.argv.index("--seeds") + 1].split(":"))
+for seed in range(first, last):
+    print(json.dumps({"begin": seed}), flush=True)
+    if seed == 3:
+        os._exit(9)
+    if seed == 5:
+        time.sleep(60)
+    told = {"outcome": "raised", "finding": "E", "text": "t"} if seed == 6 else {"outcome": "value"}
+    print(json.dumps({"seed": seed, **told}), flush=True)
+"""
+
+
+def test_a_campaign_goes_on_after_crash_and_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(_SAYS)
+    started: list[list[str]] = []
+    real = subprocess.Popen
+
+    def begin(command: list[str], **options: Any) -> Any:
+        started.append(command)
+        return real([sys.executable, str(script), *command[3:]], **options)
+
+    monkeypatch.setattr("flowengine.testing.fuzz.campaign.subprocess.Popen", begin)
+    folder = tmp_path / "found"
+    tally = campaign.run("records", 0, 8, folder, hang_seconds=3)
+    assert tally.at == 8
+    assert dict(tally.outcomes) == {"value": 5, "crash with status 9": 1, "hang": 1, "raised": 1}
+    found = [(each["seed"], each["finding"]) for each in tally.findings]
+    assert found == [(3, "crash with status 9"), (5, "hang"), (6, "E")]
+    assert (folder / "records-5.bin").read_bytes() == made("records", 5)
+    assert json.loads((folder / "records-6.json").read_text())["text"] == "t"
+    assert len(started) == 3
+    # What was played is not played again.
+    assert campaign.run("records", 0, 8, folder).findings == tally.findings
+    assert len(started) == 3
+
+
+def test_a_finding_is_made_smaller() -> None:
+    data = bases.graphs()[0]
+
+    def both(candidate: bytes) -> bool:
+        ops = {node.op for node in parse_graph_def(candidate).node}
+        return {"MatMul", "Softmax"} <= ops
+
+    small = parse_graph_def(minimised("graphs", data, both))
+    assert sorted(node.op for node in small.node) == ["MatMul", "Softmax"]
+    found = minimised("records", b"abcdefgh" * 20, lambda each: b"d" in each and b"g" in each)
+    assert found in (b"dg", b"gd")
