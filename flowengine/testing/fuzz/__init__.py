@@ -11,6 +11,6 @@ written down.
 
 from __future__ import annotations
 
-from flowengine.testing.fuzz.kinds import KINDS, Kind, made
+from flowengine.testing.fuzz.kinds import KINDS, DamagedKind, made
 
-__all__ = ["KINDS", "Kind", "made"]
+__all__ = ["KINDS", "DamagedKind", "made"]

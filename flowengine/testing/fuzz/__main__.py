@@ -8,14 +8,14 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from flowengine.testing.fuzz.campaign import Tally, finding_of, run
+from flowengine.testing.fuzz.campaign import CampaignTally, finding_of, run
 from flowengine.testing.fuzz.kinds import KINDS
 from flowengine.testing.fuzz.minimise import minimised
 
 _SHOWN = 20
 
 
-def _show(tally: Tally) -> None:
+def _show(tally: CampaignTally) -> None:
     outcomes = ", ".join(f"{count} {name}" for name, count in tally.outcomes.most_common())
     print(f"up to seed {tally.at}: {outcomes}; {len(tally.findings)} findings", flush=True)
 
@@ -24,7 +24,7 @@ def _is_same(kind: str, wanted: str, folder: Path, data: bytes) -> bool:
     return finding_of(kind, data, folder) == wanted
 
 
-def _make_smaller(folder: Path, tally: Tally) -> None:
+def _make_smaller(folder: Path, tally: CampaignTally) -> None:
     """One of each sort of finding, in `small/`."""
     target = folder / "small"
     target.mkdir(exist_ok=True)

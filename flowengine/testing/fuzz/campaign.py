@@ -19,7 +19,7 @@ HANG_SECONDS: Final = 20.0
 
 
 @dataclass
-class Tally:
+class CampaignTally:
     """outcomes: {"value" or the class of an error: how often}; findings: one row each; at: the next seed."""
 
     at: int
@@ -83,8 +83,8 @@ def run(
     *,
     bases: Path | None = None,
     hang_seconds: float = HANG_SECONDS,
-    progress: Callable[[Tally], object] = lambda _: None,
-) -> Tally:
+    progress: Callable[[CampaignTally], object] = lambda _: None,
+) -> CampaignTally:
     """Play the seeds from `first` up to `last`; what was played before in this folder is not played again.
 
     The folder gets the tally, and for each finding the input and what happened.
@@ -128,7 +128,7 @@ def run(
     return tally
 
 
-def _keep(kind: str, told: dict[str, Any], folder: Path, tally: Tally, bases: Path | None) -> None:
+def _keep(kind: str, told: dict[str, Any], folder: Path, tally: CampaignTally, bases: Path | None) -> None:
     from flowengine.testing.fuzz.kinds import made
 
     good = () if bases is None else tuple(each.read_bytes() for each in sorted(bases.iterdir()))
@@ -139,14 +139,14 @@ def _keep(kind: str, told: dict[str, Any], folder: Path, tally: Tally, bases: Pa
     tally.findings.append({"kind": kind, "seed": told["seed"], "finding": told["finding"]})
 
 
-def _resumed(state: Path, first: int) -> Tally:
+def _resumed(state: Path, first: int) -> CampaignTally:
     if not state.is_file():
-        return Tally(first)
+        return CampaignTally(first)
     table = json.loads(state.read_text())
-    return Tally(table["at"], Counter(table["outcomes"]), table["findings"])
+    return CampaignTally(table["at"], Counter(table["outcomes"]), table["findings"])
 
 
-def _write(state: Path, tally: Tally) -> None:
+def _write(state: Path, tally: CampaignTally) -> None:
     table = {"at": tally.at, "outcomes": dict(tally.outcomes), "findings": tally.findings}
     state.write_text(json.dumps(table))
 

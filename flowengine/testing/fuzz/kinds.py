@@ -14,7 +14,7 @@ from flowengine.testing.fuzz.graph_changes import changed_graph, changed_values
 
 
 @dataclass(frozen=True)
-class Kind:
+class DamagedKind:
     """One kind of input.
 
     make   a damaged input, from good ones and a seed's choices
@@ -42,13 +42,13 @@ def _frame(data: bytes, chance: random.Random) -> bytes:
     return frames.nonsense(chance)
 
 
-KINDS: Final[dict[str, Kind]] = {
-    "graphs": Kind(changed_graph, bases.graphs),
-    "calls": Kind(changed_values, bases.graphs),
-    "records": Kind(damaged, bases.records),
-    "checkpoints": Kind(_changed_files, _checkpoints),
-    "images": Kind(damaged, bases.images),
-    "frames": Kind(_frame, lambda: (b"",)),
+KINDS: Final[dict[str, DamagedKind]] = {
+    "graphs": DamagedKind(changed_graph, bases.graphs),
+    "calls": DamagedKind(changed_values, bases.graphs),
+    "records": DamagedKind(damaged, bases.records),
+    "checkpoints": DamagedKind(_changed_files, _checkpoints),
+    "images": DamagedKind(damaged, bases.images),
+    "frames": DamagedKind(_frame, lambda: (b"",)),
 }
 
 
