@@ -245,10 +245,9 @@ class _CallWriter:
         with graph.name_scope(self.prefix), graph.scopes.apart(None):
             switches = {i: ops.Switch(v, goes_on) for i, v in enumerate(values) if not kept[i]}
             pivot = ops.Identity(switches[first].output_true, name="pivot").node_name
-            # What the body makes of constants alone must end with the loop, too.
-            inside = [ops.Switch(e, goes_on) if kept[i] else switches[i] for i, e in enumerate(entered)]
-        given = [each.output_true.port for each in inside]
-        results, targets = self._copied(body, given, self.prefix + "body/", pivot)
+        given = [e.port if kept[i] else switches[i].output_true.port for i, e in enumerate(entered)]
+        unchanged = frozenset(e.port for i, e in enumerate(entered) if kept[i])
+        results, targets = self._copied(body, given, self.prefix + "body/", pivot, unchanged)
         outputs: list[OutputPort] = []
         for i, port in enumerate(results):
             if kept[i]:
@@ -279,9 +278,18 @@ class _CallWriter:
         return self.library.instantiate(function.name, attrs)
 
     def _copied(
-        self, body: FunctionBody, given: Sequence[OutputPort], scope: str, pivot: str | None
+        self,
+        body: FunctionBody,
+        given: Sequence[OutputPort],
+        scope: str,
+        pivot: str | None,
+        unchanged: frozenset[OutputPort] = frozenset(),
     ) -> tuple[list[OutputPort], list[str]]:
-        """Add a body's nodes under a scope; (its results, the nodes that have to run)."""
+        """Add a body's nodes under a scope; (its results, the nodes that have to run).
+
+        unchanged   arguments that are there in every iteration: what is made of these alone is tied to the
+                    pivot, as what is made of nothing, so that it ends with the loop
+        """
         if len(given) != len(body.arguments):
             raise InvalidArgumentError(
                 f"function '{body.name}' takes {len(body.arguments)} arguments; {self.node.op} "
@@ -295,7 +303,9 @@ class _CallWriter:
 
         for node in body.graph:
             if node.name in inner:
-                self.graph.add(self._copy(node, scope, inner, [outside(port) for port in node.inputs], pivot))
+                inputs = [outside(port) for port in node.inputs]
+                is_tied = not unchanged.issuperset(inputs)
+                self.graph.add(self._copy(node, scope, inner, inputs, None if is_tied else pivot))
                 self.noted[scope + node.name] = self.within | {body.name}
         return [outside(port) for port in body.results], [scope + name for name in _certain_targets(body)]
 
@@ -303,7 +313,7 @@ class _CallWriter:
         self, node: Node, scope: str, inner: set[str], inputs: list[OutputPort], pivot: str | None
     ) -> Node:
         controls = tuple(scope + name for name in node.control_inputs if name in inner)
-        if not inputs and not controls and pivot is not None:
+        if not controls and pivot is not None:
             controls = (pivot,)
         return replace(
             node,
