@@ -138,6 +138,21 @@ def tensor_attr(proto: TensorProto) -> TensorAttr:
     return TensorAttr(dtype, shape, lambda: _decode(proto, dtype, shape), proto)
 
 
+def stored_elements(attr: TensorAttr) -> Array | None:
+    """The elements that a constant of numbers was read with, the last of which stands for all that follow.
+
+    None where that is all of them, one alone, none, or where it was not read from a graph. Nothing is written
+    out.
+    """
+    proto, dtype = attr.source, attr.dtype
+    if not isinstance(proto, TensorProto) or proto.tensor_content or not dtype.size:
+        return None
+    elements = attr.shape.num_elements() or 0
+    if not 1 < len(getattr(proto, _FORMS[dtype].field)) // _FORMS[dtype].width < elements:
+        return None
+    return unchangeable(_stored(proto, dtype, elements))
+
+
 def decode_tensor(proto: TensorProto) -> Value:
     """The tensor's value, read-only; `bytes` for a string of rank 0.
 

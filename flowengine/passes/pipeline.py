@@ -20,6 +20,7 @@ from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.cut.compress import compress_transfers
 from flowengine.passes.cut.partition import PartitionedGraph, partition
 from flowengine.passes.cut.schedule_recv import schedule_receives
+from flowengine.passes.simplify.compact_constants import keep_compact
 from flowengine.passes.simplify.cse import merge_common_subexpressions
 from flowengine.passes.simplify.fold import folding_constants
 from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
@@ -70,6 +71,7 @@ _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     ("prune", prune, lambda context: True),
     # Before anybody asks a constant for its value.
     ("refuse_large_constants", refuse_large_constants, lambda c: c.memory_bytes_max is not None),
+    ("keep_compact", keep_compact, lambda context: True),
     ("drop_unused_gradients", drop_unused_gradients, lambda context: True),
     # Before CSE, which then finds more that is equal: constants that were computed in different ways.
     ("fold_constants", folding_constants, lambda context: context.fold_constants),

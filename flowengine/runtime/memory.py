@@ -68,7 +68,7 @@ class MemoryMeter:
                 for ledger in self._lasting:
                     ledger.check(growth)
         wanted = 0
-        op_def = item.node.op_def
+        op_def = None if item.lends_memory else item.node.op_def
         if op_def is not None and op_def.shape is not None:
             try:
                 shapes = op_def.shape(ConcreteInputs(item.node, inputs, self._producer))

@@ -131,6 +131,7 @@ class Binder:
         item.function = kernel.bind(node)
         item.nowait = kernel.bind_nowait(node)
         item.takes_context = kernel.takes_context
+        item.lends_memory = kernel.heavy is False and not kernel.fresh
         # A provider's kernels use every core by themselves, like BLAS: one at a time.
         item.is_product = kernel.maker is not None or node.has(Product) or node.has(EveryCore)
         if kernel.is_async:

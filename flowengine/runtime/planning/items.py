@@ -90,6 +90,7 @@ class Item:
         "is_pure",
         "keeps_thread",
         "kind",
+        "lends_memory",
         "local",
         "merge_edges",
         "merge_inputs",
@@ -125,6 +126,8 @@ class Item:
         self.takes_context = False
         self.cost: Callable[..., float] | None = None
         self.mutates = False
+        #: Whether its kernel takes the same time however large its inputs are: it gives views of them.
+        self.lends_memory = False
         self.groups: tuple[int | None, ...] | None = None
         self.dereference: tuple[int, ...] = ()
         #: Of a CALL: what makes it, a `functions.Call`.

@@ -1,0 +1,98 @@
+"""Large constants that are stored small stay small: each step writes one out where it is needed.
+
+    large = Const(v0, v1, ..., vk, vk, ... to the end)
+    ->  large = Reshape(PadV2([v0, ..., vk], up to n, vk), shape)
+
+A tensor proto may leave out repeats of its last element, so that two hundred bytes are gigabytes once written
+out. Here that is the work of a kernel: under the step's bound on memory and its deadline, on a thread, and
+gone with the last that needs it. One whose elements are all equal needs none of this: it is a view of one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from flowengine.core.arrays import Array
+from flowengine.core.dtypes import int64
+from flowengine.ir import make
+from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.tensorproto import stored_elements
+from flowengine.ir.traits import Constant
+from flowengine.ops.load import registry as op_registry
+from flowengine.passes.context import PassContext
+
+#: More than is ever folded, so that what is left small here is not written out there.
+_LARGE_BYTES: Final = 16_000_000
+#: So many times smaller it must be: what is nearly full is as well held.
+_RATIO: Final = 16
+
+
+def keep_compact(graph: NodeGraph, context: PassContext) -> NodeGraph:
+    """The graph with its large, compact constants written out by nodes; itself where it has none."""
+    made: dict[str, list[Node]] = {}
+    for node in graph:
+        constant = node.trait(Constant)
+        value = None if constant is None else node.attrs.get(constant.value)
+        if not isinstance(value, TensorAttr) or OutputPort(node.name, 0) in context.feeds:
+            continue
+        elements = value.shape.num_elements() or 0
+        if elements * value.dtype.size < _LARGE_BYTES:
+            continue
+        stored = stored_elements(value)
+        if stored is None or len(stored) * _RATIO > elements:
+            continue
+        nodes = _written_out(node, value, stored, elements)
+        if not any(new.name in graph for new in nodes[:-1]):
+            made[node.name] = nodes
+    if not made:
+        return graph
+    return graph.rewritten(new for node in graph for new in made.get(node.name, (node,)))
+
+
+def _written_out(node: Node, value: TensorAttr, stored: Array, elements: int) -> list[Node]:
+    """The nodes that write a constant out; the last one has its name."""
+    ops, dtype = op_registry(), value.dtype
+    site = {"device": node.device, "creation_site": node.creation_site}
+
+    def const(part: str, attr: TensorAttr) -> Node:
+        return make.const(
+            ops,
+            f"_compact/{node.name}/{part}",
+            attr,
+            controls=node.control_inputs,
+            device=node.device,
+            creation_site=node.creation_site,
+        )
+
+    start = const("stored", TensorAttr.of(stored, dtype))
+    last = const("last", TensorAttr.of(stored[-1:].reshape(()), dtype))
+    missing = np.array([[0, elements - len(stored)]], np.int64)
+    paddings = const("paddings", TensorAttr.of(missing, int64))
+    shape = const("shape", TensorAttr.of(np.array(value.shape.as_list(), np.int64), int64))
+    flat = make.node(
+        ops,
+        "PadV2",
+        f"_compact/{node.name}/flat",
+        inputs=[OutputPort(each.name, 0) for each in (start, paddings, last)],
+        T=dtype,
+        Tpaddings=int64,
+        **site,
+    )
+    kept = {name: attr for name, attr in node.attrs.items() if name.startswith("_")}
+    whole = make.node(
+        ops,
+        "Reshape",
+        node.name,
+        inputs=[OutputPort(flat.name, 0), OutputPort(shape.name, 0)],
+        T=dtype,
+        Tshape=int64,
+        **site,
+        **kept,
+    )
+    return [start, last, paddings, shape, flat, whole]
+
+
+__all__ = ["keep_compact"]
