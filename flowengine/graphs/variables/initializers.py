@@ -31,6 +31,8 @@ Initializer: TypeAlias = Callable[..., Tensor]
 
 #: The standard deviation that is left of a standard normal distribution when it is cut off at 2.
 _TRUNCATED_DEVIATION: Final = 0.87962566103423978
+#: Values of fewer elements are constants in the graph, as in TensorFlow; others are made in a step.
+_CONSTANT_ELEMENTS: Final = 1000
 
 Mode: TypeAlias = Literal["fan_in", "fan_out", "fan_avg"]
 Distribution: TypeAlias = Literal["truncated_normal", "untruncated_normal", "uniform"]
@@ -44,7 +46,8 @@ def constant(value: Any = 0) -> Initializer:
         given = to_array(value) if not isinstance(value, str | bytes) else value
         if isinstance(given, np.ndarray) and given.size not in (1, count):
             raise InvalidArgumentError(f"{given.size} values cannot initialise a variable of shape {shape}")
-        return graph.constant(value, dtype, shape)
+        single = not isinstance(given, np.ndarray) or given.size == 1
+        return _filled(graph, value, dtype, shape) if single else graph.constant(value, dtype, shape)
 
     return make
 
@@ -54,8 +57,8 @@ def zeros() -> Initializer:
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         found = as_dtype(dtype)
-        return graph.constant(
-            b"" if found.name == "string" else False if found.name == "bool" else 0, found, shape
+        return _filled(
+            graph, b"" if found.name == "string" else False if found.name == "bool" else 0, found, shape
         )
 
     return make
@@ -66,7 +69,7 @@ def ones() -> Initializer:
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         found = as_dtype(dtype)
-        return graph.constant(True if found.name == "bool" else 1, found, shape)
+        return _filled(graph, True if found.name == "bool" else 1, found, shape)
 
     return make
 
@@ -245,6 +248,17 @@ def default_initializer(name: str, dtype: DType) -> Initializer:
     if dtype.is_integer or dtype.name == "bool":
         return zeros()
     raise InvalidArgumentError(f"variable '{name}' of {dtype} needs an initialiser")
+
+
+def _filled(graph: Graph, value: Any, dtype: Any, shape: Any) -> Tensor:
+    """One value in all places: a large graph would be larger than its model if these were constants."""
+    dims = _known(shape)
+    if math.prod(dims) < _CONSTANT_ELEMENTS:
+        return graph.constant(value, dtype, shape)
+    single = np.reshape(value, ()) if isinstance(value, np.ndarray | list | tuple) else value
+    lengths = np.array(dims, np.int32 if max(dims) < 2**31 else np.int64)
+    found: Tensor = graph.ops.Fill(lengths, graph.constant(single, dtype))
+    return found
 
 
 def _known(shape: Any) -> tuple[int, ...]:

@@ -101,3 +101,19 @@ def test_a_seed_of_the_graph_repeats_values_and_none_does_not() -> None:
 
     assert drawn(3) == drawn(3) != drawn(4)
     assert drawn(None) != drawn(None)
+
+
+def test_a_large_variable_of_one_value_is_no_large_constant() -> None:
+    for initializer, wanted in [
+        (fe.initializers.zeros(), 0),
+        (fe.initializers.ones(), 1),
+        (fe.initializers.constant([[3.0]]), 3),
+    ]:
+        graph = fe.Graph()
+        v = graph.variable(initializer, shape=[100, 200])
+        assert len(graph.to_graph_def().SerializeToString()) < 3000
+        with fe.blocking.Session(graph) as session:
+            session.initialise()
+            found = session.run(v.value())
+        assert found.shape == (100, 200)
+        assert np.all(found == wanted)
