@@ -130,6 +130,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "regularizers": ("flowengine.client.regularizers", None),
     "rnn": ("flowengine.client.rnn", None),
     "sampled": ("flowengine.client.sampled", None),
+    "recompute_grad": ("flowengine.gradients.memory", "recompute_grad"),
     "saved_model": ("flowengine.saved_model", None),
     "schedules": ("flowengine.client.schedules", None),
     "train": ("flowengine.train", None),

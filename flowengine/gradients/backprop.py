@@ -157,6 +157,8 @@ class Sweep:
         rule = self._rule(node)
         if rule is None:
             return
+        if self.region.recomputation is not None:
+            self.region.recomputation.begin(node, outputs)
         operation = Operation(self.graph, node.name)
         scopes = self.graph.scopes
         live = self.structure.node_guard(node.name)

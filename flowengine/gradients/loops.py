@@ -13,6 +13,7 @@ from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.history import History, IndexedHistory
+from flowengine.gradients.memory import Recomputation
 from flowengine.gradients.regions import (
     BuildingPlace,
     GradientCall,
@@ -127,6 +128,7 @@ class LoopRegion(LoopPlace, GradientRegion):
         self.structure = call.structure
         self.code_frame = forward.frame
         self.ops = PlacedOps(self)
+        self.recomputation = Recomputation(self) if call.structure.segments else None
         self.forward = forward
         self.around = around
         assert forward.parent is not None
@@ -192,7 +194,7 @@ class LoopRegion(LoopPlace, GradientRegion):
 
     # ------------------------------------------------------------------ values of the forward loop
 
-    def here(self, tensor: Tensor) -> Tensor:
+    def kept(self, tensor: Tensor) -> Tensor:
         if tensor.node_name not in self.structure.frames:
             return tensor  # built by this call, here
         found = self._known.get(tensor)

@@ -10,7 +10,7 @@ function from within itself stays a call: see `gradients.control.functional`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from flowengine.ir.names import (
     CONTROL_FLOW_OPS,
     ENTER_OPS,
     IF_OPS,
+    SEGMENT,
     SWITCH_OPS,
     WHILE_OPS,
 )
@@ -94,7 +95,9 @@ def _handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], control
     """What stands in the place of a call: it hands on what the code gives."""
     definition = graph.registry["IdentityN"]
     types = tuple(graph[port.node].output_types[port.slot].base for port in results)
-    attrs = definition.with_defaults({"T": types})
+    attrs = dict(definition.with_defaults({"T": types}))
+    if SEGMENT in node.attrs:
+        attrs[SEGMENT] = node.attrs[SEGMENT]
     return Node(
         node.name,
         definition.name,
@@ -313,6 +316,9 @@ class _CallWriter:
         self, node: Node, scope: str, inner: set[str], inputs: list[OutputPort], pivot: str | None
     ) -> Node:
         controls = tuple(scope + name for name in node.control_inputs if name in inner)
+        attrs = _renamed(node, scope, inner)
+        if SEGMENT in self.node.attrs:
+            attrs[SEGMENT] = self.node.attrs[SEGMENT]
         if not controls and pivot is not None:
             controls = (pivot,)
         return replace(
@@ -320,14 +326,14 @@ class _CallWriter:
             name=scope + node.name,
             inputs=tuple(inputs),
             control_inputs=controls,
-            attrs=_renamed(node, scope, inner),
+            attrs=attrs,
             device=node.device or self.node.device,
             creation_site=self.node.creation_site,
             source=None,
         )
 
 
-def _renamed(node: Node, scope: str, inner: set[str]) -> Mapping[str, Any]:
+def _renamed(node: Node, scope: str, inner: set[str]) -> dict[str, Any]:
     """The attributes of a body's node in another graph: frames and colocations have the names of there."""
     attrs = dict(node.attrs)
     if node.op in ENTER_OPS:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.gradients.memory import Recomputation
 from flowengine.gradients.structure import ALWAYS, Guard, Structure
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath, describe_frame
@@ -139,11 +140,19 @@ class GradientRegion(BuildingPlace):
         #: The frame of the code that is gone back through.
         self.code_frame = frame
         #: The constructors to which a forward tensor may be given.
-        self.ops: Any = PlacedOps(self) if frame else call.graph.ops
+        is_plain = not frame and not call.structure.segments
+        self.ops: Any = call.graph.ops if is_plain else PlacedOps(self)
         self._entered: dict[Tensor, Tensor] = {}
+        #: What is computed again of its code; None where no segment is marked.
+        self.recomputation = Recomputation(self) if call.structure.segments else None
 
     def here(self, tensor: Tensor) -> Tensor:
         """The value of a forward tensor where gradients are built."""
+        again = None if self.recomputation is None else self.recomputation.value(tensor)
+        return self.kept(tensor) if again is None else again
+
+    def kept(self, tensor: Tensor) -> Tensor:
+        """The value of a forward tensor where gradients are built, as the forward code has it."""
         if not self.frame or tensor.node_name not in self.structure.frames:
             return tensor
         found = self._entered.get(tensor)

@@ -25,6 +25,7 @@ from flowengine.ir.names import (
     LOOP_COND,
     MERGE_OPS,
     NEXT_ITERATION_OPS,
+    SEGMENT,
     SWITCH_OPS,
 )
 
@@ -94,6 +95,11 @@ class Structure:
         self.stack_edges: dict[str, tuple[OutputPort, ...]] = {}
         #: {push or pop: the node that made its stack}
         self.stacks: dict[str, str] = {}
+        #: {node: the segment, to be computed again for its gradient, of which it is}
+        self.segments: dict[str, bytes] = {
+            node.name: node.attrs[SEGMENT] for node in graph if SEGMENT in node.attrs
+        }
+        self._taken_outside: set[OutputPort] | None = None
         self._guards: dict[str, Guard] = {}
         self._loop_guards: dict[FramePath, Guard] = {}
         if not self.is_straight:
@@ -112,6 +118,19 @@ class Structure:
     def value_frame(self, name: str) -> FramePath:
         """The frame in which the outputs of a node are."""
         return output_frame(self._graph.nodes[name], self.frame(name))
+
+    @property
+    def taken_outside(self) -> set[OutputPort]:
+        """What nodes of another segment, or of none, take of the nodes of a segment."""
+        if self._taken_outside is None:
+            segments = self.segments
+            self._taken_outside = {
+                port
+                for node in self._graph
+                for port in node.inputs
+                if port.node in segments and segments[port.node] != segments.get(node.name)
+            }
+        return self._taken_outside
 
     # ------------------------------------------------------------------ guards
 

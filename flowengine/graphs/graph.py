@@ -33,6 +33,7 @@ from flowengine.graphs.variables.methods import GraphVariables
 from flowengine.ir import graph as ir
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import SEGMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ops.load import registry as standard_registry
 from flowengine.ops.shape_inference import ShapeInference
@@ -292,6 +293,16 @@ class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
             self.registry[op]
         return self.scopes.gradients_by(names)
 
+    def recompute(self) -> AbstractContextManager[None]:
+        """Let what is built inside be computed again for its gradient, instead of being kept in memory.
+
+            with graph.recompute():
+                y = graph.ops.Relu(graph.ops.MatMul(x, w))
+
+        What it takes from outside, and what is taken of it, is kept. The mark is written with the graph.
+        """
+        return self.scopes.recomputed()
+
     @tracebacks.hides_engine
     def set_back_edge(self, merge: Any, slot: int, source: Any) -> Node:
         """Close a loop: input `slot` of a Merge comes from a NextIteration that was built after it.
@@ -365,6 +376,8 @@ class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
             attrs["_class"] = tuple(f"loc:@{other}".encode() for other in scopes.colocation)
         if scopes.gradient_names and definition.name in scopes.gradient_names:
             attrs.setdefault("_gradient_op_type", scopes.gradient_names[definition.name].encode())
+        if scopes.segment and inputs:
+            attrs.setdefault(SEGMENT, scopes.segment)
         node = Node(
             name,
             definition.name,

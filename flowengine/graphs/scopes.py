@@ -59,6 +59,8 @@ class Scopes:
         self.pivot = ""
         #: {op: the name of the gradient function that its next nodes ask for}
         self.gradient_names: dict[str, str] = {}
+        #: The segment, to be computed again for its gradient, of which the next nodes are; or empty.
+        self.segment = b""
         #: What a tensor is replaced by when it is given to a constructor, where code does not know its place.
         self.bring: Callable[[Tensor], Tensor] | None = None
         #: The branch or loop to which the next node belongs, or None.
@@ -191,3 +193,13 @@ class Scopes:
             yield
         finally:
             self.gradient_names = before
+
+    @contextmanager
+    def recomputed(self) -> Iterator[None]:
+        """Let nodes be of a segment that is computed again for its gradient: of the outer one, if any."""
+        before = self.segment
+        self.segment = before or self.unique(self.prefix + "recompute").encode("utf-8", "surrogateescape")
+        try:
+            yield
+        finally:
+            self.segment = before

@@ -133,6 +133,17 @@ def test_a_call_and_a_call_within(graph: fe.Graph, op: str) -> None:
     assert graph.operation("y").type == "IdentityN"
 
 
+def test_a_call_is_computed_again(graph: fe.Graph) -> None:
+    """The body of a function that is called in a segment belongs to it."""
+    x = graph.placeholder("float64", [], name="x")
+    with graph.recompute():
+        (inner,) = graph.ops.PartitionedCall([x], Tout=["float64"], f=function("square"), name="first")
+        (y,) = graph.ops.PartitionedCall([inner], Tout=["float64"], f=function("square"), name="y")
+    assert two_orders(graph, y, x, {x: 2.0}) == [16.0, 32.0, 48.0]
+    copies = [node.name for node in graph if node.name.startswith("gradients/recompute/")]
+    assert any(name.startswith("gradients/recompute/first/called/") for name in copies)
+
+
 def test_a_session_that_has_run_goes_on(graph: fe.Graph) -> None:
     x = graph.placeholder("float64", [], name="x")
     (y,) = graph.ops.PartitionedCall([x], Tout=["float64"], f=function("square"), name="y")

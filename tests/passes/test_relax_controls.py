@@ -238,3 +238,17 @@ async def test_a_hot_step_changes_what_a_cold_one_does() -> None:
             seen.append(await session.run(["first/weights:0", "last/weights:0"]))
     for cold, hot in zip(*seen, strict=True):
         np.testing.assert_array_equal(cold, hot)
+
+
+def test_a_marked_node_waits_for_what_orders_no_effect() -> None:
+    """A copy that is computed late to save memory; the same node without the mark waits for nothing."""
+    for mark in ({}, {"_keeps_controls": True}):
+        g = fe.Graph()
+        x, came = g.placeholder("float32", [4], name="x"), g.placeholder("float32", [4], name="came")
+        slope = g.ops.Neg(came, name="slope")
+        with g.control_dependencies([g.group(slope.op, name="group")]):
+            again = g.ops.Identity(x, name="again", **mark)
+        g.ops.Mul(g.ops.Exp(again), slope, name="y")
+        graph = relax_controls(g, context((), ["y"], ["x", "came"]))
+        waits = graph["again"].control_inputs if "again" in graph else ()
+        assert bool(waits) is bool(mark)

@@ -11,7 +11,7 @@ between events matters to nobody. For each node the set of events before it is k
 is dropped where the events before its source come before the node anyhow, a NoOp that only gathers is looked
 through, and an Identity that waits for nothing any more is passed by. Only edges from nodes that run in any
 case are dropped, that have takers and cannot be dead; what is there to stop a step (CheckNumerics) is an
-event.
+event. A node may be marked to keep its edges: a copy that is computed late to save memory.
 (Dependency pruning of this kind is described for TensorFlow's graph optimiser.)
 
 Sets are bits of an integer: time is linear in edges, times events by 64.
@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.names import KEEPS_CONTROLS
 from flowengine.ir.traits import Checks, HandsOn, Orders
 from flowengine.ir.traverse import topological_order
 from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
@@ -139,7 +140,9 @@ class _RelaxedControls:
         controls = node.control_inputs
         for port in node.inputs:
             controls += self._waits.get(port, ())
-        if controls and node.name in self._certain and node.name not in self._kept and not _gathers(node):
+        if KEEPS_CONTROLS in node.attrs:
+            pass  # it frees memory, and is no event
+        elif controls and node.name in self._certain and node.name not in self._kept and not _gathers(node):
             controls = self._needed(controls, inputs, before)
         before |= self._all_before(controls) | self._bits.get(node.name, 0)
         self._before[node.name] = before
@@ -194,7 +197,7 @@ class _RelaxedControls:
     def _can_be_passed(self, node: Node) -> bool:
         """Whether its takers can read what it reads, and wait for what it waits for if they have effects."""
         name = node.name
-        if name in self._bits or name not in self._runs_anyhow:
+        if name in self._bits or name not in self._runs_anyhow or KEEPS_CONTROLS in node.attrs:
             return False
         source = self._nodes.get(node.inputs[0].node)
         if source is not None and source.device != node.device:
