@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from flowengine.gradients.differentiate import gradients as gradients
     from flowengine.gradients.jacobian import hessians as hessians
     from flowengine.gradients.jacobian import jacobian as jacobian
+    from flowengine.gradients.memory import recompute_grad as recompute_grad
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
     from flowengine.graphs.functions import nn as nn
     from flowengine.graphs.functions.array import *
