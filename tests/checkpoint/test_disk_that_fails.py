@@ -95,6 +95,7 @@ def test_a_small_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
 
 def test_a_merge_that_fails_leaves_the_parts_or_can_be_seen(tmp_path: Path) -> None:
     """Until the first data file has its new name the parts are whole; no index appears before all have."""
+    folder, number = tmp_path, 0
     for number in range(20):
         folder = tmp_path / str(number)
         prefixes = [str(folder / f"part{part}" / "m") for part in range(2)]

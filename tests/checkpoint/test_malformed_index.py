@@ -51,6 +51,13 @@ def _header(content: bytes) -> Callable[[Table], None]:
     return lambda table: table.update({HEADER_KEY: content})
 
 
+def _without(key: bytes) -> Callable[[Table], None]:
+    def change(table: Table) -> None:
+        del table[key]
+
+    return change
+
+
 def _entry(key: bytes, **changes: Any) -> Callable[[Table], None]:
     def change(table: Table) -> None:
         known = BundleEntry.decode(table[key])
@@ -65,7 +72,7 @@ def _raw(key: bytes, content: bytes) -> Callable[[Table], None]:
 
 
 HEADERS: list[tuple[Callable[[Table], None], type[Exception], str]] = [
-    (lambda table: table.pop(HEADER_KEY) and None, DataLossError, "the header is missing"),
+    (_without(HEADER_KEY), DataLossError, "the header is missing"),
     (_header(b"\x0a\x05a"), DataLossError, "bad header: a field is longer"),
     (_header(b"\x1a\x01\xff"), DataLossError, "bad header: an integer does not end"),
     (_header(b"\x0f"), DataLossError, "bad header: wire type 7"),
@@ -119,7 +126,7 @@ ENTRIES: list[tuple[bytes, Callable[[Table], None], type[Exception], str]] = [
     (b"s", _entry(b"s", shape=(50,)), DataLossError, "bytes for 50 strings"),
     (b"s", _entry(b"s", shape=(3,)), DataLossError, "tensor 's': "),
     (b"s", _entry(b"s", crc=1), DataLossError, "the checksum does not match"),
-    (b"p", lambda table: table.pop(_KEY) and None, DataLossError, "the slice '0,1:-' is missing"),
+    (b"p", _without(_KEY), DataLossError, "the slice '0,1:-' is missing"),
     (b"p", _entry(_KEY, shape=(2, 1)), DataLossError, "the slice '0,1:-' is of another kind"),
     (b"p", _entry(_KEY, dtype=dtypes.uint16.number), DataLossError, "the slice '0,1:-' is of another kind"),
     (b"p", _entry(b"p", slices=(((0, 3), None), SECOND)), DataLossError, r"reaches beyond"),
@@ -159,7 +166,7 @@ def _meta(*tensors: bytes) -> Callable[[Table], None]:
 
 WHOLE = (None, None)
 OLD: list[tuple[Callable[[Table], None], type[Exception], str]] = [
-    (lambda table: table.pop(b"") and None, DataLossError, "at the start of the table"),
+    (_without(b""), DataLossError, "at the start of the table"),
     (_raw(b"", b"\x0a\x7f"), DataLossError, "bad list of tensors"),
     (_raw(b"", field(1, 3)), DataLossError, "bad list of tensors"),
     (

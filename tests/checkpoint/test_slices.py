@@ -109,6 +109,13 @@ def _write(prefix: Path, parts: list[Slice], value: float = 0.0) -> str:
     return str(prefix)
 
 
+def test_as_many_elements_as_wanted_may_still_overlap() -> None:
+    """Four elements are stored of a tensor of four: one of them twice, one not at all."""
+    assert cover((4,), (None,), [((0, 2),), ((1, 1),), ((3, 1),)]) is None
+    assert cover((2, 2), (None, None), [((0, 1), None), (None, (1, 1))]) is None
+    assert cover((4,), ((0, 1),), [((0, 2),), ((1, 1),), ((3, 1),)]) is not None
+
+
 def test_overlapping_slices_are_refused_when_read(tmp_path: Path) -> None:
     prefix = _write(tmp_path / "m", [((0, 3),), ((2, 2),)])
     with BundleReader(prefix) as reader:
