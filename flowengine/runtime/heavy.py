@@ -129,6 +129,7 @@ class HeavyJobs:
         """Forget the jobs that only compute; those that write variables must be waited for."""
         for job, (_, _, held) in tuple(self._running.items()):
             if not held:
+                job.is_given_up = True
                 del self._running[job]
 
 

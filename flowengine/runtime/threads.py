@@ -24,6 +24,8 @@ from typing import Any, Final
 import numpy as np
 import trio
 
+from flowengine.core.wanted import begin
+
 #: More threads than cores only take turns; two or three kernels at once saturate memory anyway.
 THREADS_MAX: Final = 4
 
@@ -43,6 +45,7 @@ class Job:
         "estimate",
         "function",
         "inbox",
+        "is_given_up",
         "keywords",
         "pace",
         "result",
@@ -64,6 +67,8 @@ class Job:
         self.inbox = inbox
         self.result: Any = None
         self.error: BaseException | None = None
+        #: Set on the event loop's thread when nobody waits for it any more.
+        self.is_given_up = False
         self.seconds = 0.0
         #: How many microseconds it was thought to take, and at what pace of its item.
         self.estimate = 0.0
@@ -169,10 +174,12 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
             if job is None:
                 return
             started = perf_counter()
+            begin(job)
             try:
                 job.result = job.function(*job.arguments, **job.keywords)
             except BaseException as error:  # handed to the step, which raises it in its own task
                 job.error = error
+            begin(None)
             job.seconds = perf_counter() - started
             job.inbox.put(partial(job.done, job))
             del job

@@ -17,6 +17,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.wanted import each
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.formatting import strings_like
 
@@ -36,11 +37,11 @@ def _cost(strings: Any, *_: Any) -> float:
 
 
 def mapped(strings: Value, function: Callable[[bytes], bytes]) -> Value:
-    """`function` of each string, in the same shape."""
+    """`function` of each string, in the same shape, as long as the step wants it."""
     if isinstance(strings, bytes):
         return function(strings)
     array = to_array(strings)
-    return strings_like([function(s) for s in array.reshape(-1).tolist()], array.shape)
+    return strings_like(each(function, array.reshape(-1).tolist()), array.shape)
 
 
 def shown(text: bytes) -> str:

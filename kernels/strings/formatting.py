@@ -13,6 +13,7 @@ from flowengine.core.accounting import ask_for, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.wanted import each
 from flowengine.kernels.registry import kernel
 
 
@@ -76,7 +77,7 @@ def as_string(
     write = _formatter(T, precision, scientific, shortest, width, fill)
     array = to_array(values)
     ask_for(array.size * (text_bytes(b"") + max(width, precision, 1)))
-    return strings_like([write(value) for value in array.reshape(-1).tolist()], array.shape)
+    return strings_like(each(write, array.reshape(-1).tolist()), array.shape)
 
 
 @kernel("StringJoin", fresh=True)

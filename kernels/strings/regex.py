@@ -9,6 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.wanted import each
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.elements import mapped
 from flowengine.kernels.strings.patterns import check_library, compiled, matches
@@ -37,7 +38,7 @@ def _cost(strings: Any, *_: Any) -> float:
 def _full_match(strings: Value, pattern: bytes) -> Any:
     match = compiled(pattern).fullmatch
     array = to_array(strings)
-    found = [match(text) is not None for text in array.reshape(-1).tolist()]
+    found = each(lambda text: match(text) is not None, array.reshape(-1).tolist())
     return np.array(found, np.bool_).reshape(array.shape)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
+import trio
 
 import flowengine as fe
 from flowengine.kernels.load import load_all
+from flowengine.kernels.strings import regex
 from flowengine.ops.load import registry
 
 
@@ -66,3 +69,30 @@ async def test_a_step_ends_at_its_deadline_while_a_kernel_over_strings_goes_on()
         assert not gone.is_set()
         go.set()
         assert await session.run("z:0", {x: b"a"}) == b"A"
+
+
+async def test_nobody_goes_over_the_rest_of_a_batch_when_the_step_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go, gone = threading.Event(), threading.Event(), threading.Event()
+    matched: list[bytes] = []
+
+    class Pattern:
+        def fullmatch(self, text: bytes) -> None:
+            matched.append(text)
+            begun.set()
+            go.wait(20)
+
+    made = [Pattern()]
+    weakref.finalize(made[0], gone.set)  # when the kernel that has it is over
+    monkeypatch.setattr(regex, "compiled", lambda _: made.pop())
+    g = fe.Graph()
+    x = g.placeholder("string", None, name="x")
+    g.ops.RegexFullMatch(x, ".*7", name="y")
+    async with fe.Session(g) as session, trio.open_nursery() as nursery:
+        nursery.start_soon(session.run, "y:0", {"x:0": _texts(20_000)})
+        assert await trio.to_thread.run_sync(begun.wait, 20)
+        nursery.cancel_scope.cancel()
+    go.set()
+    assert await trio.to_thread.run_sync(gone.wait, 20)
+    assert len(matched) <= 16
