@@ -291,6 +291,8 @@ def main(mode: str, *rest: str) -> None:
         with open(path, "wb") as out:
             out.write(build(model, dtype).as_graph_def().SerializeToString())
         return
+    if model == "seq2seq":
+        import tensorflow.contrib.seq2seq  # noqa: F401 (it registers GatherTree)
     graph = tf.Graph()
     definition = v1.GraphDef()
     with open(path, "rb") as file:
