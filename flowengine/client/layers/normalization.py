@@ -86,10 +86,9 @@ def batch_normalization(
             raise InvalidArgumentError(
                 "layers.batch_normalization: fused is for images of float16 or float32"
             )
-        # Whether to train is an attribute of the op: where only the run tells, it is of no use.
-        if has_op and fused is not False and not isinstance(training, Tensor):
-            return normalization.fused(bool(training))
-        return normalization.plain(training)
+        return (
+            normalization.fused(training) if has_op and fused is not False else normalization.plain(training)
+        )
 
 
 class _Normalization:
@@ -111,7 +110,7 @@ class _Normalization:
         self._gamma, self._beta, self._mean, self._variance = gamma, beta, mean, variance
         self._momentum = momentum
 
-    def fused(self, training: bool) -> Tensor:
+    def fused(self, training: Any) -> Tensor:
         """By the op that does mean, variance and scaling at once."""
         graph, ops = self._graph, self._graph.ops
         channels = self._mean.shape.as_list()
@@ -133,7 +132,12 @@ class _Normalization:
             )
             return made.y, made.batch_mean, made.batch_variance
 
-        y, mean, variance = normalized(training)
+        if isinstance(training, Tensor):
+            y, mean, variance = graph.cond(training, lambda: normalized(True), lambda: normalized(False))
+            self._update(mean, variance, training)
+            found: Tensor = y
+            return found
+        y, mean, variance = normalized(bool(training))
         if training:
             self._update(mean, variance, None)
         return y
