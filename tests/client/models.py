@@ -186,19 +186,23 @@ def build(model: str, dtype: str) -> fe.Graph:
     return graph
 
 
+async def step_of(session: fe.Session, model: str, dtype: str, step: int) -> Any:
+    """One step; its loss."""
+    feed = {f"{key}:0": value for key, value in feeds(model, step, dtype).items()}
+    loss = await session.run("loss:0", feed, targets=["train"])
+    if model == "gan":
+        await session.run([], feed, targets=["train_1"])
+    return loss
+
+
 async def losses(graph: fe.Graph, model: str, dtype: str, steps: int) -> dict[str, Any]:
     """The loss of each step, and what is decoded after the last; of a graph of either library."""
     found: dict[str, Any] = {}
-    values: list[Any] = []
-    feed: dict[Any, Any] = {}
     async with fe.Session(graph) as session:
         await session.run([], targets=["init"])
-        for step in range(steps):
-            feed = {f"{key}:0": value for key, value in feeds(model, step, dtype).items()}
-            values.append(await session.run("loss:0", feed, targets=["train"]))
-            if model == "gan":
-                await session.run([], feed, targets=["train_1"])
+        values = [await step_of(session, model, dtype, step) for step in range(steps)]
         if model == "seq2seq" and dtype == "float32":
+            feed = {f"{key}:0": value for key, value in feeds(model, steps - 1, dtype).items()}
             found["decoded"] = await session.run("decoded:0", feed)
     found["losses"] = np.array(values)
     assert all(math.isfinite(value) for value in values)

@@ -1,6 +1,8 @@
 """Whole models in TensorFlow 1.15: recorded, written for us, and ours played there.
 
     PYTHON models_tensorflow.py record                     losses of all models -> recorded/models.npz
+    PYTHON models_tensorflow.py half MODEL DTYPE PREFIX    a checkpoint after half of the steps
+    PYTHON models_tensorflow.py rest MODEL DTYPE PREFIX    the losses of the other half, from a checkpoint
     PYTHON models_tensorflow.py build MODEL DTYPE GRAPH    its GraphDef, with nodes init, loss, train
     PYTHON models_tensorflow.py play MODEL DTYPE GRAPH     the losses of a GraphDef, as a JSON list
 
@@ -258,20 +260,24 @@ def build(model: str, dtype: str) -> Any:
     return graph
 
 
+def step_of(session: Any, model: str, dtype: str, step: int) -> float:
+    """One step; its loss."""
+    feed = {key + ":0": value for key, value in feeds(model, step, dtype).items()}
+    loss = session.run(["loss:0", "train"], feed)[0]
+    if model == "gan":
+        session.run("train_1", feed)
+    return float(loss)
+
+
 def losses(graph: Any, model: str, dtype: str, steps: int) -> dict[str, Any]:
     """The loss of each step, and what is decoded after the last."""
     found: dict[str, Any] = {}
-    feed: dict[str, Any] = {}
     with v1.Session(graph=graph) as session:
         session.run("init")
-        values = []
-        for step in range(steps):
-            feed = {key + ":0": value for key, value in feeds(model, step, dtype).items()}
-            values.append(session.run(["loss:0", "train"], feed)[0])
-            if model == "gan":
-                session.run("train_1", feed)
+        values = [step_of(session, model, dtype, step) for step in range(steps)]
         found["losses"] = np.array(values)
         if model == "seq2seq" and dtype == "float32":
+            feed = {key + ":0": value for key, value in feeds(model, steps - 1, dtype).items()}
             found["decoded"] = session.run("decoded:0", feed)
     return found
 
@@ -287,6 +293,21 @@ def main(mode: str, *rest: str) -> None:
         filed.save(os.path.join(HERE, "recorded", "models.npz"), arrays)
         return
     model, dtype, path = rest
+    if mode in ("half", "rest"):
+        half = STEPS[dtype] // 2
+        graph = build(model, dtype)
+        with graph.as_default():
+            saver = v1.train.Saver()
+        with v1.Session(graph=graph) as session:
+            session.run("init")
+            if mode == "rest":
+                saver.restore(session, path)
+            steps = range(half, 2 * half) if mode == "rest" else range(half)
+            found = [step_of(session, model, dtype, step) for step in steps]
+            if mode == "half":
+                saver.save(session, path)
+        print(json.dumps({"losses": found}))
+        return
     if mode == "build":
         with open(path, "wb") as out:
             out.write(build(model, dtype).as_graph_def().SerializeToString())

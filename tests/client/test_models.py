@@ -60,3 +60,38 @@ async def test_the_graph_of_tensorflow_learns_the_same_here(model: str, dtype: s
     path = tmp_path / "graph.pb"
     play("build", model, dtype, path)
     compare(model, dtype, await models.losses(fe.Graph.load(path), model, dtype, STEPS[dtype]))
+
+
+#: Models that draw nothing: what random nodes have drawn is in no checkpoint of TensorFlow.
+CERTAIN: Final = sorted(set(models.BUILDERS) - {"vae", "word2vec", "language_sampled"})
+
+
+def rest(model: str) -> Any:
+    """The recorded losses of the second half of the steps."""
+    return replayed.expected("models")[f"{model}/float32|losses"][STEPS["float32"] // 2 :]
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("model", CERTAIN)
+async def test_a_checkpoint_of_tensorflow_is_gone_on_with_here(model: str, tmp_path: Path) -> None:
+    prefix = tmp_path / "model.ckpt"
+    play("half", model, "float32", prefix)
+    async with fe.Session(models.build(model, "float32")) as session:
+        await session.initialise()
+        await fe.train.Saver().restore(session, prefix)
+        half = STEPS["float32"] // 2
+        got = [await models.step_of(session, model, "float32", step) for step in range(half, 2 * half)]
+    np.testing.assert_allclose(got, rest(model), RTOL["float32"])
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("model", CERTAIN)
+async def test_a_checkpoint_of_ours_is_gone_on_with_in_tensorflow(model: str, tmp_path: Path) -> None:
+    prefix = tmp_path / "model.ckpt"
+    async with fe.Session(models.build(model, "float32")) as session:
+        await session.initialise()
+        for step in range(STEPS["float32"] // 2):
+            await models.step_of(session, model, "float32", step)
+        await fe.train.Saver().save(session, prefix)
+    got = json.loads(play("rest", model, "float32", prefix).splitlines()[-1])["losses"]
+    np.testing.assert_allclose(got, rest(model), RTOL["float32"])
