@@ -354,6 +354,24 @@ def rnn_cases() -> Iterator[dict[str, Any]]:
     yield case("greedy", "greedy", "greedy", {"table": normal(3, 6, 3)})
 
 
+def ctc_cases() -> Iterator[dict[str, Any]]:
+    """Losses and decoders over logits (T, N, C); labels as in `record_ctc`."""
+    inputs = {"logits": normal(1, 5, 3, 4) * 3, "sequence_length": np.array([5, 4, 2], np.int32)}
+    for collapse in (False, True):
+        for merge in (False, True):
+            options = {"preprocess_collapse_repeated": collapse, "merge_repeated": merge}
+            yield case(f"loss/{collapse}/{merge}", "loss", "loss", inputs, **options)
+    turned = dict(inputs, logits=normal(1, 3, 5, 4))
+    yield case("loss/batch_major", "loss", "loss", turned, time_major=False)
+    for merge in (False, True):
+        yield case(f"greedy/{merge}", "greedy_decoder", "greedy", inputs, merge_repeated=merge)
+    yield case("beam", "beam_search_decoder", "beam", inputs, beam_width=6, top_paths=2)
+
+
+#: Labels of the CTC cases: (3, 2), the last example with one.
+LABELS = (np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 0]], np.int64), np.array([0, 1, 2, 2, 1], np.int32))
+
+
 def initial(names_and_shapes: Any) -> dict[str, Any]:
     """A first value for each variable: those of scales and variances about 1, others about 0."""
     values = {}
@@ -370,4 +388,5 @@ FAMILIES = {
     "sampled": sampled_cases,
     "layers": layer_cases,
     "rnn": rnn_cases,
+    "ctc": ctc_cases,
 }

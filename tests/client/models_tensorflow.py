@@ -302,8 +302,8 @@ def main(mode: str, *rest: str) -> None:
             session.run("init")
             if mode == "rest":
                 saver.restore(session, path)
-            steps = range(half, 2 * half) if mode == "rest" else range(half)
-            found = [step_of(session, model, dtype, step) for step in steps]
+            numbers = range(half, 2 * half) if mode == "rest" else range(half)
+            found = [step_of(session, model, dtype, step) for step in numbers]
             if mode == "half":
                 saver.save(session, path)
         print(json.dumps({"losses": found}))

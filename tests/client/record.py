@@ -235,6 +235,30 @@ def run_once(fetched: Any) -> dict[str, Any]:
     return result
 
 
+def record_ctc(case: dict[str, Any]) -> dict[str, Any]:
+    """The losses and the gradient of their sum by logits; or the paths found and their log probabilities."""
+    tf.compat.v1.reset_default_graph()
+    logits, lengths = (tf.constant(case["inputs"][key]) for key in ("logits", "sequence_length"))
+    options = dict(case["options"])
+    nn = tf.compat.v1.nn
+    if case["tf"] == "loss":
+        labels = tf.SparseTensor(*cases.LABELS, [3, 2])
+        if "merge_repeated" in options:
+            options["ctc_merge_repeated"] = options.pop("merge_repeated")
+        value = nn.ctc_loss(labels, logits, lengths, **options)
+        fetched = {"value": value, "d_logits": tf.gradients(value, logits)[0]}
+    else:
+        decode = nn.ctc_greedy_decoder if case["tf"] == "greedy" else nn.ctc_beam_search_decoder
+        if case["tf"] == "beam":
+            options["merge_repeated"] = False
+        paths, chance = decode(logits, lengths, **options)
+        fetched = {"chance": chance}
+        fetched.update({f"path {number}": tf.sparse.to_dense(each, -1) for number, each in enumerate(paths)})
+    with tf.compat.v1.Session() as session:
+        got: dict[str, Any] = session.run(fetched)
+    return got
+
+
 RECORDERS = {
     "losses": record_losses,
     "metrics": record_metrics,
@@ -242,6 +266,7 @@ RECORDERS = {
     "sampled": record_sampled,
     "layers": record_layers,
     "rnn": record_rnn,
+    "ctc": record_ctc,
 }
 
 

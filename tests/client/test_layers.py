@@ -194,3 +194,29 @@ def test_what_does_not_fit_is_told_when_it_is_written() -> None:
     for call, message in calls:
         with pytest.raises(InvalidArgumentError, match=message):
             call()
+
+
+async def test_channels_may_stand_first() -> None:
+    graph = fe.Graph()
+    x = np.random.default_rng(4).normal(size=(2, 6, 5, 4)).astype(np.float32)
+    last, first = graph.constant(x), graph.constant(x.transpose(0, 3, 1, 2))
+    calls: list[Callable[..., Any]] = [
+        lambda t, **o: fe.layers.conv2d(t, 3, 3, 2, "same", **o),
+        lambda t, **o: fe.layers.separable_conv2d(t, 3, 3, depth_multiplier=2, **o),
+        lambda t, **o: fe.layers.depthwise_conv2d(t, 3, padding="same", **o),
+        lambda t, **o: fe.layers.conv2d_transpose(t, 3, 3, 2, **o),
+        lambda t, **o: fe.layers.max_pooling2d(t, 2, 2, **o),
+        lambda t, **o: fe.layers.average_pooling2d(t, 3, 2, "same", **o),
+    ]
+    pairs = []
+    for number, call in enumerate(calls):
+        with graph.variable_scope(f"layer_{number}"):
+            there = call(last, name="it") if number < 4 else call(last)
+        with graph.variable_scope(f"layer_{number}", reuse=number < 4):
+            options: dict[str, Any] = {"name": "it", "reuse": True} if number < 4 else {}
+            here = call(first, data_format="channels_first", **options)
+        pairs.append((there, here))
+    async with fe.Session(graph) as session:
+        await session.initialise()
+        for there, here in await session.run(pairs):
+            np.testing.assert_allclose(here, there.transpose(0, 3, 1, 2), 1e-4, 1e-5)

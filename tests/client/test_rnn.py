@@ -214,3 +214,41 @@ def test_what_does_not_fit_is_told_when_it_is_written() -> None:
         residual(x, residual.zero_state(graph, 2))
     with pytest.raises(InvalidArgumentError, match="must have axes"):
         fe.rnn.dynamic_rnn(cell, graph.placeholder("float32"))
+
+
+async def test_a_decoder_may_draw_what_it_says() -> None:
+    graph = fe.Graph()
+    table = graph.constant(np.eye(4, dtype=np.float32))
+    drawn: list[Any] = []
+    for temperature in (1.0, 1e-4):
+        helper = fe.rnn.SampleEmbeddingHelper(table, [0] * 40, 3, temperature=temperature, seed=2)
+        cell = fe.rnn.BasicRNNCell(4)
+        decoder = fe.rnn.BasicDecoder(cell, helper, cell.zero_state(graph, 40))
+        outputs, _, lengths = fe.rnn.dynamic_decode(
+            decoder, maximum_iterations=5, output_time_major=True, name=f"decoder_{len(drawn)}"
+        )
+        drawn.append((outputs.sample_ids, outputs.logits, lengths))
+    async with fe.Session(graph) as session:
+        await session.initialise()
+        warm, cold = await session.run(drawn)
+    assert len(np.unique(warm[0])) == 4
+    # Nearly without temperature the likeliest class is taken.
+    np.testing.assert_array_equal(cold[0], cold[1].argmax(-1))
+    ended = (warm[0] == 3).argmax(0)
+    taken = np.where((warm[0] == 3).any(0), ended + 1, 5)
+    np.testing.assert_array_equal(warm[2], taken)
+
+
+async def test_a_decoder_that_may_take_no_step_takes_none() -> None:
+    graph = fe.Graph()
+    limit = graph.placeholder("int32", [])
+    helper = fe.rnn.GreedyEmbeddingHelper(graph.constant(np.eye(3, dtype=np.float32)), [0, 1], 2)
+    cell = fe.rnn.BasicRNNCell(3)
+    decoder = fe.rnn.BasicDecoder(cell, helper, cell.zero_state(graph, 2))
+    outputs, _, lengths = fe.rnn.dynamic_decode(decoder, maximum_iterations=limit)
+    async with fe.Session(graph) as session:
+        await session.initialise()
+        ids, steps = await session.run([outputs.sample_ids, lengths], {limit: 2})
+        assert ids.shape[0] == 2
+        assert steps.max() <= 2
+        np.testing.assert_array_equal(await session.run(lengths, {limit: 0}), [0, 0])
