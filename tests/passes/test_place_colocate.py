@@ -104,6 +104,21 @@ def test_a_preference_gives_way_to_a_demand() -> None:
     assert masks[groups.find(0)] == 0b10
 
 
+def test_a_variable_and_its_alias_want_to_be_together() -> None:
+    g = Graph()
+    g.ops.VariableV2(shape=[], dtype="float32", name="first")
+    g.ops.VariableV2(shape=[], dtype="float32", shared_name="first", name="second")
+    g.ops.VariableV2(shape=[], dtype="float32", shared_name="first", container="elsewhere", name="third")
+    g.ops.HashTableV2(key_dtype="int64", value_dtype="int64", name="table")
+    g.ops.HashTableV2(key_dtype="int64", value_dtype="int64", shared_name="table", name="other_table")
+    groups = colocate(g)
+    masks = dict.fromkeys(map(groups.find, range(5)), 0b11)
+    follow_preferences(groups, masks)
+    assert together(groups, "first", "second")
+    assert not together(groups, "first", "third")
+    assert not together(groups, "table", "other_table"), "a table without a shared name is its node's alone"
+
+
 @given(st.integers(1, 40), st.data())
 def test_groups_are_what_transitivity_says(count: int, data: st.DataObject) -> None:
     """Against sets that are merged naively."""

@@ -220,10 +220,14 @@ def _is_bound(value: AttrValue) -> bool:
 
 
 def _shared_name(node: Node) -> tuple[str, bytes, bytes] | None:
-    """What a resource is called, for an op that finds it by name."""
+    """What a resource is called, for an op that finds it by name: its own, where it is given none."""
     name = node.attrs.get("shared_name")
-    if not isinstance(name, bytes) or not name:
+    if not isinstance(name, bytes):
         return None
+    if not name:
+        if node.attrs.get("use_node_name_sharing") is False:
+            return None  # nobody else can name it
+        name = node.name.encode()
     container = node.attrs.get("container")
     return _family(node), container if isinstance(container, bytes) else b"", name
 
