@@ -27,6 +27,7 @@ from flowengine.devices.offered import OfferedDevices
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.variables.initialising import SessionVariables
 from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.checked import CheckedKernels
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import KernelRegistry
@@ -111,6 +112,8 @@ class Session(SessionVariables, SessionView):
             kernels = kernel_registry(self._settings.kernel_provider)
         else:
             kernels.check_ops(getattr(self.graph, "registry", None) or op_registry())
+        if self._settings.checked:
+            kernels = CheckedKernels(kernels)
         self._kernels = kernels
         self._runner = StepRunner(self.resources, self._settings, self.devices.default)
         self._partitions = PartitionRunner(

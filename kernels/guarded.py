@@ -17,8 +17,12 @@ import numpy as np
 from flowengine.core.arrays import WOULD_WAIT, describe
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
+from flowengine.ops.concrete import ConcreteInputs
 
+#: The version of TensorFlow's graphs for which shape functions are asked.
+_PRODUCER: Final = 134
 #: What is no tensor: any object may be a handle.
 _HANDLES: Final = (resource, variant)
 
@@ -86,23 +90,32 @@ def _check_ufunc(function: np.ufunc, node: Node) -> None:
             )
 
 
-def guarded(function: Callable[..., Any], original: Any, node: Node, *, of_numpy: bool) -> Callable[..., Any]:
+def guarded(
+    function: Callable[..., Any], original: Any, node: Node, *, of_numpy: bool, checks_shapes: bool = False
+) -> Callable[..., Any]:
     """`function`, with what it is given and gives looked at.
 
-    original   the kernel as its author wrote it, for errors
-    of_numpy   whether it gives NumPy's arrays: on other devices they may be of any class
+    original       the kernel as its author wrote it, for errors
+    of_numpy       whether it gives NumPy's arrays: on other devices they may be of any class
+    checks_shapes  whether the shapes that it gives are held to the op's shape function
     """
-    check = functools.partial(_checked, node=node, kernel=original, of_numpy=of_numpy)
+
+    def check(outputs: Any, inputs: Sequence[Any]) -> Any:
+        outputs = _checked(outputs, node=node, kernel=original, of_numpy=of_numpy)
+        if checks_shapes and outputs is not WOULD_WAIT:
+            _check_shapes(outputs, inputs, node, original)
+        return outputs
+
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
         async def waits(*inputs: Any, **keywords: Any) -> Any:
-            return check(await function(*map(_lent, inputs), **keywords))
+            return check(await function(*map(_lent, inputs), **keywords), inputs)
 
         return waits
 
     def computes(*inputs: Any, **keywords: Any) -> Any:
-        return check(function(*map(_lent, inputs), **keywords))
+        return check(function(*map(_lent, inputs), **keywords), inputs)
 
     return computes
 
@@ -146,6 +159,27 @@ def _checked(outputs: Any, *, node: Node, kernel: Any, of_numpy: bool) -> Any:
         if fault is not None:
             raise _refused(node, kernel, index, fault)
     return tuple(outputs)
+
+
+def _check_shapes(outputs: Any, inputs: Sequence[Any], node: Node, kernel: Any) -> None:
+    """InvalidArgumentError for an output of another shape than the op's shape function says."""
+    definition = node.op_def
+    if definition is None or definition.shape is None:
+        return
+    flat = [each for value in inputs for each in (value if type(value) is tuple else (value,))]
+    try:
+        promised = definition.shape(ConcreteInputs(node, flat, _PRODUCER))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            f"kernel {name_of(kernel)} takes inputs that the shape function of op {node.op} refuses: "
+            f"{error.message}"
+        ) from error
+    values = outputs if len(node.output_types) != 1 else (outputs,)
+    for index, (value, shape) in enumerate(zip(values or (), promised, strict=False)):
+        found = () if isinstance(value, bytes) else getattr(value, "shape", None)
+        if isinstance(found, tuple) and not shape.is_compatible_with(TensorShape(found)):
+            fault = f"it has shape {list(found)} where the op's shape function says {shape}"
+            raise _refused(node, kernel, index, fault)
 
 
 def _refused(node: Node, kernel: Any, index: int, fault: str) -> InvalidArgumentError:

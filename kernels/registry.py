@@ -74,6 +74,7 @@ class Kernel:
     needs      raises where something is missing that it cannot do without; asked when a node is planned
     xp         the array module that it is given: the device's, where the kernel was found for a device
     is_foreign whether it is from outside of this package: what it gives is looked at (`guarded.py`)
+    checks_shapes  whether that is compared with the op's shape function, too
     """
 
     op: str
@@ -95,6 +96,7 @@ class Kernel:
     needs: Callable[[], None] | None = None
     xp: Any = np
     is_foreign: bool = False
+    checks_shapes: bool = False
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -133,10 +135,10 @@ class Kernel:
 
     def _guard(self, bound: Callable[..., Any], function: Any, node: Node) -> Callable[..., Any]:
         # What a ufunc gives is known beforehand; generated code has it write where its operands lie.
-        if not self.is_foreign or isinstance(function, np.ufunc):
+        if not self.is_foreign or (isinstance(function, np.ufunc) and not self.checks_shapes):
             return bound
         of_numpy = self.device in (None, "CPU") and is_numpy(self.xp)
-        return guarded(bound, function, node, of_numpy=of_numpy)
+        return guarded(bound, function, node, of_numpy=of_numpy, checks_shapes=self.checks_shapes)
 
     def before(self, behind: Kernel) -> Kernel:
         """A provider's kernel in front of the one that takes what it does not."""

@@ -29,6 +29,7 @@ from flowengine.cluster.worker.worker import Worker
 from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.devices.load import DEVICES
+from flowengine.kernels.checked import CheckedKernels
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
 from flowengine.transport.calls.service import Service
@@ -76,6 +77,8 @@ class Server:
         self.identity = Identity(WORKER, cluster.name, self.name, new_incarnation())
         self._address = f"{scheme}://{address}"
         kernels = kernel_registry(settings.kernel_provider)
+        if settings.checked:
+            kernels = CheckedKernels(kernels)
         self._exchange = Exchange(self.name)
         self.worker = Worker(
             task=self.name,

@@ -27,6 +27,7 @@
 | measure_costs | FLOWENGINE_MEASURE_COSTS | true |
 | silence_seconds | FLOWENGINE_SILENCE_SECONDS | 30 |
 | abort_on_restart | FLOWENGINE_ABORT_ON_RESTART | false |
+| checked | FLOWENGINE_CHECKED | false |
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Config:
     abort_on_restart              at a target: once a task that steps have used has restarted, or the
                                   connection to the master was lost, its steps end with AbortedError;
                                   False: they go on, without what was held there
+    checked                       compare the shapes that kernels of users give with what the shape functions
+                                  of their ops say for the inputs
 
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
@@ -119,6 +122,7 @@ class Config:
     measure_costs: bool | None = None
     silence_seconds: float | None = None
     abort_on_restart: bool | None = None
+    checked: bool | None = None
 
     def __repr__(self) -> str:
         """What differs from the defaults."""
@@ -182,6 +186,7 @@ class Config:
             measure_costs=_flag(self.measure_costs, "MEASURE_COSTS"),
             silence_seconds=float(silence),
             abort_on_restart=_flag(self.abort_on_restart, "ABORT_ON_RESTART", default=False),
+            checked=_flag(self.checked, "CHECKED", default=False),
         )
 
 
@@ -217,6 +222,7 @@ class Settings:
     measure_costs: bool = True
     silence_seconds: float = 30.0
     abort_on_restart: bool = False
+    checked: bool = False
 
     @property
     def places(self) -> bool:

@@ -199,3 +199,62 @@ def test_a_kernel_for_an_op_that_is_not_defined_is_refused_when_a_session_opens(
 
     with pytest.raises(fe.errors.InvalidArgumentError, match="mine is for op 'MadMul', which is not defined"):
         fe.Session(fe.Graph(), kernels=kernels)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@TIERS
+def test_checked_sessions_hold_kernels_to_their_shape_functions(checked: bool, compiled: bool) -> None:
+    ops = fe.OpRegistry(parent=registry())
+
+    def same(c: Any) -> Any:
+        return [c.input(0), c.input(0)]
+
+    ops.register(fe.OpDef.parse("Twice(x: float) -> y, z: float", shape=same))
+    kernels = fe.KernelRegistry(parent=load_all())
+
+    @kernels.kernel("Twice")
+    def twice(x: Any) -> Any:
+        return x, x[:1]
+
+    graph = fe.Graph(registry=ops)
+    x = graph.placeholder("float32", None, name="x")
+    graph.create_op("Twice", [x], {}, "own")
+
+    async def main() -> None:
+        config = fe.Config(checked=checked, compile_hot_plans=compiled)
+        async with fe.Session(graph, kernels=kernels, config=config) as session:
+            for _ in range(12):
+                assert (await session.run("own:1", {x: np.ones(1, np.float32)})).shape == (1,)
+            if not checked:
+                assert (await session.run("own:1", {x: np.ones(3, np.float32)})).shape == (1,)
+                return
+            with pytest.raises(fe.errors.InvalidArgumentError) as caught:
+                await session.run("own:1", {x: np.ones(3, np.float32)})
+            assert "output 1 ('z'): it has shape [1] where the op's shape function says [3]" in str(
+                caught.value
+            )
+            assert "twice" in str(caught.value)
+
+    trio.run(main)
+
+
+def test_checked_sessions_look_at_ufuncs_and_refused_inputs() -> None:
+    ops = fe.OpRegistry(parent=registry())
+
+    def vector(c: Any) -> Any:
+        if c.input(0).rank not in (None, 1):
+            raise fe.errors.InvalidArgumentError("only vectors")
+        return [fe.TensorShape([2])]
+
+    ops.register(fe.OpDef.parse("Root(x: float) -> y: float", shape=vector))
+    kernels = fe.KernelRegistry(parent=load_all())
+    kernels.kernel("Root")(np.sqrt)
+    graph = fe.Graph(registry=ops)
+    x = graph.placeholder("float32", None, name="x")
+    graph.create_op("Root", [x], {}, "own")
+    with fe.blocking.Session(graph, kernels=kernels, config=fe.Config(checked=True)) as session:
+        assert session.run("own:0", {x: [4.0, 9.0]}).tolist() == [2, 3]
+        with pytest.raises(fe.errors.InvalidArgumentError, match=r"has shape \[3\] where .* says \[2\]"):
+            session.run("own:0", {x: [4.0, 9.0, 16.0]})
+        with pytest.raises(fe.errors.InvalidArgumentError, match="of op Root refuses: only vectors"):
+            session.run("own:0", {x: [[4.0]]})
