@@ -91,7 +91,7 @@ class ExponentialMovingAverage:
 
     def _made(self, graph: Graph, value: Any) -> GraphVariable:
         if not isinstance(value, GraphVariable):
-            with graph.scopes.apart(None), graph.name_scope(None):
+            with graph.scopes.outside(), graph.name_scope(None):
                 made: GraphVariable = graph.variable(
                     zeros(),
                     name=f"{value.op.name}/{self.name}",
@@ -142,7 +142,7 @@ class ExponentialMovingAverage:
         """The average as it is without correction, and its count of updates."""
         key = (graph, average.name)
         if key not in self._biased:
-            with graph.scopes.apart(None), graph.name_scope(None), graph.colocate_with(average.handle):
+            with graph.scopes.outside(), graph.name_scope(None), graph.colocate_with(average.handle):
                 biased = graph.variable(
                     zeros(),
                     name=f"{average.op.name}/biased",

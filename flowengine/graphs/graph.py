@@ -80,14 +80,20 @@ class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
         return as_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as the GraphDef that it is; a registry of one's own goes along."""
+        """Pickled as the GraphDef that it is, with its collections; a registry of one's own goes along."""
         own = None if self._registry is standard_registry() else self._registry
+        if self.collections.keys:
+            return _from_pickle, (self.to_meta_graph().SerializeToString(), own, True)
         return _from_pickle, (self.to_graph_def().SerializeToString(), own)
 
     def __copy__(self) -> Graph:
-        """An independent graph with the same nodes, which do not change."""
+        """An independent graph with the same nodes, which do not change, and collections of its own."""
         other = Graph(self, registry=self._registry, producer=self.producer, min_consumer=self.min_consumer)
-        other.library, other.source = self.library, self.source
+        other.library, other.source, other.seed = self.library, self.source, self.seed
+        if self.collections.keys:
+            from flowengine.graphs.meta_graph import copy_collections
+
+            copy_collections(self, other)
         return other
 
     def __deepcopy__(self, memo: object) -> Graph:
@@ -426,8 +432,16 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
     return result[()] if dims == () else result
 
 
-def _from_pickle(content: bytes, registry: OpRegistry | None) -> Graph:
-    return Graph.from_graph_def(content, registry=registry)
+def _from_pickle(content: bytes, registry: OpRegistry | None, has_collections: bool = False) -> Graph:
+    if not has_collections:
+        return Graph.from_graph_def(content, registry=registry)
+    from flowengine.graphs.meta_graph import read_collections
+    from flowengine.ir.proto import MetaGraphDef
+
+    meta = MetaGraphDef.FromString(content)
+    graph = Graph.from_graph_def(meta.graph_def, registry=registry)
+    read_collections(graph, meta.collection_def)
+    return graph
 
 
 def _is_path(data: Any) -> bool:

@@ -14,6 +14,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.graphs.collections import Collections
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.variables import keys
+from flowengine.graphs.variables.partitioned import PartitionedVariable
 from flowengine.graphs.variables.variable import GraphVariable, from_proto
 from flowengine.ir.graph import NodeGraph
 
@@ -74,6 +75,29 @@ def read_collections(graph: Graph, collections: Mapping[str, Any], *, import_sco
             graph.add_to_collection(key, known.get(data, data))
         for number in (*definition.int64_list.value, *definition.float_list.value):
             graph.add_to_collection(key, number)
+
+
+def copy_collections(source: Graph, target: Graph) -> None:
+    """List in a graph of the same nodes what another lists, as things of that graph."""
+    known: dict[int, Any] = {}
+    for key in source.collections.keys:
+        for each in source.collection(key):
+            if id(each) not in known:
+                known[id(each)] = _moved(each, target)
+            target.add_to_collection(key, known[id(each)])
+
+
+def _moved(value: Any, target: Graph) -> Any:
+    """What a thing of one graph is in another of the same nodes."""
+    if isinstance(value, GraphVariable):
+        found = from_proto(target, value.to_proto())
+        found.constraint = value.constraint
+        return found
+    if isinstance(value, PartitionedVariable):
+        return value.of_parts([_moved(part, target) for part in value.parts])
+    if isinstance(value, Tensor):
+        return Tensor(target, value.node_name, value.slot)
+    return Operation(target, value.name) if isinstance(value, Operation) else value
 
 
 def _named(graph: Graph, name: str) -> Tensor | Operation | str:

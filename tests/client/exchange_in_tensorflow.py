@@ -22,16 +22,21 @@ from tests.client import exchanged as data
 tf = tensorflow.compat.v1
 
 
-def play(steps: int) -> list[float]:
-    """The losses of the default graph's steps."""
+def play(steps: int, restored: str | None = None, saved: str | None = None) -> list[float]:
+    """The losses of the default graph's steps, after one checkpoint and before another."""
     graph = tf.get_default_graph()
     loss, train = graph.get_tensor_by_name("loss:0"), graph.get_operation_by_name("train")
     losses = []
     with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
+        if restored is None:
+            session.run(tf.global_variables_initializer())
+        else:
+            tf.train.Saver().restore(session, restored)
         for _ in range(steps):
             losses.append(float(session.run(loss)))
             session.run(train)
+        if saved is not None:
+            tf.train.Saver().save(session, saved, write_meta_graph=False)
     return losses
 
 
@@ -84,6 +89,11 @@ def main(verb: str, *arguments: str) -> None:
     if verb == "play":
         tf.train.import_meta_graph(arguments[0])
         print(json.dumps(play(int(arguments[1]))))
+    elif verb in ("go-on", "save"):
+        model, dtype, prefix, count = arguments
+        build(model, dtype)
+        restored, saved = (prefix, None) if verb == "go-on" else (None, prefix)
+        print(json.dumps(play(int(count), restored, saved)))
     elif verb == "build":
         build(arguments[0], arguments[1])
         tf.train.export_meta_graph(arguments[2])

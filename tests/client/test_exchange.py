@@ -26,13 +26,19 @@ with_tensorflow = pytest.mark.skipif(
 )
 
 
-def losses(graph: fe.Graph, steps: int) -> list[float]:
+def losses(
+    graph: fe.Graph, steps: int, restored: Path | None = None, saved: Path | None = None
+) -> list[float]:
     found = []
     with fe.blocking.Session(graph) as session:
+        if restored is not None:
+            session.call(fe.train.Saver().restore, restored)
         session.initialise()
         for _ in range(steps):
             found.append(float(session.run("loss:0")))
             session.run([], targets=["train"])
+        if saved is not None:
+            session.call(fe.train.Saver().save, saved)
     return found
 
 
@@ -77,3 +83,16 @@ def test_a_graph_built_in_tensorflow_runs_here(
     path = tmp_path / "graph.meta"
     in_tensorflow("build", model, dtype, path)
     np.testing.assert_allclose(losses(fe.Graph.load(path), steps), RECORDED[f"{model} {dtype}"], rtol=rtol)
+
+
+@with_tensorflow
+@pytest.mark.slow
+@pytest.mark.parametrize("model", exchanged.MODELS)
+def test_a_checkpoint_goes_on_in_the_graph_of_the_other(model: str, tmp_path: Path) -> None:
+    wanted = RECORDED[f"{model} float64"][10:20]
+    losses(exchanged.build(model, "float64"), 10, saved=tmp_path / "here")
+    there = json.loads(in_tensorflow("go-on", model, "float64", tmp_path / "here", 10))
+    np.testing.assert_allclose(there, wanted, rtol=1e-6)
+    in_tensorflow("save", model, "float64", tmp_path / "there", 10)
+    here = losses(exchanged.build(model, "float64"), 10, restored=tmp_path / "there")
+    np.testing.assert_allclose(here, wanted, rtol=1e-6)

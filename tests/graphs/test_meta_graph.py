@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,3 +67,16 @@ def test_what_no_message_holds_is_left_out(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.WARNING, "flowengine.graphs"):
         assert not graph.to_meta_graph().collection_def
     assert "'things' is left out" in caplog.text
+
+
+@pytest.mark.parametrize("again", [copy.copy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_a_copy_has_collections_of_its_own(again: Callable[[fe.Graph], fe.Graph]) -> None:
+    graph = built()
+    other = again(graph)
+    assert other.to_meta_graph().collection_def == graph.to_meta_graph().collection_def
+    listed = [*other.collection("variables"), *other.collection("losses"), *other.collection("train_op")]
+    assert all(each.graph is other for each in listed)
+    graph.variable(1.0)
+    assert len(other.collection("variables")) == 3
+    with fe.blocking.Session(other) as session:
+        assert len(session.initialise()) == 5

@@ -164,7 +164,7 @@ class _Objective:
         self._feeds = dict(feeds)
         self._loss = loss
         self._variables: list[GraphVariable] = list(parts_of(given))
-        with graph.scopes.apart(None), graph.name_scope("lbfgs"):
+        with graph.scopes.outside(), graph.name_scope("lbfgs"):
             found = gradients(loss, [each.handle for each in self._variables]) if self._variables else []
             used = [(g, v) for g, v in zip(found, self._variables, strict=True) if g is not None]
             if not used:

@@ -52,7 +52,7 @@ class LossScaling(Optimizer):
     def scale(self, graph: Graph) -> GraphVariable:
         """The variable that holds the scale in a graph: () float32."""
         if (graph, "current_loss_scale") not in self._others:
-            with graph.scopes.apart(None), graph.name_scope(None):
+            with graph.scopes.outside(), graph.name_scope(None):
                 for name, value, dtype in (
                     ("current_loss_scale", self._start, "float32"),
                     ("good_steps", 0, "int64"),

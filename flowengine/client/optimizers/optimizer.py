@@ -128,7 +128,7 @@ class Optimizer:
         if not present:
             raise InvalidArgumentError(f"{self.name}: there is no gradient for any variable")
         graph = present[0][1].graph
-        with graph.scopes.apart(None):
+        with graph.scopes.outside():
             self._create_slots(graph, [variable for _, variable in present])
         with graph.name_scope(name or self.name) as scope:
             step = self._prepare(OptimizerNumbers(graph))

@@ -35,6 +35,10 @@ class PartitionedVariable(TensorOperators):
         self.axis = axis
         self._whole: Tensor | None = None
 
+    def of_parts(self, parts: Sequence[GraphVariable]) -> PartitionedVariable:
+        """The same of other parts, such as those of a copy of the graph."""
+        return PartitionedVariable(self.name, self.shape, parts, self.axis)
+
     @property
     def graph(self) -> Graph:
         return self.parts[0].graph
