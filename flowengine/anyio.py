@@ -28,6 +28,7 @@ from flowengine.session import SessionStatistics
 
 if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
+    from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
 
@@ -98,11 +99,11 @@ class Session(SessionView):
             return await function(session, *args, **keywords)
         return await session.call(function, *args, **keywords)
 
-    async def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.initialise`."""
         return await self._opened().initialise(variables)
 
-    async def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.uninitialised`."""
         return await self._opened().uninitialised(variables)
 

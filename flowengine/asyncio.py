@@ -25,6 +25,7 @@ from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
+    from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
 
@@ -111,11 +112,11 @@ class Session(PortalSession):
         """
         return await self._call(partial(function, self._session, *args, **keywords))
 
-    async def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.initialise`."""
         return cast("list[GraphVariable]", await self.call(_Session.initialise, variables))
 
-    async def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.uninitialised`."""
         return cast("list[GraphVariable]", await self.call(_Session.uninitialised, variables))
 

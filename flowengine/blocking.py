@@ -25,6 +25,7 @@ from flowengine.resources.container import ResourceManager
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
+    from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
 
@@ -82,11 +83,11 @@ class Session(PortalSession):
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
 
-    def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.initialise`."""
         return cast("list[GraphVariable]", self.call(_Session.initialise, variables))
 
-    def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.uninitialised`."""
         return cast("list[GraphVariable]", self.call(_Session.uninitialised, variables))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flowengine.core import tracebacks
 from flowengine.core.errors import InvalidArgumentError
@@ -13,7 +13,11 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.ir.traits import GivesVariable
 
 if TYPE_CHECKING:
+    from flowengine.graphs.variables.partitioned import PartitionedVariable
     from flowengine.graphs.variables.variable import GraphVariable
+
+    #: A variable as a graph lists it.
+    Listed: TypeAlias = GraphVariable | PartitionedVariable
 
 
 class SessionVariables(ABC):
@@ -28,7 +32,7 @@ class SessionVariables(ABC):
         """See `Session.run`."""
 
     @tracebacks.hides_engine
-    async def uninitialised(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """Those of the variables that have no value, by default of all that the graph lists.
 
         They are the graph's collections "variables" and "local_variables".
@@ -42,7 +46,7 @@ class SessionVariables(ABC):
         return [each for each, has_value in zip(listed, known, strict=True) if not has_value]
 
     @tracebacks.hides_engine
-    async def initialise(self, variables: Iterable[GraphVariable] | None = None) -> list[GraphVariable]:
+    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """Give variables that have no value their first one, and return those; by default as `uninitialised`.
 
         A variable whose initial value is made from others is set after these. What is initialised already,

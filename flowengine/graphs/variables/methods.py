@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 from flowengine.core import tracebacks
 from flowengine.graphs.collections import Collections
@@ -12,6 +12,7 @@ from flowengine.graphs.collections import Collections
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.variables.creation import Constraint
+    from flowengine.graphs.variables.partitioned import PartitionedVariable
     from flowengine.graphs.variables.scopes import (
         Partitioner,
         Regularizer,
@@ -19,6 +20,33 @@ if TYPE_CHECKING:
         VariableScope,
         VariableScopes,
     )
+    from flowengine.graphs.variables.variable import GraphVariable
+
+    class VariableOptions(TypedDict, total=False):
+        """What `variable` and `get_variable` take beside what they say themselves."""
+
+        dtype: Any
+        trainable: bool
+        collections: Collection[Hashable] | None
+        constraint: Constraint | None
+        regularizer: Regularizer | None
+        caching_device: str | None
+        validate_shape: bool
+
+    class MadeOptions(VariableOptions, total=False):
+        """What `variable` takes."""
+
+        name: str | None
+        shape: Any
+        use_resource: bool
+
+    class FoundOptions(VariableOptions, total=False):
+        """What `get_variable` takes."""
+
+        initializer: Any
+        use_resource: bool | None
+        reuse: Reuse | None
+        getter: Callable[..., Any] | None
 
 
 class GraphVariables:
@@ -55,6 +83,21 @@ class GraphVariables:
         return to_meta_graph(cast("Graph", self), self.collections)
 
     # -- variables ---------------------------------------------------------------------------------
+
+    @overload
+    def variable(
+        self, initial: Any, *, partitioner: None = None, **options: Unpack[MadeOptions]
+    ) -> GraphVariable: ...
+
+    @overload
+    def variable(
+        self, initial: Any, *, partitioner: Partitioner, **options: Unpack[MadeOptions]
+    ) -> PartitionedVariable: ...
+
+    @overload
+    def variable(
+        self, initial: Any, *, partitioner: Partitioner | None, **options: Unpack[MadeOptions]
+    ) -> GraphVariable | PartitionedVariable: ...
 
     @tracebacks.hides_engine
     def variable(
@@ -154,6 +197,26 @@ class GraphVariables:
             use_resource=use_resource,
             getter=getter,
         )
+
+    @overload
+    def get_variable(
+        self, name: str, shape: Any = None, *, partitioner: None = None, **options: Unpack[FoundOptions]
+    ) -> GraphVariable: ...
+
+    @overload
+    def get_variable(
+        self, name: str, shape: Any = None, *, partitioner: Partitioner, **options: Unpack[FoundOptions]
+    ) -> PartitionedVariable: ...
+
+    @overload
+    def get_variable(
+        self,
+        name: str,
+        shape: Any = None,
+        *,
+        partitioner: Partitioner | None,
+        **options: Unpack[FoundOptions],
+    ) -> Any: ...
 
     @tracebacks.hides_engine
     def get_variable(
