@@ -81,10 +81,9 @@ class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the GraphDef that it is, with its collections; a registry of one's own goes along."""
-        own = None if self._registry is standard_registry() else self._registry
-        if self.collections.keys:
-            return _from_pickle, (self.to_meta_graph().SerializeToString(), own, True)
-        return _from_pickle, (self.to_graph_def().SerializeToString(), own)
+        from flowengine.graphs.meta_graph import pickled
+
+        return pickled(self, None if self._registry is standard_registry() else self._registry)
 
     def __copy__(self) -> Graph:
         """An independent graph with the same nodes, which do not change, and collections of its own."""
@@ -430,18 +429,6 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
     else:
         raise InvalidArgumentError(f"{array.size} elements cannot fill the shape {shape}")
     return result[()] if dims == () else result
-
-
-def _from_pickle(content: bytes, registry: OpRegistry | None, has_collections: bool = False) -> Graph:
-    if not has_collections:
-        return Graph.from_graph_def(content, registry=registry)
-    from flowengine.graphs.meta_graph import read_collections
-    from flowengine.ir.proto import MetaGraphDef
-
-    meta = MetaGraphDef.FromString(content)
-    graph = Graph.from_graph_def(meta.graph_def, registry=registry)
-    read_collections(graph, meta.collection_def)
-    return graph
 
 
 def _is_path(data: Any) -> bool:

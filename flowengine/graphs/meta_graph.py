@@ -17,6 +17,7 @@ from flowengine.graphs.variables import keys
 from flowengine.graphs.variables.partitioned import PartitionedVariable
 from flowengine.graphs.variables.variable import GraphVariable, from_proto
 from flowengine.ir.graph import NodeGraph
+from flowengine.ir.opdef import OpRegistry
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -138,3 +139,23 @@ def _write(meta: Any, key: Hashable, listed: Sequence[Any]) -> bool:
     else:
         return False
     return True
+
+
+def pickled(graph: Graph, registry: OpRegistry | None) -> tuple[Any, ...]:
+    """What pickle keeps of a graph: its messages, its class, and a registry of its own."""
+    if graph.collections.keys:
+        return _from_pickle, (type(graph), graph.to_meta_graph().SerializeToString(), registry, True)
+    return _from_pickle, (type(graph), graph.to_graph_def().SerializeToString(), registry, False)
+
+
+def _from_pickle(
+    kind: type[Graph], content: bytes, registry: OpRegistry | None, has_collections: bool
+) -> Graph:
+    if not has_collections:
+        return kind.from_graph_def(content, registry=registry)
+    from flowengine.ir.proto import MetaGraphDef
+
+    meta = MetaGraphDef.FromString(content)
+    graph = kind.from_graph_def(meta.graph_def, registry=registry)
+    read_collections(graph, meta.collection_def)
+    return graph
