@@ -33,14 +33,14 @@ if TYPE_CHECKING:
         caching_device: str | None
         validate_shape: bool
 
-    class MadeOptions(VariableOptions, total=False):
+    class GraphVariableOptions(VariableOptions, total=False):
         """What `variable` takes."""
 
         name: str | None
         shape: Any
         use_resource: bool
 
-    class FoundOptions(VariableOptions, total=False):
+    class ScopeVariableOptions(VariableOptions, total=False):
         """What `get_variable` takes."""
 
         initializer: Any
@@ -86,17 +86,17 @@ class GraphVariables:
 
     @overload
     def variable(
-        self, initial: Any, *, partitioner: None = None, **options: Unpack[MadeOptions]
+        self, initial: Any, *, partitioner: None = None, **options: Unpack[GraphVariableOptions]
     ) -> GraphVariable: ...
 
     @overload
     def variable(
-        self, initial: Any, *, partitioner: Partitioner, **options: Unpack[MadeOptions]
+        self, initial: Any, *, partitioner: Partitioner, **options: Unpack[GraphVariableOptions]
     ) -> PartitionedVariable: ...
 
     @overload
     def variable(
-        self, initial: Any, *, partitioner: Partitioner | None, **options: Unpack[MadeOptions]
+        self, initial: Any, *, partitioner: Partitioner | None, **options: Unpack[GraphVariableOptions]
     ) -> GraphVariable | PartitionedVariable: ...
 
     @tracebacks.hides_engine
@@ -200,12 +200,22 @@ class GraphVariables:
 
     @overload
     def get_variable(
-        self, name: str, shape: Any = None, *, partitioner: None = None, **options: Unpack[FoundOptions]
+        self,
+        name: str,
+        shape: Any = None,
+        *,
+        partitioner: None = None,
+        **options: Unpack[ScopeVariableOptions],
     ) -> GraphVariable: ...
 
     @overload
     def get_variable(
-        self, name: str, shape: Any = None, *, partitioner: Partitioner, **options: Unpack[FoundOptions]
+        self,
+        name: str,
+        shape: Any = None,
+        *,
+        partitioner: Partitioner,
+        **options: Unpack[ScopeVariableOptions],
     ) -> PartitionedVariable: ...
 
     @overload
@@ -215,7 +225,7 @@ class GraphVariables:
         shape: Any = None,
         *,
         partitioner: Partitioner | None,
-        **options: Unpack[FoundOptions],
+        **options: Unpack[ScopeVariableOptions],
     ) -> Any: ...
 
     @tracebacks.hides_engine
