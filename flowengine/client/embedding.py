@@ -18,6 +18,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.partitioned import PartitionedVariable
 
 _COMBINERS: Final = ("mean", "sqrtn", "sum")
 
@@ -26,7 +27,7 @@ def lookup(
     params: Any,
     ids: Any,
     *,
-    partition_strategy: str = "mod",
+    partition_strategy: str | None = None,
     max_norm: float | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -35,7 +36,8 @@ def lookup(
     params               (V, D_1, ...) or a list of P parts of it, along its first axis
     ids                  (N_1, ...) int32 or int64
     partition_strategy   which part has id i: "mod" number i % P, as its row i // P; "div" runs of ids, the
-                         first V % P parts one longer
+                         first V % P parts one longer; None is "div" for a partitioned variable, which is cut
+                         so, and "mod" for a list
     max_norm             rows with a larger 2-norm are scaled down to it
     returns              (N_1, ..., D_1, ...) of the type of params
     """
@@ -46,17 +48,22 @@ def lookup(
         if len(parts) == 1:
             found = _rows_of(graph, parts[0], numbers)
         else:
-            found = _from_parts(graph, parts, numbers, partition_strategy)
+            found = _from_parts(graph, parts, numbers, _strategy(params, partition_strategy))
         if max_norm is not None:
             found = _limited(found, numbers, max_norm)
         result: Tensor = graph.ops.Identity(found)
     return result
 
 
+def _strategy(params: Any, given: str | None) -> str:
+    return given or ("div" if isinstance(params, PartitionedVariable) else "mod")
+
+
 def _parts(params: Any) -> list[Any]:
-    # A partitioned variable is known by having parts.
-    own = getattr(params, "parts", None)
-    parts = list(own) if own is not None else list(params) if isinstance(params, list | tuple) else [params]
+    if isinstance(params, PartitionedVariable):
+        # Cut along another axis than that of the rows, it is looked up as a whole.
+        return list(params.parts) if params.axis == 0 else [params.value()]
+    parts = list(params) if isinstance(params, list | tuple) else [params]
     if not parts:
         raise InvalidArgumentError("embedding: params is an empty list; it is a table or the parts of one")
     return parts
@@ -155,7 +162,7 @@ def lookup_sparse(
     sparse_ids: Any,
     sparse_weights: Any = None,
     *,
-    partition_strategy: str = "mod",
+    partition_strategy: str | None = None,
     combiner: str = "mean",
     max_norm: float | None = None,
     name: str | None = None,
@@ -183,7 +190,8 @@ def lookup_sparse(
         rows = ops.Cast(rows, DstT=dtypes.int32)
         # Each id is looked up once.
         distinct = ops.Unique(sparse_ids.values)
-        found = lookup(parts, distinct.y, partition_strategy=partition_strategy, max_norm=max_norm)
+        strategy = _strategy(params, partition_strategy)
+        found = lookup(parts, distinct.y, partition_strategy=strategy, max_norm=max_norm)
         if sparse_weights is None:
             return _segments(graph, found, distinct.idx, rows, combiner)
         return _weighted_segments(graph, found, distinct.idx, rows, sparse_weights.values, combiner)

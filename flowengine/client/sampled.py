@@ -205,7 +205,7 @@ def softmax_loss(
     num_true: int = 1,
     sampled_values: Candidates | None = None,
     remove_accidental_hits: bool = True,
-    partition_strategy: str = "mod",
+    partition_strategy: str | None = None,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -248,7 +248,7 @@ def nce_loss(
     num_true: int = 1,
     sampled_values: Candidates | None = None,
     remove_accidental_hits: bool = False,
-    partition_strategy: str = "mod",
+    partition_strategy: str | None = None,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -288,7 +288,7 @@ def _sampled_logits(
     num_true: int,
     drawn: Candidates | None,
     remove_hits: bool,
-    strategy: str,
+    strategy: str | None,
     seed: int | None,
 ) -> tuple[Tensor, Tensor]:
     """Logits of the true and the drawn classes, (N, num_true + S) each, and what they should be."""

@@ -74,6 +74,21 @@ async def test_no_ids_at_all_find_rows_of_the_width_of_the_table() -> None:
     assert got.shape == (0, 3)
 
 
+@pytest.mark.parametrize("counts", [[3, 1], [1, 2]])
+async def test_a_partitioned_variable_is_looked_up_as_it_was_cut(counts: list[int]) -> None:
+    graph = fe.Graph()
+    rows = np.arange(20, dtype=np.float32).reshape(10, 2)
+    table = graph.variable(rows, name="table", partitioner=lambda shape, dtype: counts)
+    ids = graph.constant([9, 0, 4, 7])
+    sparse = SparseParts(graph.constant([[0, 0], [1, 0]], "int64"), ids[:2], graph.constant([2, 1], "int64"))
+    found = fe.embedding.lookup(table, ids), fe.embedding.lookup_sparse(table, sparse)
+    async with fe.Session(graph) as session:
+        await session.initialise()
+        got, combined = await session.run(found)
+    np.testing.assert_array_equal(got, rows[[9, 0, 4, 7]])
+    np.testing.assert_array_equal(combined, rows[[9, 0]])
+
+
 def test_what_does_not_fit_is_told_when_it_is_written() -> None:
     graph = fe.Graph()
     ids = graph.placeholder("int32", [2])
