@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     from flowengine.graphs.functions.special import *
     from flowengine.graphs.functions.strings import *
     from flowengine.graphs.graph import Graph as Graph
+    from flowengine.graphs.sparse import RaggedTensor as RaggedTensor
+    from flowengine.graphs.sparse import SparseTensor as SparseTensor
+    from flowengine.graphs.sparse import sparse_placeholder as sparse_placeholder
     from flowengine.graphs.tensor import Operation as Operation
     from flowengine.graphs.tensor import Tensor as Tensor
     from flowengine.graphs.tensor_array import GraphTensorArray as GraphTensorArray
@@ -100,8 +103,10 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
     "RunMetadata": ("flowengine.core.config", "RunMetadata"),
     "RunOptions": ("flowengine.core.config", "RunOptions"),
+    "RaggedTensor": ("flowengine.graphs.sparse", "RaggedTensor"),
     "Server": ("flowengine.cluster.server", "Server"),
     "Session": ("flowengine.session", "Session"),
+    "SparseTensor": ("flowengine.graphs.sparse", "SparseTensor"),
     "Tensor": ("flowengine.graphs.tensor", "Tensor"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
     "VariableScope": ("flowengine.graphs.variables.scopes", "VariableScope"),
@@ -127,6 +132,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "metrics": ("flowengine.client.metrics", None),
     "nn": ("flowengine.graphs.functions.nn", None),
     "optimizers": ("flowengine.client.optimizers", None),
+    "sparse_placeholder": ("flowengine.graphs.sparse", "sparse_placeholder"),
     "partitioners": ("flowengine.graphs.variables.partitioners", None),
     "regularizers": ("flowengine.client.regularizers", None),
     "rnn": ("flowengine.client.rnn", None),

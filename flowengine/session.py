@@ -37,7 +37,7 @@ from flowengine.resources.container import ResourceManager
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.planning.admission import StepAdmission
 from flowengine.runtime.planning.explaining import explained, explained_placement
-from flowengine.runtime.planning.fetches import as_values
+from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.preparing import PreparedPlan
@@ -172,9 +172,11 @@ class Session(SessionVariables, SessionView):
     ) -> Any:
         """Run one step and return the values of `fetches` in its structure.
 
-        fetches     "node:slot" for a value, "node" to run a node (yields None), a Tensor or Operation,
-                    or lists, tuples, named tuples and dicts of them
-        feed_dict   {"node:slot", "node" or Tensor: value} instead of what the graph would compute there
+        fetches     "node:slot" for a value, "node" to run a node (yields None), a Tensor, Operation or
+                    variable, or structures of them: lists, tuples, named tuples, dicts, dataclasses (sparse
+                    tensors, slices), with None in them
+        feed_dict   {"node:slot", "node" or Tensor: value} instead of what the graph would compute there; for
+                    a sparse tensor one of arrays, or a tuple of its parts
         targets     nodes to run for their effect
 
         Values are NumPy scalars or arrays, `bytes` or object arrays of `bytes` for strings; the caller
@@ -192,6 +194,9 @@ class Session(SessionVariables, SessionView):
                 )
             key = request_key(fetches, feed_dict, targets)
             prepared = self._plans.get(key) if key is not None else None
+            if prepared is None and (spread := spread_feeds(feed_dict)) is not feed_dict:
+                feed_dict, key = spread, request_key(fetches, spread, targets)
+                prepared = self._plans.get(key) if key is not None else None
             if prepared is None or self._planning.version != self.graph.version:
                 timeout = None if options is None else timeout_of(options)
                 prepared, waited = await self._planning.prepare_in_turns(

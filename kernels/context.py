@@ -26,6 +26,7 @@ class KernelContext:
     step_id          unique in this process
     file_access      what `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
+    python_calls     whether nodes may call functions of the program
     memory           where a kernel asks for what only itself can tell that it will take; None without a bound
     functions        calls the functions of the graph for what outlives the step; None where it has none
     sequences        where random nodes keep their places: the resources, but in what a resource calls
@@ -37,6 +38,7 @@ class KernelContext:
         "functions",
         "hardware",
         "memory",
+        "python_calls",
         "rendezvous",
         "resources",
         "sequences",
@@ -55,6 +57,7 @@ class KernelContext:
         step_id: int = 0,
         file_access: Any = None,
         sync_checkpoints: bool = True,
+        python_calls: bool = True,
         hardware: Device | None = None,
         functions: FunctionCaller | None = None,
         sequences: ResourceManager | None = None,
@@ -66,6 +69,7 @@ class KernelContext:
         self.step_id = step_id
         self.file_access = file_access
         self.sync_checkpoints = sync_checkpoints
+        self.python_calls = python_calls
         self.hardware = hardware
         self.memory: Account | None = None
         self.functions = functions

@@ -91,6 +91,9 @@ OPS: Final[dict[str, str]] = {
     "control.devices": """
         DeviceIndex IsTensorFloat32Enabled
     """,
+    "control.python_calls": """
+        PyFunc PyFuncStateless
+    """,
     "control.sendrecv": """
         _HostRecv _HostSend _Narrow _Recv _Send _Widen
     """,

@@ -38,7 +38,7 @@ from flowengine.core.errors import (
 )
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import NodeGraph
-from flowengine.runtime.planning.fetches import as_values
+from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.peer import Peer, connect
@@ -162,7 +162,7 @@ class RemoteSession:
         run_metadata: RunMetadata | None = None,
     ) -> Any:
         """As `Session.run`. Raises UnavailableError or ConnectionLostError where the master is not there."""
-        feed_dict = feed_dict or {}
+        feed_dict = spread_feeds(feed_dict or {})
         if self._version != self._graph.version:
             self._requests = Requests(self._graph)
             self._read.clear()

@@ -5,6 +5,7 @@
 | file_access | FLOWENGINE_FILE_ACCESS | "all" |
 | memory_limit_bytes | FLOWENGINE_MEMORY_LIMIT_BYTES | none |
 | session_memory_bytes | FLOWENGINE_SESSION_MEMORY_BYTES | none |
+| python_calls | FLOWENGINE_PYTHON_CALLS | true |
 | max_steps | FLOWENGINE_MAX_STEPS | none |
 | max_waiting_steps | FLOWENGINE_MAX_WAITING_STEPS | none |
 | worker_threads | FLOWENGINE_WORKER_THREADS | true |
@@ -55,6 +56,7 @@ class Config:
     memory_limit_bytes            bound on the bytes of all tensors alive in one step; None for no bound
     session_memory_bytes          bound on the bytes of all steps, variables, queues, tables and plans of a
                                   session together; None for no bound
+    python_calls                  whether nodes made by `graph.call` may call functions of the program
     max_steps                     so many steps of a session run at a time, the others wait; None for no bound
     max_waiting_steps             so many steps wait, and the next is refused; None for no bound
     worker_threads                run heavy kernels on worker threads; False keeps everything inline, which
@@ -100,6 +102,7 @@ class Config:
     file_access: str | None = None
     memory_limit_bytes: int | None = None
     session_memory_bytes: int | None = None
+    python_calls: bool | None = None
     max_steps: int | None = None
     max_waiting_steps: int | None = None
     worker_threads: bool | None = None
@@ -154,6 +157,7 @@ class Config:
             file_access=access,
             memory_limit_bytes=_bound(self.memory_limit_bytes, "MEMORY_LIMIT_BYTES"),
             session_memory_bytes=_bound(self.session_memory_bytes, "SESSION_MEMORY_BYTES"),
+            python_calls=_flag(self.python_calls, "PYTHON_CALLS"),
             max_steps=most_steps,
             max_waiting_steps=most_waiting,
             worker_threads=_flag(self.worker_threads, "WORKER_THREADS"),
@@ -201,6 +205,7 @@ class Settings:
     merge_common_subexpressions: bool
     compile_hot_plans: bool
     session_memory_bytes: int | None = None
+    python_calls: bool = True
     max_steps: int | None = None
     max_waiting_steps: int | None = None
     fuse_elementwise: bool = True

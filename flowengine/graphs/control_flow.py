@@ -24,6 +24,7 @@ class GraphControlFlow:
 
     _contexts: dict[str, ControlContext]
     _finished: list[ControlContext]
+    _kept: list[object]
 
     def context_of(self, name: str) -> ControlContext | None:
         """The branch or loop in which a node was built; None for one that was read, or stands outside."""
@@ -241,6 +242,39 @@ class GraphControlFlow:
             infer_shape=infer_shape,
             name=name,
         )
+
+    @tracebacks.hides_engine
+    def call(
+        self,
+        python_function: Callable[..., Any],
+        inputs: Sequence[Any],
+        dtypes: Any,
+        *,
+        shapes: Sequence[Any] | None = None,
+        stateful: bool = True,
+        name: str | None = None,
+    ) -> Any:
+        """What a function of the program returns, called by a node of the graph when a step gets there.
+
+        python_function   takes an array for each input (bytes for a single string), which it must not write
+                          to; a coroutine function of trio is awaited by the step, beside its other nodes
+        inputs            tensors, in the order of its arguments
+        dtypes            a structure of the types of what it returns; None for a function without results
+        shapes            of its results, one each; not known if they are not given
+        stateful          False for a function that does nothing but return the same for the same inputs
+
+        Returns tensors in the structure of `dtypes`, or the Operation. It has no derivative. An exception of
+        the function fails the step; a cancelled step cancels it where it waits. The function stays in this
+        process: a graph that was written, or runs in another task, fails there with FailedPreconditionError;
+        where `Config.python_calls` is False, with PermissionDeniedError.
+        """
+        from flowengine.graphs.python_calls import call_python
+
+        return call_python(cast("Graph", self), python_function, inputs, dtypes, shapes, stateful, name)
+
+    def keep(self, held: object) -> None:
+        """Keep an object for as long as the graph is there: a function that its nodes call."""
+        self._kept.append(held)
 
     @tracebacks.hides_engine
     def assert_that(

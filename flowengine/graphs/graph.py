@@ -65,6 +65,7 @@ class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
         self._relaxed: dict[str, TensorShape] = {}
         self._contexts = {}
         self._finished = []
+        self._kept = []
         #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
         self.ops = Ops(self)
         self.scopes = Scopes(self._nodes)
@@ -93,6 +94,8 @@ class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
             from flowengine.graphs.meta_graph import copy_collections
 
             copy_collections(self, other)
+        other._refined = {name: dict(shapes) for name, shapes in self._refined.items()}
+        other._kept = list(self._kept)
         return other
 
     def __deepcopy__(self, memo: object) -> Graph:

@@ -9,6 +9,7 @@ field by field. An object of another kind is a part itself, unless it has the tw
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -48,7 +49,13 @@ def with_parts(structure: Any, parts: Sequence[Any]) -> Any:
         return kind(*parts) if hasattr(structure, "_fields") else kind(parts)
     if isinstance(structure, Mapping):
         values = dict(zip(_keys(structure), parts, strict=True))
-        return kind((key, values[key]) for key in structure)
+        ordered = {key: values[key] for key in structure}
+        if kind is dict or not isinstance(structure, dict):
+            return ordered
+        # A copy keeps what a kind of dictionary has besides: a default, an order of its own.
+        other = copy.copy(structure)
+        other.update(ordered)
+        return other
     if dataclasses.is_dataclass(structure):
         names = [field.name for field in dataclasses.fields(structure) if field.init]
         return kind(**dict(zip(names, parts, strict=True)))

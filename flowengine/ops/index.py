@@ -45,6 +45,7 @@ OPS: Final[dict[str, str]] = {
     "control.functional": """Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessIf
         StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If _ListToArray
         _Retval _While""",
+    "control.python_calls": """PyFunc PyFuncStateless""",
     "control.sendrecv": """_HostRecv _HostSend _Narrow _Recv _Send _Widen""",
     "data.choosing": """ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset
         ExperimentalChooseFastestDataset ExperimentalDirectedInterleaveDataset ListDataset

@@ -34,7 +34,7 @@ LEFT_OUT: Final[dict[str, str]] = {
         _ReadVariablesOp _VarHandlesOp _DeviceArg _DeviceRetval _ArrayToList _ListToArray Copy
         CopyHost Send Recv HostConst
     """,
-    "functions of Python that live in the process that made the graph": "PyFunc PyFuncStateless EagerPyFunc",
+    "functions of Python that work on TensorFlow's eager tensors": "EagerPyFunc",
     "calls to services of TensorFlow's own": """
         Rpc* DeleteRpcFutureResource DataServiceDataset* DistributedSave RegisterDataset*
         FileSystemSetConfiguration

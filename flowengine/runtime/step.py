@@ -55,9 +55,11 @@ class StepRunner:
         self.common: dict[str, Any] = {
             "file_access": settings.file_access,
             "sync_checkpoints": settings.sync_checkpoints,
+            "python_calls": settings.python_calls,
         }
         self._file_access = settings.file_access
         self._syncs = settings.sync_checkpoints
+        self._calls_python = settings.python_calls
         self._counts = settings.counts_allocations
         #: What all steps and resources hold together, where anybody asks.
         self.ledger: Ledger | None = None
@@ -108,6 +110,7 @@ class StepRunner:
             step_id=next(_step_ids),
             file_access=self._file_access,
             sync_checkpoints=self._syncs,
+            python_calls=self._calls_python,
             functions=plan.caller,
             sequences=sequences,
         )

@@ -128,6 +128,10 @@ class GraphVariable(TensorOperators, ABC):
             return self.handle
         return self.value()
 
+    def __flowengine_fetch__(self) -> Tensor:
+        """What a session returns for it: its value at some moment of the step."""
+        return self.snapshot
+
     # -- reading -----------------------------------------------------------------------------------
 
     def value(self) -> Tensor:

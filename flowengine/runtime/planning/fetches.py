@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
+from flowengine.graphs.structures import parts_of, with_parts
 from flowengine.ir.graph import NodeGraph, OutputPort
 
+#: The name of the method by which an object says what is fetched for it: a structure of tensors or names.
+FETCH_HOOK: Final = "__flowengine_fetch__"
 #: From the list of fetched values to the structure that the caller asked for.
 Assemble = Callable[[Sequence[Any]], Any]
 
@@ -33,22 +37,42 @@ class FetchPlan:
         return tuple(self._targets)
 
     def _read(self, fetch: Any) -> Assemble:
-        if isinstance(fetch, Mapping):
-            parts = {key: self._read(value) for key, value in fetch.items()}
-            return lambda values: {key: part(values) for key, part in parts.items()}
-        if isinstance(fetch, list | tuple):
-            members = [self._read(value) for value in fetch]
-            if isinstance(fetch, tuple) and hasattr(fetch, "_fields"):
-                kind: Any = type(fetch)
-                return lambda values: kind(*(member(values) for member in members))
-            make: Any = tuple if isinstance(fetch, tuple) else list
-            return lambda values: make(member(values) for member in members)
+        if fetch is None:
+            return lambda values: None
+        if isinstance(fetch, list | tuple | Mapping) or is_dataclass(fetch):
+            members = [self._read(value) for value in parts_of(fetch) or ()]
+            if type(fetch) is list:
+                return lambda values: [member(values) for member in members]
+            return lambda values: with_parts(fetch, [member(values) for member in members])
+        if hasattr(type(fetch), FETCH_HOOK):
+            return self._read(fetch.__flowengine_fetch__())
         name = name_of(self._graph, fetch)
         if ":" not in name:
             self._targets[node_of(self._graph, name)] = None
             return lambda values: None
         index = self._index.setdefault(port_of(self._graph, name), len(self._index))
         return lambda values: values[index]
+
+
+def spread_feeds(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The same feeds with each structure of tensors, such as a sparse tensor, as the tensors that it holds.
+
+    What it is fed is a structure of the same parts, or a tuple of as many values. The same object where no
+    key is such a structure. Raises InvalidArgumentError where the parts do not match.
+    """
+    if all(not is_dataclass(key) and not isinstance(key, tuple) for key in feed_dict):
+        return feed_dict
+    spread: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        if not is_dataclass(key) and not isinstance(key, tuple):
+            spread[key] = value
+            continue
+        parts, values = parts_of(key) or (), parts_of(value) or ()
+        if len(parts) != len(values):
+            raise InvalidArgumentError(f"{key!r} is fed {len(parts)} values, not {value!r}")
+        spread.update(spread_feeds(dict(zip(parts, values, strict=True))))
+    spread.pop(None, None)
+    return spread
 
 
 def name_of(graph: NodeGraph, element: Any) -> str:
@@ -111,14 +135,8 @@ def as_values(graph: NodeGraph, fetches: Any) -> Any:
 
     For callers who have no use for None. A node without outputs, and an Operation, stay what they are.
     """
-    if isinstance(fetches, Mapping):
-        return {key: as_values(graph, value) for key, value in fetches.items()}
-    if isinstance(fetches, list | tuple):
-        members = [as_values(graph, value) for value in fetches]
-        if isinstance(fetches, list):
-            return members
-        kind: Any = type(fetches)
-        return kind(*members) if hasattr(fetches, "_fields") else tuple(members)
+    if isinstance(fetches, list | tuple | Mapping) or is_dataclass(fetches):
+        return with_parts(fetches, [as_values(graph, value) for value in parts_of(fetches) or ()])
     node = graph.nodes.get(fetches) if isinstance(fetches, str) else None
     return f"{fetches}:0" if node is not None and node.output_types else fetches
 

@@ -1,0 +1,86 @@
+"""Tensors that are held as several: sparse ones and ragged ones.
+
+Both are structures of tensors (`graphs.structures`): a loop carries them, a conditional returns them, and a
+session fetches and feeds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flowengine.core import dtypes
+from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTensor:
+    """A tensor of which only some elements are told; the others are zero.
+
+    indices       (n, rank) int64, where they are, in row-major order
+    values        (n,) of any type
+    dense_shape   (rank,) int64
+
+    In a graph these are Tensors; what a session returns, or is fed, has arrays in their places.
+    """
+
+    indices: Any
+    values: Any
+    dense_shape: Any
+
+    @property
+    def graph(self) -> Graph:
+        found: Graph = self.values.graph
+        return found
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self.values.dtype).base
+
+    @property
+    def shape(self) -> TensorShape:
+        """What the graph alone tells of the shape of the whole."""
+        if not isinstance(self.dense_shape, Tensor):
+            return TensorShape([int(each) for each in self.dense_shape])
+        known = self.graph.constant_value(self.dense_shape)
+        if known is not None:
+            return TensorShape([int(each) for each in known])
+        rank = self.dense_shape.shape[0] if self.dense_shape.shape.rank else None
+        return TensorShape(None if rank is None else [None] * rank)
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedTensor:
+    """Rows of different lengths, one behind the other.
+
+    values       (n, ...) the elements of all rows, or a RaggedTensor where the rows have rows
+    row_splits   (rows + 1,) int64 or int32: where each row begins, and the last ends
+    """
+
+    values: Any
+    row_splits: Any
+
+    @property
+    def graph(self) -> Graph:
+        found: Graph = self.row_splits.graph
+        return found
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self.values.dtype).base
+
+
+def sparse_placeholder(
+    dtype: Any, shape: Any = None, name: str = "Placeholder", *, graph: Graph
+) -> SparseTensor:
+    """A SparseTensor that every run must feed, by a SparseTensor of arrays or three arrays in a tuple."""
+    rank = TensorShape(shape).rank
+    with graph.name_scope(name):
+        return SparseTensor(
+            graph.placeholder(dtypes.int64, [None, rank], name="indices"),
+            graph.placeholder(dtype, [None], name="values"),
+            graph.placeholder(dtypes.int64, [rank], name="shape"),
+        )
