@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from flowengine.gradients.jacobian import jacobian as jacobian
     from flowengine.gradients.memory import recompute_grad as recompute_grad
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
+    from flowengine.graphs.control.tensor_array import GraphTensorArray as GraphTensorArray
     from flowengine.graphs.functions import nn as nn
     from flowengine.graphs.functions.array import *
     from flowengine.graphs.functions.compare import *
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
     from flowengine.graphs.sparse import sparse_placeholder as sparse_placeholder
     from flowengine.graphs.tensor import Operation as Operation
     from flowengine.graphs.tensor import Tensor as Tensor
-    from flowengine.graphs.tensor_array import GraphTensorArray as GraphTensorArray
     from flowengine.graphs.variables import initializers as initializers
     from flowengine.graphs.variables import partitioners as partitioners
     from flowengine.graphs.variables.partitioned import PartitionedVariable as PartitionedVariable
@@ -92,7 +92,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "DType": ("flowengine.core.dtypes", "DType"),
     "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
-    "GraphTensorArray": ("flowengine.graphs.tensor_array", "GraphTensorArray"),
+    "GraphTensorArray": ("flowengine.graphs.control.tensor_array", "GraphTensorArray"),
     "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
     "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),
     "KernelRegistry": ("flowengine.kernels.registry", "KernelRegistry"),

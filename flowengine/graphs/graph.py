@@ -24,7 +24,7 @@ from flowengine.core.names import DeviceName, parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
 from flowengine.graphs.constructor import Ops, build_node
-from flowengine.graphs.control_flow import GraphControlFlow
+from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import at_construction
 from flowengine.graphs.scopes import Scopes, creation_site
 from flowengine.graphs.tensor import Operation, Tensor

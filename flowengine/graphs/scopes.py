@@ -16,7 +16,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName, is_valid_node_name
 
 if TYPE_CHECKING:
-    from flowengine.graphs.contexts import ControlContext
+    from flowengine.graphs.control.contexts import ControlContext
     from flowengine.graphs.tensor import Tensor
 
 #: Frames of files below here are ours, not the user's.

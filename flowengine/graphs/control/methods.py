@@ -9,9 +9,9 @@ from flowengine.core import tracebacks
 from flowengine.graphs.tensor import Operation
 
 if TYPE_CHECKING:
-    from flowengine.graphs.contexts import ControlContext
+    from flowengine.graphs.control.contexts import ControlContext
+    from flowengine.graphs.control.tensor_array import GraphTensorArray
     from flowengine.graphs.graph import Graph
-    from flowengine.graphs.tensor_array import GraphTensorArray
 
 
 class GraphControlFlow:
@@ -46,7 +46,7 @@ class GraphControlFlow:
         function is left undone where the other is taken. Operations in the same place give an Operation, and
         None gives None. Raises TypeError or ValueError (as InvalidArgumentError) where they are not alike.
         """
-        from flowengine.graphs.conditionals import cond
+        from flowengine.graphs.control.conditionals import cond
 
         return cond(cast("Graph", self), pred, true_fn, false_fn, name)
 
@@ -64,7 +64,7 @@ class GraphControlFlow:
 
         Without a default, no true condition is an error of the step. Otherwise as `cond`.
         """
-        from flowengine.graphs.conditionals import case
+        from flowengine.graphs.control.conditionals import case
 
         return case(cast("Graph", self), pred_fn_pairs, default, exclusive, name)
 
@@ -81,7 +81,7 @@ class GraphControlFlow:
         branch_index   one integer
         branch_fns     a list, or functions by their numbers
         """
-        from flowengine.graphs.conditionals import switch_case
+        from flowengine.graphs.control.conditionals import switch_case
 
         return switch_case(cast("Graph", self), branch_index, branch_fns, default, name)
 
@@ -112,7 +112,7 @@ class GraphControlFlow:
         Returns a structure like `loop_vars`. Raises TypeError or ValueError (as InvalidArgumentError) where
         the body returns another structure, or a variable of another type or shape.
         """
-        from flowengine.graphs.loops import while_loop
+        from flowengine.graphs.control.loops import while_loop
 
         return while_loop(
             cast("Graph", self),
@@ -147,7 +147,7 @@ class GraphControlFlow:
 
         Returns a structure of tensors (n, ...). Arguments otherwise as for `while_loop`.
         """
-        from flowengine.graphs.iteration import map_rows
+        from flowengine.graphs.control.iteration import map_rows
 
         return map_rows(
             cast("Graph", self), fn, elems, dtype, parallel_iterations, swap_memory, infer_shape, name
@@ -171,7 +171,7 @@ class GraphControlFlow:
 
         Returns a structure like `initializer`. Arguments otherwise as for `map`.
         """
-        from flowengine.graphs.iteration import fold
+        from flowengine.graphs.control.iteration import fold
 
         return fold(
             cast("Graph", self), fn, elems, initializer, reverse, parallel_iterations, swap_memory, name
@@ -194,7 +194,7 @@ class GraphControlFlow:
 
         Without an initializer the first row of the result is that of `elems`.
         """
-        from flowengine.graphs.iteration import scan
+        from flowengine.graphs.control.iteration import scan
 
         return scan(
             cast("Graph", self),
@@ -229,7 +229,7 @@ class GraphControlFlow:
         element_shape      of every element, as far as it is known
         infer_shape        False if elements differ in shape
         """
-        from flowengine.graphs.tensor_array import GraphTensorArray
+        from flowengine.graphs.control.tensor_array import GraphTensorArray
 
         return GraphTensorArray.create(
             cast("Graph", self),
@@ -268,7 +268,7 @@ class GraphControlFlow:
         process: a graph that was written, or runs in another task, fails there with FailedPreconditionError;
         where `Config.python_calls` is False, with PermissionDeniedError.
         """
-        from flowengine.graphs.python_calls import call_python
+        from flowengine.graphs.control.python_calls import call_python
 
         return call_python(cast("Graph", self), python_function, inputs, dtypes, shapes, stateful, name)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.dtypes import as_dtype
+from flowengine.graphs.control.loops import LoopContext
+from flowengine.graphs.control.tensor_array import GraphTensorArray
 from flowengine.graphs.conversion import convert
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
-from flowengine.graphs.loops import LoopContext
 from flowengine.graphs.structures import assert_alike, flatten, pack_like
 from flowengine.graphs.tensor import Tensor
-from flowengine.graphs.tensor_array import GraphTensorArray
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph

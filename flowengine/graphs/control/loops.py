@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.graphs.contexts import ControlContext
+from flowengine.graphs.control.contexts import ControlContext
 from flowengine.graphs.conversion import convert
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction
 from flowengine.graphs.structures import assert_alike, flatten, pack_like, parts_of

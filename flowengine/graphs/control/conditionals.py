@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
-from flowengine.graphs.contexts import BranchContext
+from flowengine.graphs.control.contexts import BranchContext
 from flowengine.graphs.conversion import convert, stands_for_tensor
 from flowengine.graphs.errors import ConstructionTypeError
 from flowengine.graphs.structures import assert_alike, flatten, pack_like
