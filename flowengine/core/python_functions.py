@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from flowengine.core.errors import FailedPreconditionError
 
 
-class CalledFunction:
+class HeldFunction:
     """A function that nodes call, and the token that they call it by.
 
     is_async   whether it is a coroutine function
@@ -31,10 +31,10 @@ class CalledFunction:
         _functions[self.token] = self
 
 
-_functions: Final[WeakValueDictionary[str, CalledFunction]] = WeakValueDictionary()
+_functions: Final[WeakValueDictionary[str, HeldFunction]] = WeakValueDictionary()
 
 
-def function_of(token: str) -> CalledFunction:
+def function_of(token: str) -> HeldFunction:
     """The function of a token; FailedPreconditionError where this process has none."""
     found = _functions.get(token)
     if found is None:

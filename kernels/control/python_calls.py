@@ -10,13 +10,13 @@ from typing import Any
 from flowengine.core.arrays import WOULD_WAIT, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError, PermissionDeniedError, UnknownError
-from flowengine.core.python_functions import CalledFunction, function_of
+from flowengine.core.python_functions import HeldFunction, function_of
 from flowengine.graphs.values import to_value
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 
 
-def _function(token: bytes, ctx: KernelContext) -> CalledFunction:
+def _function(token: bytes, ctx: KernelContext) -> HeldFunction:
     if not ctx.python_calls:
         raise PermissionDeniedError("this session calls no Python functions: Config(python_calls=False)")
     return function_of(token.decode("utf-8", "replace"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.dtypes import as_dtype
-from flowengine.core.python_functions import CalledFunction
+from flowengine.core.python_functions import HeldFunction
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.conversion import convert
 from flowengine.graphs.errors import ConstructionTypeError
@@ -28,7 +28,7 @@ def call_python(
     """See `Graph.call`."""
     if not callable(function):
         raise ConstructionTypeError(f"{function!r} is no function")
-    held = CalledFunction(function)
+    held = HeldFunction(function)
     types = [as_dtype(each) for each in flatten(dtypes)] if dtypes is not None else []
     tensors = [convert(graph, each) for each in inputs]
     op = "PyFunc" if stateful or not types else "PyFuncStateless"
