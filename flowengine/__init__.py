@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from flowengine.ir.opdef import OpRegistry as OpRegistry
     from flowengine.kernels.registry import KernelRegistry as KernelRegistry
     from flowengine.resources.container import ResourceManager as ResourceManager
+    from flowengine.saved_model.freezing import freeze as freeze
     from flowengine.session import Session as Session
 
 __version__: _Final = "0.1.0"

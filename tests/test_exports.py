@@ -31,6 +31,23 @@ def test_the_module_itself_has_no_public_name_besides() -> None:
     assert {name for name in bound if not name.startswith("_")} == {"TYPE_CHECKING", "annotations"}
 
 
+def test_type_checkers_are_told_every_name() -> None:
+    """What is resolved when it is used stands among the imports that only type checkers and the docs see."""
+    tree = ast.parse(Path(flowengine.__file__).read_text())
+    told = {"__version__"}
+    for block in tree.body:
+        if not (isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"):
+            continue
+        for node in ast.walk(block):
+            for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+                assert isinstance(node, ast.ImportFrom)
+                if alias.name == "*":
+                    told |= set(importlib.import_module(str(node.module)).__all__)
+                else:
+                    told.add(alias.asname or alias.name)
+    assert set(flowengine.__all__) <= told
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         importlib.import_module("flowengine").__getattr__("no_such_name")
