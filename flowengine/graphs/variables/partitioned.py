@@ -65,6 +65,13 @@ class PartitionedVariable(TensorOperators):
             )
         return joined
 
+    def __flowengine_fetch__(self) -> Tensor:
+        """What a step returns for it: the whole, by the same nodes each time."""
+        if self._whole is None:
+            with self.graph.scopes.outside(), self.graph.name_scope(None):
+                self._whole = self.value()
+        return self._whole
+
     def __flowengine_tensor__(
         self, graph: Graph, dtype: DType | None = None, name: str | None = None
     ) -> Tensor:
