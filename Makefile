@@ -10,6 +10,7 @@
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
 #   make fuzz     damaged graphs, op calls, records, checkpoints, images and frames; SEEDS=0:1000 KIND=calls
 #   make mutants  break one room at drawn places and see which breaks a test notices; ROOM=transport SEED=1, or ALL=1
+#   make limits   memory, deadline and the host's turn while graphs ask for too much; on an idle machine
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
@@ -49,7 +50,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults fuzz mutants clean
+.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults limits fuzz mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -121,6 +122,9 @@ nightly: $(TEST)/ready
 
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)
+
+limits: $(TEST)/ready
+	$(TEST)/bin/python -m tests.limits $(ARGS)
 
 # Op calls begin with the samples of the ops' records.
 fuzz: $(TEST)/ready

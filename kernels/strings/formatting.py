@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.accounting import ask_for, text_bytes
+from flowengine.core.accounting import ask_for, is_asked, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
@@ -80,7 +80,13 @@ def as_string(
     return strings_like(each(write, array.reshape(-1).tolist()), array.shape)
 
 
-@kernel("StringJoin", fresh=True)
+def _join_cost(inputs: tuple[Value, ...], *_: Any) -> float:
+    """Microseconds: about 0.3 an element, and 1 each 5 kB of scalars."""
+    scalars = sum(len(value) for value in inputs if isinstance(value, bytes))
+    return 0.3 * max((getattr(value, "size", 1) for value in inputs), default=0) + scalars / 5000
+
+
+@kernel("StringJoin", fresh=True, heavy=_join_cost)
 def string_join(inputs: tuple[Value, ...], *, separator: bytes) -> Value:
     """Strings of several tensors joined element by element; those of rank 0 go with all others."""
     shape: tuple[int, ...] = ()
@@ -90,11 +96,21 @@ def string_join(inputs: tuple[Value, ...], *, separator: bytes) -> Value:
             raise InvalidArgumentError(f"Input shapes do not match: {list(shape)} vs. {list(own)}")
         shape = own or shape
     count = int(np.multiply.reduce(shape, dtype=np.int64))
+    if is_asked():
+        joined = sum(_length(tensor) * (1 if getattr(tensor, "shape", ()) else count) for tensor in inputs)
+        ask_for(joined + count * text_bytes(separator * max(len(inputs) - 1, 0)))
     columns = []
     for tensor in inputs:
         array = to_array(tensor)
         columns.append(array.reshape(-1).tolist() if array.ndim else [array[()]] * count)
     return strings_like([separator.join(row) for row in zip(*columns, strict=True)], shape)
+
+
+def _length(strings: Value) -> int:
+    """How long all strings of a tensor are together."""
+    if isinstance(strings, bytes):
+        return len(strings)
+    return sum(map(len, to_array(strings).reshape(-1).tolist()))
 
 
 #: Bytes within a quoted string that are written in another way.
