@@ -15,6 +15,7 @@
 | fuse_elementwise | FLOWENGINE_FUSE_ELEMENTWISE | true |
 | fuse_contractions | FLOWENGINE_FUSE_CONTRACTIONS | true |
 | fold_batch_norms | FLOWENGINE_FOLD_BATCH_NORMS | true |
+| open_calls | FLOWENGINE_OPEN_CALLS | false |
 | kernel_provider | FLOWENGINE_KERNEL_PROVIDER | "auto" |
 | sync_checkpoints | FLOWENGINE_SYNC_CHECKPOINTS | true |
 | device_count | FLOWENGINE_DEVICE_COUNT | one CPU |
@@ -68,6 +69,8 @@ class Config:
     fuse_contractions             in hot plans, let what follows a product or convolution work in its memory
     fold_batch_norms              multiply constant filters by the batch normalisation behind them; False
                                   keeps the bits of the nodes one by one
+    open_calls                    put functions and loops in the place of their calls when a plan is made, so
+                                  that they are compiled with what is around them
     kernel_provider               "auto": oneDNN before NumPy where it is there; "numpy": NumPy alone;
                                   "onednn": fail where it is not there
     sync_checkpoints              a checkpoint counts once it has reached the disk; False leaves that to the
@@ -112,6 +115,7 @@ class Config:
     fuse_elementwise: bool | None = None
     fuse_contractions: bool | None = None
     fold_batch_norms: bool | None = None
+    open_calls: bool | None = None
     kernel_provider: str | None = None
     sync_checkpoints: bool | None = None
     device_count: Mapping[str, int] | None = None
@@ -169,6 +173,7 @@ class Config:
             fuse_elementwise=_flag(self.fuse_elementwise, "FUSE_ELEMENTWISE"),
             fuse_contractions=_flag(self.fuse_contractions, "FUSE_CONTRACTIONS"),
             fold_batch_norms=_flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=True),
+            open_calls=_flag(self.open_calls, "OPEN_CALLS", default=False),
             kernel_provider=provider,
             sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
             device_count=device_config.numbers(
@@ -211,6 +216,7 @@ class Settings:
     fuse_elementwise: bool = True
     fuse_contractions: bool = True
     fold_batch_norms: bool = True
+    open_calls: bool = False
     kernel_provider: str = "auto"
     sync_checkpoints: bool = True
     device_count: Mapping[str, int] = field(default_factory=dict)

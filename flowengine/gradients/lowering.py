@@ -18,6 +18,7 @@ from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir import make
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node, OutputPort
@@ -39,28 +40,36 @@ _LOWERED: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS
 class CallLowering:
     """Lowers calls in one graph.
 
-    own   the functions whose body the graph is
+    own       the functions whose body the graph is
+    to_run    whether it is to be run: then a function with a gradient of its own is code like any other, and
+              the code of a call keeps the order of the call's effects
     """
 
-    def __init__(self, graph: Graph, own: frozenset[str] = frozenset()) -> None:
+    def __init__(self, graph: Graph, own: frozenset[str] = frozenset(), *, to_run: bool = False) -> None:
         self._graph = graph
         self._own = own
+        self._to_run = to_run
         self._library = FunctionLibrary(graph.library, graph.registry, graph.producer)
         #: {name of a node that a lowering has made: the functions whose bodies it is in}
         self._within: dict[str, frozenset[str]] = {}
 
     def can_lower(self, node: Node) -> bool:
         """Whether a node is a call of functions that it is not itself a part of."""
-        functions = self._functions(node)
-        within = self._within.get(node.name, self._own)
+        functions = self.functions_of(node)
+        within = self.within(node)
         return bool(functions) and not any(
-            each.name in within or self._library.gradient_of(each.name) is not None for each in functions
+            each.name in within or (not self._to_run and self._library.gradient_of(each.name) is not None)
+            for each in functions
         )
 
-    def _functions(self, node: Node) -> list[FuncAttr]:
+    def within(self, node: Node) -> frozenset[str]:
+        """The functions whose bodies a node is in."""
+        return self._within.get(node.name, self._own)
+
+    def functions_of(self, node: Node) -> list[FuncAttr]:
         if node.op in self._library:
             return [FuncAttr(node.op, node.attrs)]
-        if node.op not in _LOWERED or "_gradient_op_type" in node.attrs:
+        if node.op not in _LOWERED or ("_gradient_op_type" in node.attrs and not self._to_run):
             return []
         found: list[FuncAttr] = []
         for value in node.attrs.values():
@@ -73,7 +82,7 @@ class CallLowering:
         is_anchored   whether the call is in a loop or a conditional, so that its code has to be tied to it
         """
         prefix = self._graph.scopes.unique(node.name + "/called") + "/"
-        within = self._within.get(node.name, self._own)
+        within = self.within(node)
         writer = _CallWriter(self._graph, self._library, node, prefix, within, self._within)
         with self._graph.scopes.apart(None):
             if node.op in IF_OPS:
@@ -83,8 +92,17 @@ class CallLowering:
             elif node.op in WHILE_OPS:
                 results, controls = writer.loop()
             else:
-                results, controls = writer.plain(self._functions(node)[0], is_anchored)
-        self._graph.widen(_handing_on(self._graph, node, results, controls))
+                results, controls = writer.plain(self.functions_of(node)[0], is_anchored, self._to_run)
+        if node.output_types:
+            self._graph.widen(_handing_on(self._graph, node, results, controls))
+        else:
+            self._graph.widen(make.no_op(self._graph.registry, node, tuple(dict.fromkeys(controls))))
+
+
+def body_of(library: FunctionLibrary, function: FuncAttr) -> FunctionBody:
+    """The body of a function that a call names; errors as `FunctionLibrary.instantiate`."""
+    attrs = {key: value for key, value in function.attrs.items() if not key.startswith("_")}
+    return library.instantiate(function.name, attrs)
 
 
 def _is_func(value: Any) -> bool:
@@ -131,17 +149,27 @@ class _CallWriter:
         self.within = within
         self.noted = noted
 
-    def plain(self, function: FuncAttr, is_anchored: bool) -> tuple[list[OutputPort], list[str]]:
-        """The body of a function called as it is."""
+    def plain(
+        self, function: FuncAttr, is_anchored: bool, to_run: bool
+    ) -> tuple[list[OutputPort], list[str]]:
+        """The body of a function called as it is.
+
+        to_run   whether what has an effect, and who waits for the call, wait for what the call waited for
+        """
         controls = list(self.node.control_inputs)
         if is_anchored:
             controls += [self._alive(port) for port in dict.fromkeys(self.node.inputs)]
         pivot = None
         if controls:
-            with self.graph.scopes.apart(None, controls):
-                pivot = self.ops.NoOp(name=self.prefix + "begin/").name
+            begin = make.node(
+                self.graph.registry, "NoOp", self.prefix + "begin", controls=tuple(dict.fromkeys(controls))
+            )
+            pivot = self.graph.add(begin).name
         body = self._body(function)
-        return self._copied(body, self.node.inputs, self.prefix, pivot)
+        results, targets = self._copied(
+            body, self.node.inputs, self.prefix, pivot, effects_wait=to_run and pivot is not None
+        )
+        return results, [*targets, *([pivot] if to_run and pivot is not None else [])]
 
     def _alive(self, port: OutputPort) -> str:
         """A node that is live when a value is."""
@@ -277,8 +305,7 @@ class _CallWriter:
     # ------------------------------------------------------------------ bodies
 
     def _body(self, function: FuncAttr) -> FunctionBody:
-        attrs = {key: value for key, value in function.attrs.items() if not key.startswith("_")}
-        return self.library.instantiate(function.name, attrs)
+        return body_of(self.library, function)
 
     def _copied(
         self,
@@ -287,11 +314,14 @@ class _CallWriter:
         scope: str,
         pivot: str | None,
         unchanged: frozenset[OutputPort] = frozenset(),
+        *,
+        effects_wait: bool = False,
     ) -> tuple[list[OutputPort], list[str]]:
         """Add a body's nodes under a scope; (its results, the nodes that have to run).
 
-        unchanged   arguments that are there in every iteration: what is made of these alone is tied to the
-                    pivot, as what is made of nothing, so that it ends with the loop
+        unchanged      arguments that are there in every iteration: what is made of these alone is tied to the
+                       pivot, as what is made of nothing, so that it ends with the loop
+        effects_wait   whether all stateful nodes are tied to it
         """
         if len(given) != len(body.arguments):
             raise InvalidArgumentError(
@@ -307,8 +337,11 @@ class _CallWriter:
         for node in body.graph:
             if node.name in inner:
                 inputs = [outside(port) for port in node.inputs]
-                is_tied = not unchanged.issuperset(inputs)
-                self.graph.add(self._copy(node, scope, inner, inputs, None if is_tied else pivot))
+                is_free = unchanged.issuperset(inputs)
+                copied = self._copy(node, scope, inner, inputs, pivot if is_free else None)
+                if effects_wait and node.is_stateful and pivot not in copied.control_inputs:
+                    copied = replace(copied, control_inputs=(*copied.control_inputs, str(pivot)))
+                self.graph.add(copied)
                 self.noted[scope + node.name] = self.within | {body.name}
         return [outside(port) for port in body.results], [scope + name for name in _certain_targets(body)]
 

@@ -11,6 +11,7 @@ from flowengine.passes.blocks.cutting import REGION_LIMITS, BodyLimits
 
 if TYPE_CHECKING:
     from flowengine.ir.graph import Node, OutputPort
+    from flowengine.ir.opdef import OpRegistry
     from flowengine.kernels.registry import KernelRegistry
 
 
@@ -24,6 +25,7 @@ class PassContext:
     kernels    what constant folding computes with; None leaves folding out
     declared   the placeholders among the fed nodes, or a function's arguments: what is fed there has the
                type and the shape that they declare
+    registry   the ops that bodies of functions are made of; None leaves all calls as they are
     memory_bytes_max   what folding may make in all, where a step's memory is limited
     """
 
@@ -38,6 +40,7 @@ class PassContext:
     fuse_contractions: bool = True
     fold_batch_norms: bool = False
     memory_bytes_max: int | None = None
+    registry: OpRegistry | None = None
 
 
 @dataclass(slots=True)

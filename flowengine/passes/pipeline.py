@@ -37,6 +37,15 @@ Pass: TypeAlias = Callable[[NodeGraph, PassContext], NodeGraph | Pieces[NodeGrap
 HotPass: TypeAlias = Callable[[NodeGraph, HotContext], NodeGraph | Pieces[NodeGraph]]
 
 
+def _open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
+    if graph.library is None:
+        return graph
+    # Here because few graphs call functions.
+    from flowengine.passes.simplify.open_calls import open_calls
+
+    return open_calls(graph, context)
+
+
 def _relax(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     return relax_controls(graph, hot.request)
 
@@ -67,6 +76,8 @@ def _regions(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
 
 #: The request stage: (name, pass, whether the request wants it).
 _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
+    # Before anything else, so that all see the nodes of functions as they see those of the graph.
+    ("open_calls", _open_calls, lambda context: context.registry is not None),
     # Everything after this is linear in what a step runs, not in what the user's graph holds.
     ("prune", prune, lambda context: True),
     # Before anybody asks a constant for its value.

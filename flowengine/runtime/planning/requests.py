@@ -14,11 +14,14 @@ from flowengine.core.config import Settings
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.graphs.graph import Graph as BuildGraph
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS
+from flowengine.ir.opdef import OpRegistry
 from flowengine.ir.traits import Fed
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.runtime.planning.fetches import FetchPlan, fed_port_of
 from flowengine.runtime.planning.values import FeedSpec, FetchSpec
@@ -80,9 +83,14 @@ class Requests:
             fuse_contractions=settings.fuse_contractions,
             fold_batch_norms=settings.fold_batch_norms,
             kernels=kernels,
+            registry=self._registry() if settings.open_calls else None,
             memory_bytes_max=settings.memory_limit_bytes,
             declared=tuple(node for port in feeds if (node := self.graph[port.node]).is_placeholder),
         )
+
+    def _registry(self) -> OpRegistry:
+        """The ops of the graph, for bodies of its functions."""
+        return self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
 
     def _check_frame(self, port: OutputPort, what: str) -> None:
         """An edge inside a loop has one value an iteration: it can be neither fed nor fetched."""

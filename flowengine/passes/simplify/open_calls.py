@@ -1,0 +1,151 @@
+"""Calls of functions become nodes of the graph, where that makes a step quicker.
+
+    y = StatefulPartitionedCall(x, f)   ->   the nodes of f under `y/called/`,   y = IdentityN(their results)
+    y = While(x, cond, body)            ->   Enter, Merge, Switch, both bodies,  y = IdentityN(the Exits)
+
+A body that is part of the graph is folded, merged and compiled with what is around it, and a loop becomes one
+Python loop. What stays a call: one whose output is fed; one that calls itself; a choice of branches, of which
+only the one that is taken needs a plan; a loop in which something may wait or choose, which the state machine
+would go through node by node while a call runs its body as compiled code; and whatever would make the graph
+too large. The order of effects is that of the call: it starts when all its inputs are there, and has ended
+when all its stateful nodes have run.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.errors import OpError
+from flowengine.gradients.lowering import CallLowering, body_of
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.reading import needed_by
+from flowengine.ir.functions import FunctionBody, FunctionLibrary
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.names import ARGUMENT, CALL_OPS, CONTROL_FLOW_OPS, FUNCTION_CALL_OPS, WHILE_OPS
+from flowengine.ir.traits import Constant, Fed, GivesVariable
+from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.prune import prune
+
+#: Nodes that a graph may have with its calls open; few models have more, and planning takes its time.
+NODES_MAX: Final = 10_000
+#: How deep in one another calls are opened.
+DEPTH_MAX: Final = 32
+#: What is there before a step does anything.
+_CALM: Final = (Constant, GivesVariable, Fed)
+
+
+def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
+    """The graph with calls opened; the same graph where there is none to open.
+
+    A body that cannot be made leaves its call: who makes the call tells what is wrong with it.
+    """
+    if graph.library is None or context.registry is None:
+        return graph
+    running = prune(graph, context)
+    library = FunctionLibrary(graph.library, context.registry, graph.producer)
+    if not any(node.op in CALL_OPS or node.op in WHILE_OPS or node.op in library for node in running):
+        return graph
+    try:
+        names = needed_by(graph, [node.name for node in running])
+    except OpError:
+        return graph  # a part of a graph, whose other parts are elsewhere
+    part = Graph(
+        (node for node in graph if node.name in names),
+        registry=context.registry,
+        producer=graph.producer,
+        min_consumer=graph.min_consumer,
+    )
+    part.library = graph.library
+    opened = _Opening(part, library, context).run({node.name for node in running})
+    return graph.rewritten(part) if opened else graph
+
+
+class _Opening:
+    """Opens the calls of one graph, those that come out of others included."""
+
+    def __init__(self, graph: Graph, library: FunctionLibrary, context: PassContext) -> None:
+        self.graph = graph
+        self.library = library
+        self.kernels = context.kernels
+        self.feeds = frozenset(context.feeds)
+        self.fed = {port.node for port in context.feeds}
+        self.lowering = CallLowering(graph, to_run=True)
+        self.has_frames = any(node.op in CONTROL_FLOW_OPS for node in graph)
+
+    def run(self, names: set[str]) -> bool:
+        """Open what may be opened of these nodes, and of what comes of them; whether anything was."""
+        waiting = [name for name in self.graph.nodes if name in names]
+        opened = False
+        while waiting:
+            looked_at = len(self.graph)
+            for name in waiting:
+                node = self.graph[name]
+                try:
+                    bodies = self._bodies(node)
+                    if bodies is None:
+                        continue
+                    self.lowering.lower(node, is_anchored=self._is_anchored(node, bodies))
+                except OpError:
+                    continue
+                opened = True
+                self.has_frames = self.has_frames or node.op in WHILE_OPS
+            waiting = list(self.graph.nodes)[looked_at:]
+        return opened
+
+    def _bodies(self, node: Node) -> list[FunctionBody] | None:
+        """The bodies of a call that is to be opened; None for anything else."""
+        if not self._is_call(node) or node.name in self.fed or not self.lowering.can_lower(node):
+            return None
+        if len(self.lowering.within(node)) >= DEPTH_MAX:
+            return None
+        bodies = [body_of(self.library, each) for each in self.lowering.functions_of(node)]
+        if len(self.graph) + sum(len(body.graph) for body in bodies) > NODES_MAX:
+            return None
+        if any(each.op_def is None for body in bodies for each in body.graph):
+            return None  # it is a fault of the step that makes the call
+        if node.op in WHILE_OPS and not all(
+            self._is_straight(body, self.lowering.within(node)) for body in bodies
+        ):
+            return None
+        return bodies
+
+    def _is_call(self, node: Node) -> bool:
+        return node.op in CALL_OPS or node.op in WHILE_OPS or node.op in self.library
+
+    def _is_straight(self, body: FunctionBody, within: frozenset[str]) -> bool:
+        """Whether nothing in a body waits, chooses, or makes a resource: then its loop is compiled whole."""
+        inside = within | {body.name}
+        if len(inside) > DEPTH_MAX:
+            return False
+        return all(self._never_waits(node, inside) for node in body.graph)
+
+    def _never_waits(self, node: Node, inside: frozenset[str]) -> bool:
+        if node.op == ARGUMENT or node.has(Constant):
+            return True
+        if self._is_call(node):
+            called = self.lowering.functions_of(node)
+            return not any(each.name in inside for each in called) and all(
+                self._is_straight(body_of(self.library, each), inside) for each in called
+            )
+        if node.op_def is None or node.op in FUNCTION_CALL_OPS or node.op in CONTROL_FLOW_OPS:
+            return False
+        if node.op_def.is_stateful and not node.inputs:
+            return False
+        kernels = () if self.kernels is None else self.kernels.candidates(node.op)
+        kernel = next((each for each in kernels if each.serves(node)), None)
+        return kernel is not None and not kernel.is_async
+
+    def _is_anchored(self, node: Node, bodies: list[FunctionBody]) -> bool:
+        """Whether the code of a call has to wait for what the call waited for.
+
+        It need not where all that is there beforehand, or where nobody could tell.
+        """
+        if self.has_frames:
+            return True
+        return any(body.targets for body in bodies) and not all(map(self._is_calm, node.inputs))
+
+    def _is_calm(self, port: OutputPort) -> bool:
+        if port in self.feeds:
+            return True
+        node = self.graph[port.node]
+        return not node.control_inputs and (node.op == ARGUMENT or any(map(node.has, _CALM)))
