@@ -194,7 +194,8 @@ class Sweep:
                 b = Backward(self.region, Operation(self.graph, node.name))
                 popped = Tensor(self.graph, node.name, 0)
                 given = b.zeros_like(popped) if found is None else b.dense(found)
-                adjoints[stack] = History(given, self.region, guard)
+                made_in = self.structure.frame(stack)
+                adjoints[stack] = History(given, self.region, guard, popped_in=made_in)
                 return True
             adjoint = adjoints.get(stack)
             if adjoint is not None and node.inputs[1] in self.reach.reached:

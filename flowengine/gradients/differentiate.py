@@ -34,6 +34,7 @@ def gradients(
     aggregation: str = "add",
     gate: str = "none",
     colocate: bool = False,
+    history_every: int = 1,
     name: str | None = None,
 ) -> list[Gradient | None]:
     """Extend the graph by the derivative of the sum of all ys by each x.
@@ -48,6 +49,9 @@ def gradients(
                      memory), "accumulate" into one buffer where the shape is known
     gate             "op" lets the gradients of an op's inputs wait for each other, "graph" those of all xs
     colocate         whether the gradient of an op asks for the op's device
+    history_every    of how many iterations of a loop one has its variables kept: the others are computed
+                     again, so many at a time. Loops whose body has a state (random numbers, TensorArrays,
+                     variables that it reads) keep all of their history
     name             of the scope that holds the new nodes: "gradients" unless it is given
 
     Returns one for each x: a Tensor of its shape and type, `IndexedSlices` where only some rows have a
@@ -65,6 +69,7 @@ def gradients(
         gate,
         colocate,
         name,
+        history_every=history_every,
     )
 
 
@@ -80,6 +85,7 @@ def differentiate(
     name: str | None = None,
     own: frozenset[str] = frozenset(),
     frame: FramePath | None = None,
+    history_every: int = 1,
 ) -> list[Gradient | None]:
     """As `gradients`, in a graph that may be the body of a function.
 
@@ -91,6 +97,8 @@ def differentiate(
     stops = [_source(each) for each in stops]
     graph = _graph_of(targets, sources, stops)
     _check_words(unconnected, aggregation, gate)
+    if history_every < 1:
+        raise GradientValueError(f"history_every is a number of iterations from 1, not {history_every}")
     if not targets or not sources:
         return [None] * len(sources)
     dense_ys = [_one(graph, y) for y in targets]
@@ -98,7 +106,7 @@ def differentiate(
     with graph.scopes.name_scope(name or "gradients") as scope:
         structure = structure_of(graph)
         source, functions = scope.rstrip("/"), FunctionRules(graph)
-        call = GradientCall(graph, structure, source, functions, aggregation, gate, colocate)
+        call = GradientCall(graph, structure, source, functions, aggregation, gate, colocate, history_every)
         region = GradientRegion(call, common_frame(structure, dense_ys) if frame is None else frame)
         call.places[region.frame] = region
         with region.building():

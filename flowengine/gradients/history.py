@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from flowengine.gradients.regions import BuildingPlace
 from flowengine.gradients.structure import Guard
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir.frames import FramePath
 from flowengine.ops.state.stack import ELEMENT_SHAPE
 
 if TYPE_CHECKING:
@@ -31,9 +32,20 @@ class History:
     """The values of one tensor, one for each iteration in which its guard holds.
 
     source   the place of the loop that has them; they are pushed from the moment this is made
+    under    a node that is live in the iterations whose values are kept; None is all in which the guard holds
+    popped_in the frame of the forward code in whose gradient they are popped, of an adjoint: where that is in
+              one iteration with what pushes them, the stack itself is there
     """
 
-    def __init__(self, tensor: Tensor, source: BuildingPlace, guard: Guard) -> None:
+    def __init__(
+        self,
+        tensor: Tensor,
+        source: BuildingPlace,
+        guard: Guard,
+        under: str | None = None,
+        *,
+        popped_in: FramePath | None = None,
+    ) -> None:
         assert source.parent is not None
         self._source = source
         self._dtype = tensor.dtype.base
@@ -43,13 +55,13 @@ class History:
         with scopes.apart(source.parent.anchor(source.guard)):
             stack = ops.StackV2(-1, elem_type=self._dtype, name="history")
         entered = source.entered(stack)
-        with scopes.apart(None, _names(source.anchor(guard))):
+        with scopes.apart(None, _names(under or source.anchor(guard))):
             push = ops.StackPushV2(entered, tensor, name="push")
-        source.note(push.node_name, bool(guard))
+        source.note(push.node_name, bool(guard or under))
         #: The handle, where the source's parent has it; or the history of the handles.
-        self._stack: Tensor | History = (
-            stack if source.parent.parent is None else History(stack, source.parent, source.guard)
-        )
+        self._stack: Tensor | History = stack
+        if source.parent.parent is not None and not source.parent.is_around(popped_in):
+            self._stack = History(stack, source.parent, source.guard, popped_in=popped_in)
 
     def popped(self, target: BuildingPlace, guard: Guard) -> Tensor:
         """The values, last first, in a loop that goes the other way; asked for once."""
@@ -138,6 +150,8 @@ def brought_around(handle: Tensor, source: BuildingPlace, target: BuildingPlace)
             handle = target.graph.ops.Identity(handle, name="filled")
     assert source.parent is not None
     assert target.parent is not None
+    if target.parent is source.parent:
+        return handle
     return target.parent.brought(handle, source.parent.frame, source.guard)
 
 

@@ -19,10 +19,9 @@ from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 from flowengine.gradients.differentiate import differentiate, gradients
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
-from flowengine.gradients.regions import enter
 from flowengine.gradients.structure import structure_of
 from flowengine.gradients.values import Gradient, dense
-from flowengine.gradients.variables import AddedVariable
+from flowengine.gradients.variables import CountingLoop
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -104,25 +103,11 @@ class _RowLoop:
     def __init__(self, y: Tensor, scope: str, parallel_iterations: int) -> None:
         self.y = y
         self.graph = graph = y.graph
-        ops, scopes = graph.ops, graph.scopes
-        self._attrs = {
-            "frame_name": scope.rstrip("/").encode("utf-8", "surrogateescape"),
-            "parallel_iterations": parallel_iterations,
-        }
-        self._size: Tensor = ops.Size(y, name="size")
+        self._size: Tensor = graph.ops.Size(y, name="size")
         self._shape = _shape(y)
         zero = graph.constant(0, name="zero")
-        with scopes.apart(None):
-            self._size_inside = enter(graph, self._size, self._attrs)
-            first = enter(graph, zero, self._attrs, is_constant=False)
-            merge = ops.Merge([first, first], name="row").output
-            self._cond: Tensor = ops.LoopCond(ops.Less(merge, self._size_inside))
-            switch = ops.Switch(merge, self._cond)
-            self._row: Tensor = ops.Identity(switch.output_true, name="row/number")
-        with scopes.apart(self._row.node_name):
-            more = ops.Add(self._row, graph.constant(1))
-        with scopes.apart(None):
-            graph.set_back_edge(merge, 1, ops.NextIteration(more))
+        self._loop = CountingLoop(graph, scope.rstrip("/"), parallel_iterations, self._size, zero)
+        self._row = self._loop.number
 
     def rows(self, xs: Sequence[Tensor], stops: Sequence[Tensor]) -> list[Tensor | None]:
         """The Jacobian by each x."""
@@ -138,12 +123,10 @@ class _RowLoop:
         ops, graph = self.graph.ops, self.graph
         dtype = self.y.dtype.base
         one, zero = (graph.constant(np.array(value, dtype.as_numpy_dtype)) for value in (1, 0))
-        flat = ops.OneHot(self._row, self._size_inside, one, zero)
+        flat = ops.OneHot(self._row, self._loop.count, one, zero)
         known = self.y.shape.as_tuple()
         shape = (
-            enter(graph, self._shape, self._attrs)
-            if known is None
-            else graph.constant(np.array(known, np.int32))
+            self._loop.entered(self._shape) if known is None else graph.constant(np.array(known, np.int32))
         )
         seed: Tensor = ops.Reshape(flat, shape)
         return seed
@@ -160,10 +143,10 @@ class _RowLoop:
         flow = array.flow
         if not is_sure:
             flow = ops.TensorArrayWriteV3(array.handle, self._size, _zeros(graph, [x]), flow)
-        variable = AddedVariable(graph, self._attrs, self._cond, flow)
+        variable = self._loop.carried(flow)
         with scopes.apart(self._row.node_name):
             row = gradient if isinstance(gradient, Tensor) else dense(graph, ops, gradient)
-            handle = enter(graph, array.handle, self._attrs)
+            handle = self._loop.entered(array.handle)
             written = ops.TensorArrayWriteV3(handle, self._row, row, variable.inside)
         last = variable.close(written)
         numbers = ops.Range(graph.constant(0), count, graph.constant(1))

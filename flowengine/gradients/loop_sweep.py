@@ -26,7 +26,13 @@ def differentiate_loop(outer: Sweep, path: FramePath) -> None:
     if all(each is None for each in came.values()) and not outer.is_popped(path):
         return
     with call.graph.scopes.name_scope(f"{path[-1]}_grad"):
-        LoopSweep(outer, loop, came).run()
+        sweep: type[LoopSweep] = LoopSweep
+        if call.history_every > 1 and not outer.is_popped(path):
+            from flowengine.gradients.sparse_history import SparseHistorySweep, can_run_again
+
+            if can_run_again(outer, loop):
+                sweep = SparseHistorySweep
+        sweep(outer, loop, came).run()
 
 
 def _of_exits(outer: Sweep, variable: CarriedVariable) -> Gradient | None:
@@ -53,30 +59,39 @@ class LoopSweep:
         self.around = region
         self.forward = ForwardLoop(region.call, loop, region.call.place(loop.path[:-1]))
         region.call.places[loop.path] = self.forward
-        self.region = LoopRegion(region.call, self.forward, region)
+        self.region = self._opened()
+
+    def _opened(self) -> LoopRegion:
+        return LoopRegion(self.around.call, self.forward, self.around)
 
     def run(self) -> None:
-        sweep = Sweep(self.region, self.reach, self.outer.inside(self.loop), self.outer.order)
         carried: list[tuple[CarriedVariable, AddedVariable]] = []
         for variable in self.loop.variables:
             if OutputPort(variable.merge, 0) in self.reach.reached:
                 self._check(variable)
-                gradient = self.region.carried(self._initial(variable))
-                carried.append((variable, gradient))
-                if variable.following is not None:
-                    port = self.graph.nodes[variable.following].inputs[0]
-                    if port in self.reach.reached:
-                        sweep.gradients.add(port, gradient.inside)
-        sweep.run()
-        for variable, gradient in carried:
-            last = gradient.close(self._of_body(sweep, variable))
-            self._hand_out(variable.enter, last)
-        for name in self.loop.constants:
-            found = sweep.gradients.total(OutputPort(name, 0))
-            if found is not None:
-                self._hand_out(name, self._accumulated(name, found))
+                carried.append((variable, self.region.carried(self._initial(variable))))
+        of_variables, of_constants = self._of_iteration(carried)
+        for (variable, gradient), following in zip(carried, of_variables, strict=True):
+            self._hand_out(variable.enter, gradient.close(following))
+        for name, found in of_constants.items():
+            self._hand_out(name, self._accumulated(name, found))
         self.region.close()
         self.forward.close()
+
+    def _of_iteration(
+        self, carried: list[tuple[CarriedVariable, AddedVariable]]
+    ) -> tuple[list[Tensor], dict[str, Gradient]]:
+        """Build the gradients of an iteration: by its variables, and {Enter of a constant: by it}."""
+        sweep = Sweep(self.region, self.reach, self.outer.inside(self.loop), self.outer.order)
+        for variable, gradient in carried:
+            if variable.following is not None:
+                port = self.graph.nodes[variable.following].inputs[0]
+                if port in self.reach.reached:
+                    sweep.gradients.add(port, gradient.inside)
+        sweep.run()
+        of_variables = [self._of_body(sweep, variable) for variable, _ in carried]
+        of_constants = {name: sweep.gradients.total(OutputPort(name, 0)) for name in self.loop.constants}
+        return of_variables, {name: each for name, each in of_constants.items() if each is not None}
 
     def _check(self, variable: CarriedVariable) -> None:
         for name in variable.exits:

@@ -119,9 +119,13 @@ class LoopRegion(LoopPlace, GradientRegion):
 
     forward   the forward loop
     around    the region in which the loop as a whole is
+    every     how many iterations of the forward loop one iteration here goes back through; of more than one
+              it is the caller who brings the values
     """
 
-    def __init__(self, call: GradientCall, forward: ForwardLoop, around: GradientRegion) -> None:
+    def __init__(
+        self, call: GradientCall, forward: ForwardLoop, around: GradientRegion, every: int = 1
+    ) -> None:
         name = call.graph.scopes.unique(f"{call.source}/{forward.loop.path[-1]}_grad")
         LoopPlace.__init__(self, call, forward.loop, (*around.frame, name), around)
         self.attrs = {**self.attrs, "frame_name": name.encode("utf-8", "surrogateescape")}
@@ -138,13 +142,21 @@ class LoopRegion(LoopPlace, GradientRegion):
         )
         self._known: dict[Any, Tensor] = {}
         self._index: Tensor | None = None
-        self._open()
+        if every > 1:
+            # One at a time: each holds the history of so many iterations.
+            self.attrs["parallel_iterations"] = 1
+        self._open(every)
 
-    def _open(self) -> None:
+    def _open(self, every: int) -> None:
         graph = self.graph
         ops, scopes = graph.ops, graph.scopes
         assert self.forward.parent is not None
         count = self.around.brought(self.forward.count, self.forward.parent.frame, self.guard)
+        #: How many iterations the forward loop had, beside this loop.
+        self.total: Tensor = count
+        if every > 1:
+            with self.around.building(self.guard):
+                count = ops.FloorDiv(ops.Add(count, graph.constant(every - 1)), graph.constant(every))
         with scopes.apart(None):
             first = enter(graph, count, self.attrs, is_constant=False)
             self._merge = ops.Merge([first, first], name="left").output

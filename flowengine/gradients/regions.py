@@ -34,6 +34,7 @@ class GradientCall:
     gate          "none", or "op": the gradients of an op's inputs wait for each other
     colocate      whether a gradient asks for the device of its op
     functions     the library, as far as it is called between ys and xs
+    history_every   of how many iterations of a loop one has its values kept
     places        {frame: the place of forward code there}
     adjoints      {the node that made a stack: what goes back the way that the stack came}
     """
@@ -45,6 +46,7 @@ class GradientCall:
     aggregation: str = "add"
     gate: str = "none"
     colocate: bool = False
+    history_every: int = 1
     places: dict[FramePath, BuildingPlace] = field(default_factory=dict)
     adjoints: dict[str, History] = field(default_factory=dict)
 
@@ -88,6 +90,10 @@ class BuildingPlace:
     def predicate(self, literal: Tensor) -> Tensor:
         """The value here of a predicate of the forward code."""
         return literal
+
+    def is_around(self, frame: FramePath | None) -> bool:
+        """Whether one iteration here goes back through all that one iteration of a forward frame is in."""
+        return False
 
     def anchor(self, guard: Guard = ALWAYS) -> str | None:
         """A node that is live here exactly under a guard: what has no inputs waits for it. None: no need."""
@@ -168,6 +174,9 @@ class GradientRegion(BuildingPlace):
             loop = self.structure.loops[self.frame[: depth + 1]]
             tensor = enter(self.graph, tensor, self.graph.nodes[loop.enters[0]].attrs)
         return tensor
+
+    def is_around(self, frame: FramePath | None) -> bool:
+        return frame is not None and frame[: len(self.code_frame)] == self.code_frame
 
     def sees_again(self, handle: Tensor) -> bool:
         """Whether what is behind a forward handle stays while this place runs several times."""
