@@ -32,11 +32,11 @@ def can_run_again(outer: Sweep, loop: FoundLoop) -> bool:
     around = outer.region.outermost.frame
     if loop.path[: len(around)] != around:
         return False
-    body = LoopBody(outer, loop)
+    body = IterationCode(outer, loop)
     return body.is_closed and not any(outer.graph.nodes[name].is_stateful for name in body.names)
 
 
-class LoopBody:
+class IterationCode:
     """What one iteration computes for the next one: of the variables that have a gradient, and their sources.
 
     names       its nodes, those of loops within it too
@@ -113,7 +113,7 @@ class SparseHistorySweep(LoopSweep):
         from flowengine.gradients.differentiate import differentiate
 
         call, graph = self.around.call, self.graph
-        body = LoopBody(self.outer, self.loop)
+        body = IterationCode(self.outer, self.loop)
         popped = self._popped(body)
         again = _IterationsAgain(self, body, popped)
         lasts = again.run()
@@ -144,7 +144,7 @@ class SparseHistorySweep(LoopSweep):
             return zeros
         return gradient if isinstance(gradient, Tensor) else dense(self.graph, ops, gradient)
 
-    def _popped(self, body: LoopBody) -> dict[str, Tensor]:
+    def _popped(self, body: IterationCode) -> dict[str, Tensor]:
         """The values of the variables at the first of the iterations that are gone back through."""
         graph, forward = self.graph, self.forward
         ops, scopes = graph.ops, graph.scopes
@@ -165,7 +165,7 @@ class _IterationsAgain:
     constants   {Enter of a constant of the forward loop: its value in the backward loop}
     """
 
-    def __init__(self, sweep: SparseHistorySweep, body: LoopBody, popped: dict[str, Tensor]) -> None:
+    def __init__(self, sweep: SparseHistorySweep, body: IterationCode, popped: dict[str, Tensor]) -> None:
         self._graph = graph = sweep.graph
         self._body = body
         region, every = sweep.region, sweep.around.call.history_every
