@@ -4,7 +4,7 @@
     PYTHON models_tensorflow.py half MODEL DTYPE PREFIX    a checkpoint after half of the steps
     PYTHON models_tensorflow.py rest MODEL DTYPE PREFIX    the losses of the other half, from a checkpoint
     PYTHON models_tensorflow.py build MODEL DTYPE GRAPH    its GraphDef, with nodes init, loss, train
-    PYTHON models_tensorflow.py play MODEL DTYPE GRAPH     the losses of a GraphDef, as a JSON list
+    PYTHON models_tensorflow.py play MODEL DTYPE GRAPH     the losses of a GraphDef or (.meta) MetaGraphDef
 
 Needs TensorFlow 1.15 and nothing of this project but the feeds.
 """
@@ -315,11 +315,15 @@ def main(mode: str, *rest: str) -> None:
     if model == "seq2seq":
         import tensorflow.contrib.seq2seq  # noqa: F401 (it registers GatherTree)
     graph = tf.Graph()
-    definition = v1.GraphDef()
-    with open(path, "rb") as file:
-        definition.ParseFromString(file.read())
     with graph.as_default():
-        tf.import_graph_def(definition, name="")
+        if path.endswith(".meta"):
+            v1.train.import_meta_graph(path)
+            assert v1.trainable_variables()
+        else:
+            definition = v1.GraphDef()
+            with open(path, "rb") as file:
+                definition.ParseFromString(file.read())
+            tf.import_graph_def(definition, name="")
     got = losses(graph, model, dtype, STEPS[dtype])
     print(json.dumps({key: value.tolist() for key, value in got.items()}))
 

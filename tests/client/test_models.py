@@ -54,6 +54,14 @@ def test_our_graph_learns_the_same_in_tensorflow(model: str, dtype: str, tmp_pat
 
 
 @needs_tensorflow
+@pytest.mark.parametrize("model", sorted(models.BUILDERS))
+def test_our_meta_graph_learns_the_same_in_tensorflow(model: str, tmp_path: Path) -> None:
+    path = tmp_path / "graph.meta"
+    path.write_bytes(models.build(model, "float32").to_meta_graph().SerializeToString())
+    compare(model, "float32", json.loads(play("play", model, "float32", path).splitlines()[-1]))
+
+
+@needs_tensorflow
 @pytest.mark.parametrize("dtype", sorted(STEPS))
 @pytest.mark.parametrize("model", sorted(models.BUILDERS))
 async def test_the_graph_of_tensorflow_learns_the_same_here(model: str, dtype: str, tmp_path: Path) -> None:
