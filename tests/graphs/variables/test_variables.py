@@ -173,3 +173,17 @@ def test_a_variable_stands_for_a_tensor(use_resource: bool) -> None:
     assert [np.ravel(each).tolist() for each in found] == [[2, 3], [2, 4], [11], [2], [-1, -2], [11], [3]]
     (gradient,) = fe.gradients(fe.reduce_sum(v * v), v.handle)
     assert run(graph, gradient)[0].tolist() == [[2, 4]]
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_a_variable_is_fetched_as_its_value(use_resource: bool) -> None:
+    graph = fe.Graph()
+    v = graph.variable([1.0, 2.0], use_resource=use_resource)
+    parts = graph.variable([1.0, 2.0, 3.0], partitioner=fe.partitioners.fixed_size(2))
+    with fe.blocking.Session(graph) as session:
+        session.initialise()
+        session.run({"v": v, "parts": parts})
+        version = graph.version
+        found = session.run({"v": v, "parts": parts})
+        assert graph.version == version
+    assert (found["v"].tolist(), found["parts"].tolist()) == ([1, 2], [1, 2, 3])
