@@ -22,6 +22,8 @@ from flowengine.kernels.strings.formatting import strings_like
 
 #: Bytes that one compressed string may become.
 DECOMPRESSED_MAX: Final = 2**31
+#: So many strings are looked at to say what they will take; more of them are enough to do.
+_FEW: Final = 64
 #: Decompressed at a time where memory is bounded.
 _PIECE: Final = 1 << 20
 
@@ -111,10 +113,10 @@ def serialize_tensor(tensor: Value, *, T: DType) -> bytes:
 
 
 def _decompressing_cost(strings: Any, *_: Any) -> float:
-    """Microseconds: 1 each 5 bytes of a scalar, which may be a thousand times as many; 20 an element else."""
-    if isinstance(strings, bytes):
-        return 1.0 + len(strings) / 5
-    return 20.0 * float(getattr(strings, "size", 1))
+    """Microseconds: 20 a string, and 1 each 5 bytes of a few: a thousand times as many may come of them."""
+    array = to_array(strings)
+    held = sum(map(len, array.reshape(-1).tolist())) if 0 < array.size <= _FEW else 0
+    return 20.0 * array.size + held / 5
 
 
 @kernel("DecodeCompressed", fresh=True, heavy=_decompressing_cost)

@@ -82,7 +82,7 @@ def as_string(
 
 def _join_cost(inputs: tuple[Value, ...], *_: Any) -> float:
     """Microseconds: about 0.3 an element, and 1 each 5 kB of scalars."""
-    scalars = sum(len(value) for value in inputs if isinstance(value, bytes))
+    scalars = sum(_length(value) for value in inputs if isinstance(value, bytes) or not value.ndim)
     return 0.3 * max((getattr(value, "size", 1) for value in inputs), default=0) + scalars / 5000
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import weakref
+import zlib
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,19 @@ async def test_a_long_batch_is_for_a_thread_and_a_short_one_is_not(op: str) -> N
             small = np.asarray(result).reshape(-1)[:3]
             alone = [await session.run(y, {x: text}) for text in np.asarray(value, object).reshape(-1)[:3]]
             assert small.tolist() == [np.asarray(each).item() for each in alone]
+
+
+async def test_what_is_to_be_decompressed_is_for_a_thread() -> None:
+    g = fe.Graph()
+    g.ops.DecodeCompressed(g.placeholder("string", None, name="x"), compression_type="ZLIB", name="y")
+    async with fe.Session(g) as session:
+        for value, heavy in (
+            (zlib.compress(random.Random(1).randbytes(100_000)), 1),
+            (zlib.compress(b"a"), 0),
+        ):
+            metadata = fe.RunMetadata()
+            assert await session.run("y:0", {"x:0": value}, run_metadata=metadata) == zlib.decompress(value)
+            assert metadata.heavy_items == heavy
 
 
 async def test_a_step_ends_at_its_deadline_while_a_kernel_over_strings_goes_on() -> None:
