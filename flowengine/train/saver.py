@@ -19,7 +19,7 @@ import trio
 
 from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
-from flowengine.checkpoint.state import STATE_NAME, latest_checkpoint
+from flowengine.checkpoint.state import STATE_NAME, exists, latest_checkpoint
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.saving import SaverNodes, add_saver_nodes
@@ -236,7 +236,8 @@ class Saver:
     ) -> list[str]:
         """Set the variables to what a checkpoint holds; the names of those that were set.
 
-        path     a checkpoint's prefix, or a folder: the latest one that its state file names
+        path     a checkpoint's prefix, or a folder: the latest one that its state file names, or the one of
+                 a SavedModel
         names    only these, by name in the checkpoint or of the variable; patterns such as "conv*" are names
         strict   whether a variable that the checkpoint does not have is an error; else it stays as it is
 
@@ -273,6 +274,9 @@ class Saver:
         if not os.path.isdir(path):
             return checkpoint_prefix(path)
         latest = latest_checkpoint(path, self._folders.state_name)
+        exported = os.path.join(path, "variables", "variables")
+        if latest is None and exists(exported):
+            return exported
         if latest is None:
             raise NotFoundError(
                 f"{path}: no checkpoint there: the folder has no file '{self._folders.state_name}' "

@@ -62,6 +62,14 @@ async def test_what_is_written_is_loaded(tmp_path: Path, prune: bool) -> None:
     assert ("variables" in meta.collection_def) is not prune
 
 
+async def test_a_saver_restores_from_the_directory(tmp_path: Path) -> None:
+    await exported(tmp_path / "model")
+    graph = regression()
+    async with fe.Session(graph) as session:
+        assert await fe.train.Saver().restore(session, tmp_path / "model") == ["w", "b"]
+        assert (await session.run("y:0", {"x:0": [[1.0, 2.0]]})).tolist() == [[4.0]]
+
+
 async def test_parts_of_a_variable_are_slices(tmp_path: Path) -> None:
     graph = fe.Graph()
     whole = graph.variable(
