@@ -26,6 +26,7 @@ from flowengine.graphs.attrs import constant as constant_attr
 from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import at_construction
+from flowengine.graphs.importing import GraphReading
 from flowengine.graphs.scopes import Scopes, creation_site
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
@@ -42,7 +43,7 @@ from flowengine.ops.shape_inference import ShapeInference
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
 
 
-class Graph(GraphVariables, GraphControlFlow, ir.NodeGraph):
+class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make

@@ -1,0 +1,280 @@
+"""Nodes from elsewhere: a GraphDef imported into a graph that has nodes, and parts of graphs copied.
+
+What is read is checked as a whole before anything is added, so a fault leaves the graph as it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from flowengine.core import tracebacks
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.names import parse_tensor_name
+from flowengine.graphs.conversion import convert
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction
+from flowengine.graphs.tensor import Operation, Tensor
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+
+def import_graph_def(
+    graph: Graph,
+    data: Any,
+    prefix: str,
+    input_map: Mapping[str, Any] | None,
+    return_elements: Sequence[str] | None,
+) -> list[Tensor | Operation] | None:
+    """See `Graph.import_graph_def`."""
+    if graph.scopes.context is not None:
+        raise ConstructionValueError("a graph is imported outside of branches and loops; its results come in")
+    if isinstance(data, NodeGraph):
+        source = data
+    else:
+        # Here because protobuf costs more to import than all of this package.
+        from flowengine.ir.graphdef import graph_from_def, parse_graph_def
+
+        supplied = [_port(key) for key in input_map or () if not key.startswith("^")]
+        try:
+            source = graph_from_def(parse_graph_def(data), graph.registry, supplied=supplied)
+        except InvalidArgumentError as error:
+            raise at_construction(error) from None
+    mapping = _MappedInputs(graph, source, input_map or {})
+    names = _new_names(graph, source, prefix)
+    _take_library(graph, source)
+    mapping.add(names)
+    if return_elements is None:
+        return None
+    return [_element(graph, names, mapping, each) for each in return_elements]
+
+
+def copy_nodes(
+    source: Graph,
+    graph: Graph,
+    outputs: Iterable[Tensor | Operation],
+    prefix: str,
+    input_map: Mapping[str, Any],
+) -> list[Tensor | Operation]:
+    """See `Graph.copy_into`."""
+    wanted = list(outputs)
+    stops = {_port(key) for key in input_map}
+    reached: dict[str, None] = {}
+    waiting = [each.node_name if isinstance(each, Tensor) else each.name for each in wanted]
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        reached[name] = None
+        node = source[name]
+        waiting += [port.node for port in node.inputs if port not in stops]
+        waiting += node.control_inputs
+    part = source.rewritten([node for node in source if node.name in reached])
+    elements = [each.name for each in wanted]
+    found = import_graph_def(graph, part, prefix, input_map, elements)
+    assert found is not None
+    return found
+
+
+class _MappedInputs:
+    """What stands in the graph for the ports and nodes of another."""
+
+    def __init__(self, graph: Graph, source: NodeGraph, input_map: Mapping[str, Any]) -> None:
+        self.graph = graph
+        self.source = source
+        self.ports: dict[OutputPort, OutputPort] = {}
+        self.controls: dict[str, str] = {}
+        used = {port for node in source for port in node.inputs}
+        unused = []
+        for key, value in input_map.items():
+            if key.startswith("^"):
+                given = value.op if isinstance(value, Tensor) else value
+                self.controls[key[1:]] = given.name
+                continue
+            port = _port(key)
+            if port not in used and port.node not in source:
+                unused.append(key)
+                continue
+            tensor = convert(graph, value)
+            node = source.nodes.get(port.node)
+            if node is not None and node.output_types:
+                wanted = node.output_types[port.slot].base
+                if tensor.dtype.base is not wanted:
+                    raise ConstructionTypeError(
+                        f"input_map: '{key}' is {wanted}; '{tensor.name}' is {tensor.dtype.base}"
+                    )
+            self.ports[port] = tensor.port
+        if unused:
+            raise ConstructionValueError(
+                f"input_map: the graph has nothing called {', '.join(sorted(unused))}"
+            )
+
+    def add(self, names: Mapping[str, str]) -> None:
+        """Add the nodes of the source under their new names; loops are closed when all are there."""
+        graph = self.graph
+        scopes = graph.scopes
+        outside = scopes.control_inputs
+        for node in self.source:
+            added = self._renamed(node, names)
+            if not added.inputs and not added.control_inputs and outside:
+                added = replace(added, control_inputs=outside)
+            if scopes.device and not added.device:
+                added = replace(added, device=scopes.device)
+            graph.add(added)
+
+    def _renamed(self, node: Node, names: Mapping[str, str]) -> Node:
+        inputs = []
+        for port in node.inputs:
+            mapped = self.ports.get(port)
+            if mapped is None:
+                if port.node not in names:
+                    raise ConstructionValueError(f"'{node.name}' takes '{port}', which is not there")
+                mapped = OutputPort(names[port.node], port.slot)
+            inputs.append(mapped)
+        controls = [self.controls.get(each) or names[each] for each in node.control_inputs]
+        attrs = dict(node.attrs)
+        classes = attrs.get("_class")
+        if classes:
+            attrs["_class"] = tuple([_colocated(each, names) for each in classes])
+        if "frame_name" in attrs:
+            attrs["frame_name"] = self._frame(attrs["frame_name"], names, node.name)
+        return replace(
+            node,
+            name=names[node.name],
+            inputs=tuple(inputs),
+            control_inputs=tuple(controls),
+            attrs=attrs,
+            source=None,
+        )
+
+    def _frame(self, frame: bytes, names: Mapping[str, str], name: str) -> bytes:
+        """The frame under the prefix of its nodes, so that two imports are two loops."""
+        new = names[name]
+        return new[: len(new) - len(name)].encode() + frame if new.endswith(name) else frame
+
+
+def _port(spelled: str) -> OutputPort:
+    """The output that a key of input_map means: `node:slot`, or `node` for its first."""
+    return OutputPort(*parse_tensor_name(spelled if ":" in spelled else f"{spelled}:0"))
+
+
+def _colocated(spelled: bytes, names: Mapping[str, str]) -> bytes:
+    kind, _, name = spelled.decode().partition("@")
+    return f"{kind}@{names.get(name, name)}".encode() if kind == "loc:" else spelled
+
+
+def _new_names(graph: Graph, source: NodeGraph, prefix: str) -> dict[str, str]:
+    """The name of each node in the graph: under a prefix that no node is under yet, or none."""
+    full = graph.scopes.prefix
+    if prefix:
+        full = prefix if prefix.endswith("/") else graph.scopes.unique_name(prefix) + "/"
+    names = {}
+    for node in source:
+        name = full + node.name
+        if name in graph:
+            raise ConstructionValueError(
+                f"a node named '{name}' exists already: import the graph under a prefix of its own"
+            )
+        names[node.name] = name
+    return names
+
+
+def _take_library(graph: Graph, source: NodeGraph) -> None:
+    """The functions that the nodes call; two of one name must be the same."""
+    from flowengine.ir.proto import FunctionDefLibrary
+
+    if not isinstance(source.library, FunctionDefLibrary):
+        return
+    merged = FunctionDefLibrary()
+    if isinstance(graph.library, FunctionDefLibrary):
+        merged.CopyFrom(graph.library)
+    known = {function.signature.name: function for function in merged.function}
+    for function in source.library.function:
+        present = known.get(function.signature.name)
+        if present is None:
+            merged.function.append(function)
+        elif present.SerializeToString(deterministic=True) != function.SerializeToString(deterministic=True):
+            raise ConstructionValueError(
+                f"the graph has another function called '{function.signature.name}' already"
+            )
+    present_gradients = {each.function_name for each in merged.gradient}
+    merged.gradient.extend(
+        each for each in source.library.gradient if each.function_name not in present_gradients
+    )
+    graph.library = merged
+
+
+def _element(graph: Graph, names: Mapping[str, str], mapping: _MappedInputs, name: str) -> Tensor | Operation:
+    if ":" in name:
+        port = OutputPort(*parse_tensor_name(name))
+        found = mapping.ports.get(port)
+        if found is not None:
+            return Tensor(graph, *found)
+        if port.node in names:
+            return graph.tensor(f"{names[port.node]}:{port.slot}")
+    elif name in names:
+        return Operation(graph, names[name])
+    raise NotFoundError(f"return_elements: the imported graph has no '{name}'")
+
+
+class GraphReading:
+    """The methods of `Graph` that bring in nodes from elsewhere, and write what it has."""
+
+    @tracebacks.hides_engine
+    def import_graph_def(
+        self,
+        data: Any,
+        *,
+        prefix: str = "import",
+        input_map: Mapping[str, Any] | None = None,
+        return_elements: Sequence[str] | None = None,
+    ) -> list[Tensor | Operation] | None:
+        """Add the nodes and functions of another graph to this one.
+
+        data             a GraphDef: its bytes (binary or text form), a str (text form), the message; or a
+        Graph prefix           of the names of its nodes, made unique; "" adds them under their own names
+        input_map        {"node:slot" or "node" of it: a tensor of this graph}: what its nodes take instead;
+        {"^node": Operation} for what they wait for return_elements  names within it, "node:slot" or "node":
+        returned as Tensors and Operations of here
+
+        Devices and control dependencies around apply to nodes that have none. Raises InvalidArgumentError (a
+        ValueError) with all faults of the graph, or where a name is taken, and then adds nothing.
+        """
+        return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements)
+
+    @tracebacks.hides_engine
+    def copy_into(
+        self,
+        target: Graph,
+        outputs: Iterable[Tensor | Operation],
+        *,
+        prefix: str = "",
+        input_map: Mapping[str, Any] | None = None,
+    ) -> list[Tensor | Operation]:
+        """Copy what some outputs depend on into another graph, up to what `input_map` gives instead.
+
+        Returns the outputs there. Arguments and errors otherwise as for `import_graph_def`.
+        """
+        return copy_nodes(cast("Graph", self), target, outputs, prefix, input_map or {})
+
+    @tracebacks.hides_engine
+    def save(self, path: str | os.PathLike[str], *, as_text: bool | None = None) -> None:
+        """Write the graph to a file as a GraphDef, in text form where the name ends in `.pbtxt`.
+
+        The file is written aside and renamed, so that one of this name is whole at any time.
+        """
+        from flowengine.ir.graphfile import graph_def_to_text
+
+        graph_def = cast("Graph", self).to_graph_def()
+        is_text = os.fspath(path).endswith(".pbtxt") if as_text is None else as_text
+        data = graph_def_to_text(graph_def).encode() if is_text else graph_def.SerializeToString()
+        aside = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        with open(aside, "wb") as file:
+            file.write(data)
+        os.replace(aside, path)
+
+
+__all__ = ["GraphReading", "copy_nodes", "import_graph_def"]
