@@ -225,21 +225,26 @@ class Sweep:
         if isinstance(override, bytes):
             rule = find(override.decode())
             if rule is None:
-                raise MissingGradientError(
-                    f"{node.op} '{node.name}' asks for the gradient function '{override.decode()}', which is "
-                    f"not registered: write it under @gradient('{override.decode()}')"
+                name = override.decode()
+                raise self._missing(
+                    node,
+                    f"asks for the gradient function '{name}', which is not registered",
+                    f"write it under @gradient('{name}')",
                 )
             return rule
         rule = self.region.call.functions.rule(node) or find(node.op)
         if rule is None and not node.has(NotDifferentiable):
-            raise self._missing(node)
+            raise self._missing(
+                node,
+                "has no gradient function",
+                f"write one with @flowengine.gradients.registry.gradient('{node.op}')",
+            )
         return rule
 
-    def _missing(self, node: Node) -> MissingGradientError:
+    def _missing(self, node: Node, fault: str, remedy: str) -> MissingGradientError:
         way = path(self.reach, node.name, lambda name: not self.reach.nodes.get(name))
         text = (
-            f"{node.op} '{node.name}' has no gradient function: y depends on x through it "
-            f"({' <- '.join(way)}); write one with @flowengine.gradients.registry.gradient('{node.op}'), "
+            f"{node.op} '{node.name}' {fault}: y depends on x through it ({' <- '.join(way)}); {remedy}, "
             "or give the tensor to stop_gradients"
         )
         error = MissingGradientError(text)

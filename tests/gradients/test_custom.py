@@ -103,3 +103,19 @@ def test_arguments_and_results_that_do_not_fit() -> None:
 
     with pytest.raises(ValueError, match="2 gradients for 1 arguments"):
         fe.gradients(two(x), x)
+
+
+def test_a_gradient_that_is_missing_says_where() -> None:
+    """The op, the way from y to x, and the line that made the node; of an op and of a name alike."""
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [4], name="x")
+    named = ops.Cos(ops.Sin(x, name="a"), name="b", _gradient_op_type=b"Nowhere")
+    listed = ops.ApproxTopK(x, k=2, name="c")[0]
+    for y, said in (
+        (ops.Exp(named, name="y"), ("Cos 'b'", "b <- a <- x", "@gradient('Nowhere')")),
+        (ops.Exp(listed, name="z"), ("ApproxTopK 'c'", "c <- x", "gradient('ApproxTopK')")),
+    ):
+        with pytest.raises(LookupError) as caught:
+            fe.gradients(y, x)
+        assert all(each in str(caught.value) for each in (*said, "test_custom.py:"))
