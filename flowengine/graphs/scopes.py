@@ -125,6 +125,16 @@ class Scopes:
             self.device = before
 
     @contextmanager
+    def alone_on(self, device: str) -> Iterator[None]:
+        """On exactly this device, or where the scopes say if it is empty, and beside nothing."""
+        before = self.device, self.colocation
+        self.device, self.colocation = device or self.device, ()
+        try:
+            yield
+        finally:
+            self.device, self.colocation = before
+
+    @contextmanager
     def control_dependencies(self, names: Iterable[str] | None) -> Iterator[None]:
         before = self.control_inputs
         self.control_inputs = () if names is None else tuple(dict.fromkeys((*before, *names)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,7 @@ class GraphVariable(TensorOperators, ABC):
         if initial is None:
             raise InvalidArgumentError(f"the initial value of '{self.name}' is not known")
         has_value = self.initialized()
-        with self.graph.name_scope("initialized_value"):
+        with self._there(), self.graph.name_scope("initialized_value"):
             switch = ops.Switch if self.is_resource else ops.RefSwitch
             present = switch(self.handle, has_value).output_true
             value = (
@@ -251,6 +252,10 @@ class GraphVariable(TensorOperators, ABC):
     def _scattered(self, kind: str, indices: Any, updates: Any, name: str | None) -> Tensor:
         """The value after a change of some of it."""
 
+    def _there(self) -> AbstractContextManager[None]:
+        """Nodes that need the variable itself are built on its device, whatever is around."""
+        return self.graph.scopes.alone_on(self.op.device)
+
     # -- describing --------------------------------------------------------------------------------
 
     def to_proto(self) -> Any:
@@ -288,29 +293,40 @@ class HandleVariable(GraphVariable):
         return self._read_now()
 
     def _read_now(self) -> Tensor:
-        found: Tensor = self.graph.ops.ReadVariableOp(self.handle, dtype=self.dtype)
+        with self._there():
+            found: Tensor = self.graph.ops.ReadVariableOp(self.handle, dtype=self.dtype)
         return found
 
     def _asked_for_value(self) -> Tensor:
         name = f"{self.op.name}/IsInitialized/VarIsInitializedOp"
         if name in self.graph:
             return self.graph.tensor(f"{name}:0")
-        found: Tensor = self.graph.ops.VarIsInitializedOp(self.handle, name=name)
+        with self._there():
+            found: Tensor = self.graph.ops.VarIsInitializedOp(self.handle, name=name)
         return found
 
     def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
         value = self._of_own_shape(value, "value", name or "AssignVariableOp")
-        found: Operation = self.graph.ops.AssignVariableOp(self.handle, value, dtype=self.dtype, name=name)
+        with self._there():
+            found: Operation = self.graph.ops.AssignVariableOp(
+                self.handle, value, dtype=self.dtype, name=name
+            )
         return found
 
     def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
         delta = self._of_own_shape(delta, "delta", name or "AssignAddVariableOp")
-        found: Operation = self.graph.ops.AssignAddVariableOp(self.handle, delta, dtype=self.dtype, name=name)
+        with self._there():
+            found: Operation = self.graph.ops.AssignAddVariableOp(
+                self.handle, delta, dtype=self.dtype, name=name
+            )
         return found
 
     def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
         delta = self._of_own_shape(delta, "delta", name or "AssignSubVariableOp")
-        found: Operation = self.graph.ops.AssignSubVariableOp(self.handle, delta, dtype=self.dtype, name=name)
+        with self._there():
+            found: Operation = self.graph.ops.AssignSubVariableOp(
+                self.handle, delta, dtype=self.dtype, name=name
+            )
         return found
 
     def _of_own_shape(self, value: Any, what: str, op: str) -> Any:
@@ -330,7 +346,9 @@ class HandleVariable(GraphVariable):
     def _scattered(self, kind: str, indices: Any, updates: Any, name: str | None) -> Tensor:
         scatter = getattr(self.graph.ops, f"ResourceScatter{kind}")
         typed = {} if kind.startswith("Nd") else {"dtype": self.dtype}
-        return self._after(scatter(self.handle, indices, updates, name=name, **typed))
+        with self._there():
+            change = scatter(self.handle, indices, updates, name=name, **typed)
+        return self._after(change)
 
 
 class ReferenceVariable(GraphVariable):
@@ -347,32 +365,40 @@ class ReferenceVariable(GraphVariable):
         return self.snapshot
 
     def _read_now(self) -> Tensor:
-        found: Tensor = self.graph.ops.Identity(self.handle)
+        with self._there():
+            found: Tensor = self.graph.ops.Identity(self.handle)
         return found
 
     def _asked_for_value(self) -> Tensor:
         name = f"{self.op.name}/IsVariableInitialized"
-        found: Tensor = self.graph.ops.IsVariableInitialized(self.handle, name=name)
+        with self._there():
+            found: Tensor = self.graph.ops.IsVariableInitialized(self.handle, name=name)
         return found
 
     def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
         whole = self.shape.is_fully_defined
-        found: Tensor = self.graph.ops.Assign(self.handle, value, validate_shape=whole, name=name)
+        with self._there():
+            found: Tensor = self.graph.ops.Assign(self.handle, value, validate_shape=whole, name=name)
         return found.op
 
     def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
-        found: Tensor = self.graph.ops.AssignAdd(self.handle, delta, name=name)
+        with self._there():
+            found: Tensor = self.graph.ops.AssignAdd(self.handle, delta, name=name)
         return found.op
 
     def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
-        found: Tensor = self.graph.ops.AssignSub(self.handle, delta, name=name)
+        with self._there():
+            found: Tensor = self.graph.ops.AssignSub(self.handle, delta, name=name)
         return found.op
 
     def _after(self, change: Operation) -> Tensor:
         return change.outputs[0]
 
     def _scattered(self, kind: str, indices: Any, updates: Any, name: str | None) -> Tensor:
-        found: Tensor = getattr(self.graph.ops, f"Scatter{kind}")(self.handle, indices, updates, name=name)
+        with self._there():
+            found: Tensor = getattr(self.graph.ops, f"Scatter{kind}")(
+                self.handle, indices, updates, name=name
+            )
         return found
 
 

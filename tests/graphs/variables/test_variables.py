@@ -187,3 +187,20 @@ def test_a_variable_is_fetched_as_its_value(use_resource: bool) -> None:
         found = session.run({"v": v, "parts": parts})
         assert graph.version == version
     assert (found["v"].tolist(), found["parts"].tolist()) == ([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_what_needs_the_variable_is_on_its_device(use_resource: bool) -> None:
+    graph = fe.Graph()
+    with graph.device("/job:ps/task:0"):
+        v = graph.variable([1.0, 2.0], use_resource=use_resource)
+    with graph.device("/job:worker/task:1"):
+        x = graph.constant([3.0, 4.0])
+        with graph.colocate_with(x):
+            used = [v + x, v.read(), v.initialized(), v.assign(x), v.assign_add(x), v.assign_sub(x)]
+            used += [v.scatter_add([0], [1.0]), v.initialized_value()]
+    assert [each.device for each in (used[0].op, x.op)] == ["/job:worker/task:1"] * 2
+    assert {each.op.device for each in used[1:]} == {"/job:ps/task:0"}
+    for op in graph.operations():
+        if op.inputs and v.handle in op.inputs:
+            assert op.device == "/job:ps/task:0", op
