@@ -93,3 +93,42 @@ def read_strings(stored: bytes, count: int) -> tuple[list[bytes], int]:
         strings.append(stored[position : position + size])
         position += size
     return strings, crc
+
+
+def variant_pieces(variants: Iterable[bytes]) -> Iterator[tuple[Any, Any]]:
+    """(what is written, what is summed) for serialised variants: length, bytes and sum of each.
+
+    A sum takes in everything before it, lengths as integers of 64 bits.
+    """
+    total = 0
+    for variant in variants:
+        length = len(variant).to_bytes(8, "little")
+        yield encode_varints(np.array([len(variant)], np.uint64)), length
+        yield variant, variant
+        total = crc32c(variant, crc32c(length, total))
+        partial_sum = mask(total).to_bytes(4, "little")
+        yield partial_sum, partial_sum
+        total = crc32c(partial_sum, total)
+
+
+def read_variants(stored: bytes, count: int) -> tuple[list[bytes], int]:
+    """The serialised variants in the bytes of a tensor, and their checksum; ValueError for unfit bytes."""
+    view = memoryview(stored)
+    variants: list[bytes] = []
+    at = total = 0
+    for _ in range(count):
+        lengths, used = decode_varints(view[at:], 1)
+        size = int(lengths[0])
+        at += used
+        if at + size + 4 > len(view):
+            raise ValueError("a variant is longer than what is stored")
+        variant, partial_sum = bytes(view[at : at + size]), bytes(view[at + size : at + size + 4])
+        total = crc32c(variant, crc32c(size.to_bytes(8, "little"), total))
+        if partial_sum != mask(total).to_bytes(4, "little"):
+            raise ValueError("the checksum of a variant does not match")
+        total = crc32c(partial_sum, total)
+        variants.append(variant)
+        at += size + 4
+    if at != len(view):
+        raise ValueError("the variants' lengths do not add up to the stored size")
+    return variants, total

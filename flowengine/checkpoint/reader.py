@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from flowengine.checkpoint.elements import PIECE_BYTES, Check, never, octets, read_strings
+from flowengine.checkpoint.elements import PIECE_BYTES, Check, never, octets, read_strings, read_variants
 from flowengine.checkpoint.entries import HEADER_KEY, VERSION, BundleEntry, BundleHeader
 from flowengine.checkpoint.files import data_path, index_path
 from flowengine.checkpoint.slices import Shape, Slice, cover, describe, slice_key, slice_shape, to_index
@@ -29,6 +29,7 @@ from flowengine.core.errors import (
     OpError,
     UnimplementedError,
 )
+from flowengine.ir.tensorproto import variant_data
 
 
 def shown(name: bytes) -> str:
@@ -189,7 +190,7 @@ class BundleReader:
         entry = self.entry(key)
         dtype = self.dtype(key)
         path = data_path(self.prefix, entry.shard, self.header.num_shards)
-        if dtype.as_numpy_dtype.hasobject and dtype is not dtypes.string:
+        if dtype.as_numpy_dtype.hasobject and dtype not in (dtypes.string, dtypes.variant):
             raise UnimplementedError(
                 f"{path}: tensor {shown(name)!r} is of type {dtype}, which cannot be read"
             )
@@ -203,7 +204,8 @@ class BundleReader:
             if entry.offset + entry.size > os.fstat(file.fileno()).st_size:
                 self._damaged(path, name, f"the file ends before the {entry.size} bytes at {entry.offset}")
             if not dtype.size:
-                return self._read_strings(file, path, entry, count, name)
+                variants = dtype is dtypes.variant
+                return self._read_objects(file, path, entry, count, name, variants=variants)
             array = np.empty(entry.shape, dtype.as_numpy_dtype)
             crc = self._read_into(file, entry.offset, octets(array), path, name)
         except OSError as error:
@@ -234,19 +236,25 @@ class BundleReader:
             total.update(piece)
         return total.value()
 
-    def _read_strings(self, file: io.FileIO, path: str, entry: BundleEntry, count: int, name: bytes) -> Array:
+    def _read_objects(
+        self, file: io.FileIO, path: str, entry: BundleEntry, count: int, name: bytes, *, variants: bool
+    ) -> Array:
+        """Strings, or encoded variants."""
         if count > entry.size:
-            self._damaged(path, name, f"{entry.size} bytes for {count} strings")
+            self._damaged(path, name, f"{entry.size} bytes for {count} elements")
         stored = bytearray(entry.size)
         self._read_into(file, entry.offset, stored, path, name)
         try:
-            strings, crc = read_strings(bytes(stored), count)
+            elements: list[Any]
+            elements, crc = (read_variants if variants else read_strings)(bytes(stored), count)
+            if variants:
+                elements = [variant_data(each) for each in elements]
         except ValueError as error:
             self._damaged(path, name, str(error))
         if mask(crc) != entry.crc:
             self._damaged(path, name, "the checksum does not match the stored bytes")
         array = np.empty(count, dtype=object)
-        array[:] = strings
+        array[:] = elements
         return array.reshape(entry.shape)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.checkpoint.elements import Check, never, numeric_pieces, string_pieces
+from flowengine.checkpoint.elements import Check, never, numeric_pieces, string_pieces, variant_pieces
 from flowengine.checkpoint.entries import HEADER_KEY, BundleEntry, BundleHeader
 from flowengine.checkpoint.files import (
     DISK,
@@ -36,6 +36,7 @@ from flowengine.core.crc32c import mask
 from flowengine.core.crc32c_pieces import Crc32c
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
+from flowengine.ir.tensorproto import VariantData
 
 #: From this size on two threads share the work of a tensor.
 _LARGE_BYTES: Final = 1 << 24
@@ -95,6 +96,8 @@ class BundleWriter:
                 size, pieces = array.nbytes, iter(())
         elif dtype.name == "string":
             pieces = string_pieces(array.flat, array.size)
+        elif all(isinstance(each, VariantData) for each in array.ravel().tolist()):
+            pieces = variant_pieces(each.proto.SerializeToString() for each in array.ravel().tolist())
         else:
             raise UnimplementedError(f"{shown(name)!r} is of type {dtype}, which cannot be saved")
         for written, summed in pieces:

@@ -50,6 +50,11 @@ class FunctionLibrary:
         self.registry = registry
         self._producer = producer
 
+    @property
+    def definitions(self) -> FunctionDefLibrary:
+        """All of them, as a graph holds them."""
+        return self._library
+
     def gradient_of(self, name: str) -> str | None:
         """The function that the library says is the gradient of one; None if it says nothing."""
         for each in self._library.gradient:

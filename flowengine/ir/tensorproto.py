@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import ml_dtypes
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array, unchangeable
@@ -333,6 +334,16 @@ def _handle(proto: ResourceHandleProto) -> ResourceHandle:
 def _variant(proto: VariantTensorDataProto) -> VariantData:
     tensors = tuple(tensor_attr(t) for t in proto.tensors)
     return VariantData(proto.type_name, proto.metadata, tensors, proto)
+
+
+def variant_data(serialized: bytes) -> VariantData:
+    """An encoded variant from its bytes; ValueError where they are none."""
+    proto = VariantTensorDataProto()
+    try:
+        proto.ParseFromString(serialized)
+    except DecodeError as error:
+        raise ValueError(f"no variant can be read: {error}") from None
+    return _variant(proto)
 
 
 def _object_array(items: list[Any]) -> Array:

@@ -31,13 +31,18 @@ class NamedFunction(Protocol):
 class FunctionCaller(Protocol):
     """Calls the functions of one graph.
 
-    owner   names the session that steps belong to; unique in this process
+    owner     names the session that steps belong to; unique in this process
+    library   the functions, as the graph holds them
     """
 
     owner: str
+    library: object
 
     def function(self, function: FuncAttr) -> NamedFunction:
         """A function by name and attributes. Whether there is such a one is told by the first call."""
+
+    def of_library(self, library: object) -> FunctionCaller:
+        """What calls the functions of another library, in steps of the same session."""
 
 
 __all__ = ["FunctionCaller", "NamedFunction"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import trio
 
-from flowengine.core.arrays import WOULD_WAIT, Value
+from flowengine.core.arrays import WOULD_WAIT, Value, to_array
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.graph import Node
@@ -17,10 +18,12 @@ from flowengine.ir.proto import ResourceHandleProto
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.optional import Optional
 from flowengine.kernels.registry import kernel
-from flowengine.resources.data.dataset import Dataset, Iteration, check_types, checked_dataset
+from flowengine.resources.data.batches import batch_of
+from flowengine.resources.data.dataset import Dataset, Iteration, check_types, checked_dataset, shape_of
 from flowengine.resources.data.functional import Captured, reduced
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
+from flowengine.resources.data.working_ahead import PARALLEL_TUNED
 from flowengine.resources.elements import Element
 from flowengine.resources.names import resource_name
 
@@ -224,3 +227,57 @@ async def reduce_dataset(
                 f"the function of a reduction gave shape {list(value.shape)}, the node declares {shape}"
             )
     return _outputs(state)
+
+
+@kernel("MapDefun", heavy=False)
+async def map_defun(
+    arguments: tuple[Value, ...],
+    captured_inputs: tuple[Value, ...],
+    *,
+    ctx: KernelContext,
+    f: FuncAttr,
+    output_types: Sequence[DType],
+    output_shapes: Sequence[TensorShape],
+) -> Any:
+    """What a function makes of each row of the arguments, (rows, ...); all rows at the same time."""
+    if ctx.functions is None:
+        raise InvalidArgumentError("rows are mapped by a function, and this graph has none")
+    columns = [to_array(each) for each in arguments]
+    if any(not column.ndim or len(column) != len(columns[0]) for column in columns):
+        raise InvalidArgumentError("All inputs must have the same dimension 0.")
+    function = ctx.functions.function(f)
+    results: list[Element] = [()] * len(columns[0])
+
+    async def call(row: int) -> None:
+        given = (*(column[row] for column in columns), *captured_inputs)
+        results[row] = await function(given, ctx.sequences)
+
+    first: list[OpError] = []
+
+    async def call_next(rows: Iterator[int], scope: trio.CancelScope) -> None:
+        for row in rows:
+            try:
+                await call(row)
+            except OpError as error:
+                first.append(error)
+                scope.cancel()
+                return
+
+    rows = iter(range(len(results)))
+    async with trio.open_nursery() as nursery:
+        for _ in range(min(len(results), PARALLEL_TUNED)):
+            nursery.start_soon(call_next, rows, nursery.cancel_scope)
+    if first:
+        raise first[0]
+    if not results:
+        empty = [
+            np.empty((0, *(size or 0 for size in shape.as_list())), dtype.as_numpy_dtype)
+            for dtype, shape in zip(output_types, output_shapes, strict=True)
+        ]
+        return _outputs(tuple(empty))
+    for value, shape in zip(results[0], output_shapes, strict=True):
+        if not shape.is_compatible_with(TensorShape(shape_of(value))):
+            raise InvalidArgumentError(
+                f"Output shape {list(shape_of(value))} is not compatible with the declared {shape}"
+            )
+    return _outputs(batch_of(results, output_types))

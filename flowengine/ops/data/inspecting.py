@@ -29,17 +29,6 @@ define(
     shape=scalars,
 )
 define(
-    "DatasetFromGraph(graph_def: string) -> handle: variant",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
-    "DatasetToGraphV2(input_dataset: variant) -> graph: string",
-    "external_state_policy: int = 0; strip_device_assignment: bool = false",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
     "GetOptions(input_dataset: variant) -> serialized_options: string",
     NotDifferentiable(),
     shape=scalars,

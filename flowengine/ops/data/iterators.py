@@ -41,15 +41,6 @@ define(
     NotDifferentiable(),
     shape=components,
 )
-define(
-    "MultiDeviceIteratorGetNextFromShard(multi_device_iterator: resource, shard_num: int32, "
-    "incarnation_id: int64) -> components: output_types",
-    "stateful",
-    ELEMENTS,
-    Uses("multi_device_iterator"),
-    NotDifferentiable(),
-    shape=components,
-)
 define("AnonymousIterator() -> handle: resource", "stateful", ELEMENTS, NotDifferentiable(), shape=scalars)
 define(
     "AnonymousIteratorV2() -> handle: resource, deleter: variant",
@@ -65,21 +56,8 @@ define(
     shape=scalars,
 )
 define(
-    "AnonymousMultiDeviceIterator() -> handle: resource, deleter: variant",
-    "stateful; devices: list(string) >= 1",
-    ELEMENTS,
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
     "AnonymousRandomSeedGenerator(seed, seed2: int64) -> handle: resource, deleter: variant",
     "stateful",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
-    "DatasetToGraph(input_dataset: variant) -> graph: string",
-    "stateful_whitelist: list(string) >= 0 = []",
     NotDifferentiable(),
     shape=scalars,
 )
@@ -120,38 +98,10 @@ define(
     shape=scalars,
 )
 define(
-    "MultiDeviceIterator() -> handle: resource",
-    "stateful; devices: list(string) >= 1; shared_name, container: string",
-    ELEMENTS,
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
-    "MultiDeviceIteratorFromStringHandle(string_handle: string) -> multi_device_iterator: resource",
-    "stateful; output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
-    "MultiDeviceIteratorInit(dataset: variant, multi_device_iterator: resource, max_buffer_size: int64) "
-    "-> incarnation_id: int64",
-    "stateful",
-    Uses("multi_device_iterator"),
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
     "OneShotIterator() -> handle: resource",
     "stateful; dataset_factory: func",
     ELEMENTS,
     "container, shared_name: string = ''",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
-    "MultiDeviceIteratorToStringHandle(multi_device_iterator: resource) -> string_handle: string",
-    "stateful",
-    Uses("multi_device_iterator"),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -177,27 +127,9 @@ define(
     "DeleteMemoryCache(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable()
 )
 define(
-    "DeleteMultiDeviceIterator(multi_device_iterator: resource, iterators: N * resource, deleter: variant)",
-    "stateful; N: int >= 0",
-    Uses("multi_device_iterator", "iterators"),
-    NotDifferentiable(),
-)
-define(
     "DeleteRandomSeedGenerator(handle: resource, deleter: variant)",
     "stateful",
     Uses("handle"),
     NotDifferentiable(),
 )
-define(
-    "DeserializeIterator(resource_handle: resource, serialized: variant)",
-    "stateful",
-    Uses("resource_handle"),
-    NotDifferentiable(),
-)
 define("MakeIterator(dataset: variant, iterator: resource)", "stateful", USES_ITERATOR, NotDifferentiable())
-define(
-    "SerializeIterator(resource_handle: resource) -> serialized: variant",
-    "stateful",
-    Uses("resource_handle"),
-    NotDifferentiable(),
-)

@@ -13,12 +13,6 @@ define(
     shape=scalars,
 )
 define(
-    "AnonymousMultiDeviceIteratorV3() -> handle: resource",
-    "stateful; devices: list(string) >= 1; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
     "AnonymousSeedGenerator(seed, seed2: int64, reshuffle: bool) -> handle: resource, deleter: variant",
     "stateful",
     NotDifferentiable(),

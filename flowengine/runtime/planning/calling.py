@@ -15,7 +15,7 @@ import numpy as np
 from flowengine.core.arrays import Value
 from flowengine.core.pieces import Piecework
 from flowengine.ir.attrs import FuncAttr
-from flowengine.resources.calling import NamedFunction
+from flowengine.resources.calling import FunctionCaller, NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.jobs import in_turns
@@ -33,10 +33,17 @@ class StepCaller:
         self._runner = runner
         self._table = table
         self.owner = runner.owner
+        self.library: object = table.definitions
 
     def function(self, function: FuncAttr) -> NamedFunction:
         """A function by name and attributes."""
         return _Called(self._runner, self._table, function)
+
+    def of_library(self, library: object) -> FunctionCaller:
+        """What calls the functions of another library."""
+        table = self._table.of_library(library)
+        table.caller = StepCaller(self._runner, table)
+        return table.caller
 
 
 class _Called:

@@ -66,6 +66,16 @@ class FunctionTable:
         #: What is being planned.
         self._under_way: set[Any] = set()
 
+    @property
+    def definitions(self) -> object:
+        """The library, as the graph holds it."""
+        return self._library.definitions
+
+    def of_library(self, library: object) -> FunctionTable:
+        """A table of other functions, planned as these are."""
+        other = FunctionLibrary(library, self._library.registry)
+        return FunctionTable(other, self._kernels, self._context, self.compiler)
+
     def calls(self, node: Node) -> bool:
         """Whether the node is a call that this table can make."""
         return node.op in FUNCTION_CALL_OPS or node.op in self._library

@@ -10,6 +10,6 @@ EXCUSED: Final = {
         AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator
         Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
         IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator
-        OneShotIterator ReduceDataset
+        MapDefun OneShotIterator ReduceDataset
     """,
 }

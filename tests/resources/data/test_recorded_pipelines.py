@@ -27,7 +27,7 @@ def _cases() -> list[Any]:
     return cases
 
 
-def _shown(value: Any) -> list[Any]:
+def shown(value: Any) -> list[Any]:
     array = np.asarray(value, dtype=object) if isinstance(value, bytes) else np.asarray(value)
     values = array.reshape(-1).tolist()
     if array.dtype.kind == "O":
@@ -47,7 +47,7 @@ async def elements_of(session: fe.Session, case: dict[str, Any]) -> list[Any]:
             if found[-1] == {"error": "OutOfRangeError"}:
                 break
         else:
-            found.append([_shown(value) for value in values])
+            found.append([shown(value) for value in values])
     return found
 
 
@@ -56,7 +56,10 @@ def graph_of(case: dict[str, Any]) -> fe.Graph:
     return fe.Graph.from_graph_def(zlib.decompress(base64.b64decode(case["graph"])))
 
 
-@pytest.mark.parametrize("case", _cases())
+CASES = _cases()
+
+
+@pytest.mark.parametrize("case", CASES)
 async def test_elements_are_those_of_tensorflow(case: dict[str, Any]) -> None:
     async with fe.Session(graph_of(case)) as session:
         found = await elements_of(session, case)

@@ -1,0 +1,232 @@
+"""Iterators: what TensorFlow's give from step to step, where they stand, and when their tasks end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+import flowengine as fe
+from flowengine.core import dtypes
+from flowengine.core.errors import CancelledError, OpError, OutOfRangeError
+from flowengine.resources.data.dataset import DataIterator, Iteration
+from flowengine.resources.data.iterator import IteratorResource
+from flowengine.resources.data.state_coding import decode_state, encode_state
+from tests.resources.data.test_recorded_pipelines import CASES, elements_of, graph_of, shown
+
+HERE = Path(__file__).parent
+RECORDED = [json.loads(line) for line in (HERE / "iterators.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: str(case["name"]))
+async def test_steps_give_what_they_gave_in_tensorflow(case: dict[str, Any]) -> None:
+    async with fe.Session(graph_of(case)) as session:
+        for fetches, targets, expected in case["steps"]:
+            found: Any
+            try:
+                found = [shown(value) for value in await session.run(fetches, targets=targets)]
+            except OpError as error:
+                found = {"error": type(error).__name__}
+            assert found == expected
+        await session.reset([""])
+        session.resources.clear(session._runner.owner)
+        await session.resources.ended()
+        assert session.resources.services.count == 0
+
+
+#: They draw from a sequence of a function's, which is not part of where an iterator stands; or hold windows.
+UNSAVED = {
+    *("random_in_map", "random_in_inner_map", "rejection"),
+    *("window", "window_drop", "window_big_shift", "dense_to_sparse"),
+}
+
+
+async def _rest(iterator: DataIterator, most: int) -> list[Any]:
+    found: list[Any] = []
+    while len(found) < most:
+        try:
+            element = await iterator.next()
+        except OpError as error:
+            found.append(type(error).__name__)
+            continue
+        if element is None:
+            break
+        found.append([shown(value) for value in element])
+    return found
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.values[0]["name"] not in UNSAVED],
+)
+async def test_an_iterator_goes_on_where_another_stood(case: dict[str, Any]) -> None:
+    async with fe.Session(graph_of(case)) as session:
+        await session.run([], targets=[case["init"]])
+        (resource,) = session.resources.held(IteratorResource)
+        dataset = resource.dataset
+        assert dataset is not None
+        first = Iteration(session.resources.services)
+        iterator = dataset.iterator(first)
+        _mark(resource, first)
+        await _rest(iterator, 3)
+        kept = decode_state(encode_state(await iterator.state()))
+        expected = await _rest(iterator, 40)
+        second = Iteration(session.resources.services)
+        _mark(resource, second)
+        other = dataset.iterator(second)
+        await other.restore(kept)
+        assert await _rest(other, 40) == expected
+        for each in (first, second):
+            each.tasks.cancel()
+            await each.tasks.ended()
+
+
+def _mark(resource: IteratorResource, iteration: Iteration) -> None:
+    front = resource._front
+    assert front is not None
+    iteration.shuffles_through = front.iteration.shuffles_through
+
+
+def _prefetching(graph: fe.Graph, buffer_size: int = 3) -> tuple[Any, Any]:
+    """An iterator over numbers that are prefetched: (what begins it, the next element)."""
+    ops = graph.ops
+    kinds = {"output_types": [dtypes.int64], "output_shapes": [[]]}
+    numbers = ops.RangeDataset(*(np.int64(each) for each in (0, 100, 1)), **kinds)
+    ahead = ops.PrefetchDataset(numbers, np.int64(buffer_size), **kinds)
+    iterator = ops.IteratorV2(shared_name="it", container="", **kinds)
+    (following,) = ops.IteratorGetNext(iterator, **kinds)
+    return ops.MakeIterator(ahead, iterator, name="make"), following
+
+
+async def test_nothing_starts_before_the_first_element_and_all_ends_with_the_session() -> None:
+    graph = fe.Graph()
+    make, following = _prefetching(graph)
+    session = fe.Session(graph)
+    await session.run([], targets=[make])
+    services = session.resources.services
+    assert services.count == 0
+    assert await session.run(following) == 0
+    await trio.testing.wait_all_tasks_blocked()
+    assert services.count == 2  # what is asked, and what works ahead
+    (iterator,) = session.resources.held(IteratorResource)
+    assert iterator._front is not None
+    ahead: Any = iterator._front.input
+    assert [outcome.element for outcome in ahead.line] == [(1,), (2,), (3,)]  # and there it stands still
+    await session.run([], targets=[make])
+    assert services.count == 0  # before the step returned
+    assert [await session.run(following) for _ in range(3)] == [0, 1, 2]
+    await session.close()
+    assert services.count == 0
+
+
+async def test_reset_and_deletion_end_tasks_before_they_return() -> None:
+    graph = fe.Graph()
+    make, following = _prefetching(graph)
+    async with fe.Session(graph) as session:
+        await session.run([], targets=[make])
+        await session.run(following)
+        await session.reset([""])
+        assert session.resources.services.count == 0
+
+
+class _Slow(DataIterator):
+    """Gives numbers, each when it is let."""
+
+    def __init__(self, iteration: Iteration) -> None:
+        super().__init__(iteration)
+        self.number = 0
+        self.gate = trio.Event()
+
+    async def next(self) -> tuple[Any, ...] | None:
+        await self.gate.wait()
+        self.number += 1
+        return (self.number,)
+
+
+async def test_a_get_that_is_cancelled_leaves_its_element_at_the_front() -> None:
+    graph = fe.Graph()
+    make, _ = _prefetching(graph)
+    async with fe.Session(graph) as session:
+        await session.run([], targets=[make])
+        (iterator,) = session.resources.held(IteratorResource)
+        front: Any = iterator._front
+        slow = front.input = _Slow(front.iteration)
+        with trio.move_on_after(0):
+            await iterator.get()
+        async with trio.open_nursery() as nursery:
+            scope = trio.CancelScope()
+
+            async def get() -> None:
+                with scope:
+                    await iterator.get()
+
+            nursery.start_soon(get)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+        slow.gate.set()
+        assert await iterator.get() == (1,)
+        assert await iterator.get() == (2,)
+
+
+async def test_who_waits_for_an_element_hears_that_the_iterator_was_ended() -> None:
+    graph = fe.Graph()
+    make, _ = _prefetching(graph)
+    async with fe.Session(graph) as session:
+        await session.run([], targets=[make])
+        (iterator,) = session.resources.held(IteratorResource)
+        front: Any = iterator._front
+        front.input = _Slow(front.iteration)
+        async with trio.open_nursery() as nursery:
+
+            async def get() -> None:
+                with pytest.raises(CancelledError):
+                    await iterator.get()
+
+            nursery.start_soon(get)
+            await trio.testing.wait_all_tasks_blocked()
+            await iterator.end()
+
+
+async def test_where_an_iterator_stands_is_kept_in_a_checkpoint(tmp_path: Path) -> None:
+    graph = fe.Graph()
+    make, following = _prefetching(graph)
+    ops = graph.ops
+    handle = graph.operation("IteratorV2").outputs[0]
+    prefix = str(tmp_path / "state")
+    state = ops.SerializeIterator(handle)
+    save = ops.SaveV2(prefix, [b"iterator"], [b""], [state], name="save")
+    read = ops.RestoreV2(prefix, [b"iterator"], [b""], dtypes=[dtypes.variant])
+    back = ops.DeserializeIterator(handle, read[0] if isinstance(read, list | tuple) else read, name="back")
+    async with fe.Session(graph) as session:
+        await session.run([], targets=[make])
+        assert [await session.run(following) for _ in range(4)] == [0, 1, 2, 3]
+        await session.run([], targets=[save])
+        assert await session.run(following) == 4
+        await session.run([], targets=[back])
+        assert await session.run(following) == 4
+    async with fe.Session(graph) as session:  # which has never seen the dataset
+        await session.run([], targets=[back])
+        assert [await session.run(following) for _ in range(3)] == [4, 5, 6]
+        rest = [await session.run(following) for _ in range(93)]
+        assert rest[-1] == 99
+        with pytest.raises(OutOfRangeError):
+            await session.run(following)
+
+
+async def test_pipelines_of_one_session_do_not_wait_for_each_other() -> None:
+    case: Any = next(case.values[0] for case in CASES if case.values[0]["name"] == "deep")
+    async with fe.Session(graph_of(case)) as one, fe.Session(graph_of(case)) as two:
+        found: list[Any] = []
+
+        async def run(session: fe.Session) -> None:
+            found.append(await elements_of(session, case))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, one)
+            nursery.start_soon(run, two)
+        assert found == [case["elements"]] * 2
