@@ -162,10 +162,11 @@ class _Staging(AheadIterator):
         return ahead
 
     async def state(self) -> dict[str, Any]:
-        staged = [outcome.element for outcome in self.line if outcome.element is not None]
         state = await super().state()
-        for kept, pair in zip(state["line"], staged, strict=False):
-            kept[0] = [pair[1], await pair[0].state()]
+        for kept, outcome in zip(state["line"], tuple(self.line), strict=True):
+            if outcome.element is not None:
+                ahead, element = outcome.element
+                kept[0] = [element, await ahead.state()]
         return state
 
     async def restore(self, state: dict[str, Any]) -> None:
