@@ -241,7 +241,9 @@ class BundleReader:
     ) -> Array:
         """Strings, or encoded variants."""
         if count > entry.size:
-            self._damaged(path, name, f"{entry.size} bytes for {count} elements")
+            self._damaged(
+                path, name, f"{entry.size} bytes for {count} {'variants' if variants else 'strings'}"
+            )
         stored = bytearray(entry.size)
         self._read_into(file, entry.offset, stored, path, name)
         try:
