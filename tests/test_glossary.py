@@ -57,7 +57,17 @@ PLAIN: Final = frozenset(
         # What TensorFlow calls the ways in which a dataset is made of another.
         *("ahead", "and", "assert", "by", "called", "captured", "cardinality", "choose", "component"),
         *("concatenate", "counting", "directed", "error", "fastest", "filter", "flat", "front", "generator"),
-        *("ignore", "ignoring", "interleave", "interleaving", "last", "optimize", "padded", "parallel"),
+        *(
+            "ignore",
+            "ignoring",
+            "interleave",
+            "interleaving",
+            "last",
+            "multi",
+            "optimize",
+            "padded",
+            "parallel",
+        ),
         *("prefetch", "range", "rebatch", "reducer", "repeat", "replica", "same", "sampling", "scan", "seed"),
         *("shard", "shot", "shuffled", "signal", "skip", "sleep", "sliding", "to", "unbatch", "unique", "v"),
         *("weighted", "while", "window", "zip"),
