@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flowengine import anyio as anyio
     from flowengine import asyncio as asyncio
     from flowengine import blocking as blocking
+    from flowengine import data as data
     from flowengine import saved_model as saved_model
     from flowengine import train as train
     from flowengine.client import ctc as ctc
@@ -119,6 +120,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "clip_by_norm": ("flowengine.client.clipping", "clip_by_norm"),
     "ctc": ("flowengine.client.ctc", None),
     "custom_gradient": ("flowengine.gradients.custom", "custom_gradient"),
+    "data": ("flowengine.data", None),
     "dtypes": ("flowengine.core.dtypes", None),
     "embedding": ("flowengine.client.embedding", None),
     "errors": ("flowengine.core.errors", None),

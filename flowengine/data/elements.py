@@ -1,0 +1,66 @@
+"""The elements of a dataset, one after the other, with the tasks that work ahead of whoever takes them."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from flowengine.core.errors import OutOfRangeError
+from flowengine.resources.container import ResourceManager
+from flowengine.resources.data.dataset import Dataset
+from flowengine.resources.data.iterator import IteratorResource
+
+
+class Elements:
+    """One run through a dataset.
+
+        async with dataset.elements() as elements:
+            async for batch in elements:
+                ...
+
+    An element is a value, or a tuple of the components where there are several. What is wrong with an element
+    is raised in its place; the next one comes behind it. Tasks that work ahead end with the block; without
+    one, they end at the last element, or with `close`.
+    """
+
+    __slots__ = ("_iterator", "_resources")
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._resources = ResourceManager()
+        self._iterator = IteratorResource(self._resources.services, dataset.types, dataset.shapes)
+        self._iterator.make_nowait(dataset)
+
+    def __aiter__(self) -> Elements:
+        return self
+
+    async def __anext__(self) -> Any:
+        self._resources.bind_to_current_run()
+        try:
+            element = await self._iterator.get()
+        except OutOfRangeError:
+            await self._iterator.end()
+            raise StopAsyncIteration from None
+        return element[0] if len(element) == 1 else element
+
+    async def __aenter__(self) -> Elements:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the tasks that work ahead; they have ended when this returns."""
+        self._iterator.destroy()
+        self._resources.close()
+        await self._resources.ended()
+
+    def __del__(self) -> None:
+        # Left in the middle: whoever broke out of a loop has no other way to say so.
+        iterator = getattr(self, "_iterator", None)
+        if iterator is not None and self._resources.services.count:
+            iterator.destroy()
+
+
+__all__ = ["Elements"]
