@@ -91,6 +91,9 @@ OPS: Final[dict[str, str]] = {
     "control.devices": """
         DeviceIndex IsTensorFloat32Enabled
     """,
+    "control.functional": """
+        RemoteCall
+    """,
     "control.python_calls": """
         PyFunc PyFuncStateless
     """,
@@ -118,10 +121,20 @@ OPS: Final[dict[str, str]] = {
     "data.file_datasets": """
         ExperimentalLMDBDataset LMDBDataset TFRecordDatasetV2
     """,
+    "data.inspecting": """
+        DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality ExperimentalIteratorGetDevice
+        GetOptions IteratorGetDevice
+    """,
     "data.iterators": """
         AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
         IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextAsOptional
-        IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator ReduceDataset
+        IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun OneShotIterator
+        ReduceDataset
+    """,
+    "data.multi_device": """
+        AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3 DeleteMultiDeviceIterator
+        MultiDeviceIterator MultiDeviceIteratorFromStringHandle MultiDeviceIteratorGetNextFromShard
+        MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle
     """,
     "data.optional": """
         OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone
@@ -141,6 +154,9 @@ OPS: Final[dict[str, str]] = {
         ExperimentalThreadPoolDataset FinalizeDataset LatencyStatsDataset MaxIntraOpParallelismDataset
         NonSerializableDataset OptimizeDatasetV2 OptionsDataset PrivateThreadPoolDataset RewriteDataset
         SetStatsAggregatorDataset ThreadPoolDataset
+    """,
+    "data.saving": """
+        DatasetFromGraph DatasetToGraph DatasetToGraphV2 DeserializeIterator SerializeIterator
     """,
     "data.seed_generators": """
         AnonymousIteratorV3 AnonymousSeedGenerator DeleteSeedGenerator DummyIterationCounter

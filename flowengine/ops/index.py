@@ -64,17 +64,17 @@ OPS: Final[dict[str, str]] = {
         ExperimentalSqlDataset LMDBDataset ListSnapshotChunksDataset LoadDataset MatchingFilesDataset
         SaveDataset SaveDatasetV2 SnapshotChunkDataset SnapshotDataset SnapshotDatasetReader
         SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset TFRecordDatasetV2""",
-    "data.inspecting": """CompressElement DatasetCardinality DatasetFingerprint DatasetFromGraph
-        DatasetToGraphV2 ExperimentalDatasetCardinality ExperimentalIteratorGetDevice GetOptions
-        InitializeTableFromDataset IteratorGetDevice""",
+    "data.inspecting": """CompressElement DatasetCardinality DatasetFingerprint
+        ExperimentalDatasetCardinality ExperimentalIteratorGetDevice GetOptions InitializeTableFromDataset
+        IteratorGetDevice""",
     "data.iterators": """AnonymousIterator AnonymousIteratorV2 AnonymousMemoryCache
-        AnonymousMultiDeviceIterator AnonymousRandomSeedGenerator DatasetToGraph DatasetToSingleElement
-        DeleteIterator DeleteMemoryCache DeleteMultiDeviceIterator DeleteRandomSeedGenerator
-        DeserializeIterator Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
-        IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun
-        MultiDeviceIterator MultiDeviceIteratorFromStringHandle MultiDeviceIteratorGetNextFromShard
-        MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle OneShotIterator ReduceDataset
-        SerializeIterator""",
+        AnonymousRandomSeedGenerator DatasetToSingleElement DeleteIterator DeleteMemoryCache
+        DeleteRandomSeedGenerator Iterator IteratorFromStringHandle IteratorFromStringHandleV2
+        IteratorGetNext IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2
+        MakeIterator MapDefun OneShotIterator ReduceDataset""",
+    "data.multi_device": """AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3
+        DeleteMultiDeviceIterator MultiDeviceIterator MultiDeviceIteratorFromStringHandle
+        MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle""",
     "data.optional": """OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone""",
     "data.parallel_datasets": """ExperimentalMapAndBatchDataset ExperimentalMapDataset
         ExperimentalParallelInterleaveDataset ExperimentalParseExampleDataset
@@ -89,8 +89,10 @@ OPS: Final[dict[str, str]] = {
         ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle FinalizeDataset LatencyStatsDataset
         MaxIntraOpParallelismDataset NonSerializableDataset OptimizeDatasetV2 OptionsDataset
         PrivateThreadPoolDataset RewriteDataset SetStatsAggregatorDataset ThreadPoolDataset""",
-    "data.seed_generators": """AnonymousIteratorV3 AnonymousMultiDeviceIteratorV3 AnonymousSeedGenerator
-        DeleteSeedGenerator DummyIterationCounter DummyMemoryCache DummySeedGenerator""",
+    "data.saving": """DatasetFromGraph DatasetToGraph DatasetToGraphV2 DeserializeIterator
+        SerializeIterator""",
+    "data.seed_generators": """AnonymousIteratorV3 AnonymousSeedGenerator DeleteSeedGenerator
+        DummyIterationCounter DummyMemoryCache DummySeedGenerator""",
     "data.tensor_list": """EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem
         TensorListLength TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve
         TensorListResize TensorListSetItem""",
