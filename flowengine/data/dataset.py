@@ -21,8 +21,7 @@ from flowengine.resources.calling import FunctionCaller
 from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
 from flowengine.resources.data.caching import CacheDataset
 from flowengine.resources.data.choosing import IgnoreErrorsDataset
-from flowengine.resources.data.dataset import Dataset as Source
-from flowengine.resources.data.dataset import Origin
+from flowengine.resources.data.dataset import DatasetValue, Origin
 from flowengine.resources.data.files import text_line_dataset, tf_record_dataset
 from flowengine.resources.data.functional import FilterDataset, MapDataset
 from flowengine.resources.data.ordering import (
@@ -87,7 +86,7 @@ class Dataset:
 
     __slots__ = ("_source",)
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: DatasetValue) -> None:
         """`source` is the dataset that a graph's node would make; use the class methods."""
         self._source = source
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from flowengine.core.errors import OutOfRangeError
 from flowengine.resources.container import ResourceManager
-from flowengine.resources.data.dataset import Dataset
+from flowengine.resources.data.dataset import DatasetValue
 from flowengine.resources.data.iterator import IteratorResource
 
 
@@ -25,7 +25,7 @@ class Elements:
 
     __slots__ = ("_iterator", "_resources")
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: DatasetValue) -> None:
         self._resources = ResourceManager()
         self._iterator = IteratorResource(self._resources.services, dataset.types, dataset.shapes)
         self._iterator.make_nowait(dataset)

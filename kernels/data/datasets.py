@@ -14,7 +14,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
 from flowengine.resources.data.caching import CacheDataset
-from flowengine.resources.data.dataset import Dataset, Origin
+from flowengine.resources.data.dataset import DatasetValue, Origin
 from flowengine.resources.data.files import fixed_length_record_dataset, text_line_dataset, tf_record_dataset
 from flowengine.resources.data.functional import FilterDataset, MapDataset
 from flowengine.resources.data.interleaving import FlatMapDataset, InterleaveDataset
@@ -77,7 +77,7 @@ def origin_of(ctx: KernelContext, node: Node, inputs: tuple[Any, ...]) -> Origin
     )
 
 
-def register_datasets(makers: Mapping[str, Callable[..., Dataset]]) -> None:
+def register_datasets(makers: Mapping[str, Callable[..., DatasetValue]]) -> None:
     """Register kernels that give datasets (variant, rank 0).
 
     makers   {ops: what makes their dataset, from its origin and the inputs; it says what is wrong with them}
@@ -86,8 +86,8 @@ def register_datasets(makers: Mapping[str, Callable[..., Dataset]]) -> None:
         kernel(*ops.split(), heavy=False)(_making(make))
 
 
-def _making(make: Callable[..., Dataset]) -> Callable[..., Dataset]:
-    def made_dataset(*inputs: Any, ctx: KernelContext, node: Node) -> Dataset:
+def _making(make: Callable[..., DatasetValue]) -> Callable[..., DatasetValue]:
+    def made_dataset(*inputs: Any, ctx: KernelContext, node: Node) -> DatasetValue:
         return make(origin_of(ctx, node, inputs), *inputs)
 
     return made_dataset

@@ -19,7 +19,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.optional import Optional
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.batches import batch_of
-from flowengine.resources.data.dataset import Dataset, Iteration, check_types, checked_dataset, shape_of
+from flowengine.resources.data.dataset import DatasetValue, Iteration, check_types, checked_dataset, shape_of
 from flowengine.resources.data.functional import Captured, reduced
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
@@ -214,7 +214,7 @@ async def reduce_dataset(
     """What a function makes of a state and each element in turn."""
     if ctx.functions is None:
         raise InvalidArgumentError("a dataset is reduced by a function, and this graph has none")
-    found: Dataset = checked_dataset(input_dataset)
+    found: DatasetValue = checked_dataset(input_dataset)
     iteration = Iteration(ctx.resources.services)
     call = Captured(ctx.functions.function(f), other_arguments)
     try:

@@ -24,7 +24,7 @@ from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import kernel
 from flowengine.ops.load import registry as op_registry
 from flowengine.resources.calling import FunctionCaller
-from flowengine.resources.data.dataset import Dataset, checked_dataset, text
+from flowengine.resources.data.dataset import DatasetValue, checked_dataset, text
 from flowengine.resources.data.sources import ListDataset
 from flowengine.resources.data.state_coding import decode_state, encode_state
 
@@ -41,7 +41,7 @@ class _DatasetGraph:
         self._names: dict[int, str] = {}
         self._functions: set[str] = set()
 
-    def add(self, made: Dataset) -> str:
+    def add(self, made: DatasetValue) -> str:
         """The name of the node that makes a dataset, added with all that it needs."""
         name = self._names.get(id(made))
         if name is not None:
@@ -66,9 +66,9 @@ class _DatasetGraph:
         return name
 
     def _input(self, value: Any, dtype: DType) -> str:
-        if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), Dataset):
+        if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), DatasetValue):
             value = value.item()
-        if isinstance(value, Dataset):
+        if isinstance(value, DatasetValue):
             return self.add(value)
         if dtype in (dtypes.resource, dtypes.variant):
             raise FailedPreconditionError(
@@ -88,7 +88,7 @@ class _DatasetGraph:
                 self._functions.add(function.signature.name)
                 self.graph.library.function.add().CopyFrom(function)
 
-    def finished(self, made: Dataset) -> bytes:
+    def finished(self, made: DatasetValue) -> bytes:
         """The graph of a dataset, serialised."""
         name = self.add(made)
         result = self.graph.node.add(name=_RESULT_NAME, op=RESULT, input=[name])
@@ -98,12 +98,12 @@ class _DatasetGraph:
         return content
 
 
-def graph_of(made: Dataset) -> bytes:
+def graph_of(made: DatasetValue) -> bytes:
     """A GraphDef that makes a dataset. FailedPreconditionError for one that uses resources."""
     return _DatasetGraph().finished(made)
 
 
-def dataset_of_graph(content: bytes, ctx: KernelContext, caller: FunctionCaller | None) -> Dataset:
+def dataset_of_graph(content: bytes, ctx: KernelContext, caller: FunctionCaller | None) -> DatasetValue:
     """The dataset that a GraphDef makes. InvalidArgumentError for a graph that makes none."""
     proto = GraphDef()
     try:
@@ -175,7 +175,7 @@ def dataset_to_graph(input_dataset: Any) -> bytes:
 
 
 @kernel("DatasetFromGraph", heavy=False)
-def dataset_from_graph(graph_def: Any, *, ctx: KernelContext) -> Dataset:
+def dataset_from_graph(graph_def: Any, *, ctx: KernelContext) -> DatasetValue:
     """The dataset (variant, rank 0) that a serialized GraphDef makes."""
     return dataset_of_graph(text(graph_def, "graph_def"), ctx, ctx.functions)
 

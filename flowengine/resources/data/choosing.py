@@ -13,7 +13,7 @@ from flowengine.resources.data.dataset import (
     INFINITE,
     UNKNOWN,
     DataIterator,
-    Dataset,
+    DatasetValue,
     Iteration,
     Origin,
     checked_dataset,
@@ -26,7 +26,7 @@ from flowengine.resources.data.windows import dataset_of
 from flowengine.resources.elements import Element
 
 
-class DirectedInterleaveDataset(Dataset):
+class DirectedInterleaveDataset(DatasetValue):
     """The next element of the dataset whose number the selector says; one that is empty is passed over."""
 
     __slots__ = ("choices", "selector")
@@ -96,7 +96,7 @@ class _DirectedIterator(DataIterator):
                 await source.restore(kept)
 
 
-class ChooseFastestDataset(Dataset):
+class ChooseFastestDataset(DatasetValue):
     """One of several datasets that have the same elements: the first, for all give the same."""
 
     __slots__ = ("chosen",)
@@ -164,7 +164,7 @@ class _BranchIterator(DataIterator):
         await super().restore(state)
 
 
-class WeightedFlatMapDataset(Dataset):
+class WeightedFlatMapDataset(DatasetValue):
     """Elements of several datasets in turns that go by weights, without chance."""
 
     __slots__ = ("choices", "weights")
@@ -230,7 +230,7 @@ class _WeightedIterator(DataIterator):
                 await source.restore(kept)
 
 
-def window(origin: Origin, inputs: tuple[Value, ...]) -> Dataset:
+def window(origin: Origin, inputs: tuple[Value, ...]) -> DatasetValue:
     """A dataset of the elements that the inputs are, one after the other."""
     types = tuple(origin.attrs["output_types"])
     width = len(types)

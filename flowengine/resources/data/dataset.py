@@ -1,6 +1,6 @@
 """Datasets, what makes their elements, and what one run through a dataset has in common.
 
-A `Dataset` is a value: what a node gives, never changed, shared by all who hold it. Its `iterator` is one run
+A `DatasetValue` is a value: what a node gives, never changed, shared by all who hold it. Its `iterator` is one run
 through it. An iterator gives an element at a time, `None` after the last; an error of one element is raised
 in its place, and the next call goes on behind it. An iterator is asked by one task at a time.
 
@@ -102,7 +102,7 @@ class Iteration:
         return found
 
 
-class Dataset:
+class DatasetValue:
     """See the module. Subclasses take the origin, then the inputs of their op.
 
     types, shapes   of the components of an element
@@ -128,16 +128,16 @@ class Dataset:
         """How many elements it has, `INFINITE` or `UNKNOWN`."""
         return UNKNOWN
 
-    def sources(self) -> tuple[Dataset, ...]:
+    def sources(self) -> tuple[DatasetValue, ...]:
         """The datasets that it is made of."""
-        found: list[Dataset] = []
+        found: list[DatasetValue] = []
         for value in self.origin.inputs:
             found.extend(each for each in (value if isinstance(value, tuple) else (value,)) if _is_one(each))
         return tuple(found)
 
 
 def _is_one(value: object) -> bool:
-    return isinstance(value, Dataset)
+    return isinstance(value, DatasetValue)
 
 
 class DataIterator:
@@ -217,11 +217,11 @@ def _kept(value: Any) -> Any:
     return list(value) if isinstance(value, list | deque) else value
 
 
-def checked_dataset(value: Any, what: str = "input_dataset") -> Dataset:
+def checked_dataset(value: Any, what: str = "input_dataset") -> DatasetValue:
     """The dataset in a variant; InvalidArgumentError for anything else."""
     if isinstance(value, np.ndarray) and value.shape == () and value.dtype.hasobject:
         value = value.item()
-    if isinstance(value, Dataset):
+    if isinstance(value, DatasetValue):
         return value
     raise InvalidArgumentError(f"{what} must be a scalar variant that holds a dataset, not {value!r:.80}")
 

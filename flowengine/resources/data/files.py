@@ -17,7 +17,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import (
     DataIterator,
-    Dataset,
+    DatasetValue,
     Iteration,
     Origin,
     scalar,
@@ -44,7 +44,7 @@ _PIECE: Final = 256 * 1024
 Reads = Callable[[BinaryIO, bytes], Iterator[Block]]
 
 
-class FileDataset(Dataset):
+class FileDataset(DatasetValue):
     """The records of files, one file after the other.
 
     has_keys   whether an element is the key of a record and the record

@@ -10,7 +10,7 @@ import numpy as np
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.resources.calling import NamedFunction
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Dataset, Iteration, Origin
+from flowengine.resources.data.dataset import UNKNOWN, DataIterator, DatasetValue, Iteration, Origin
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element
 
@@ -42,7 +42,7 @@ class FunctionDataset(DerivedDataset):
         self.call = Captured(origin.function(attr), other_arguments)
 
 
-def end_of_function(made: Dataset, error: OutOfRangeError) -> None:
+def end_of_function(made: DatasetValue, error: OutOfRangeError) -> None:
     """A function has said OutOfRangeError: that is the end, unless the number of elements is promised.
 
     Raises InvalidArgumentError where it is.
@@ -216,7 +216,7 @@ class _ScanIterator(DataIterator):
 
 
 async def reduced(
-    source: Dataset, iteration: Iteration, call: Captured, initial_state: Sequence[Value]
+    source: DatasetValue, iteration: Iteration, call: Captured, initial_state: Sequence[Value]
 ) -> Element:
     """The state that a function makes of all elements, one after the other."""
     state = tuple(initial_state)

@@ -14,7 +14,7 @@ from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
-from flowengine.resources.data.dataset import DataIterator, Dataset, Iteration, State, check_types
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, State, check_types
 from flowengine.resources.data.working_ahead import AheadIterator, AwaitedElement, outcome_of
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services
@@ -86,7 +86,7 @@ class IteratorResource:
         self.container = container
         self.device = device
         #: What it goes through; None before it is given anything.
-        self.dataset: Dataset | None = None
+        self.dataset: DatasetValue | None = None
         self._front: _Front | None = None
 
     def get_nowait(self) -> Any:
@@ -116,7 +116,7 @@ class IteratorResource:
             )
         return self._front
 
-    async def make(self, dataset: Dataset) -> None:
+    async def make(self, dataset: DatasetValue) -> None:
         """Begin with a dataset; the tasks of the one before have ended when this returns.
 
         Raises InvalidArgumentError where its elements are not what this iterator gives.
@@ -126,7 +126,7 @@ class IteratorResource:
         await self.end()
         self._begin(dataset)
 
-    def make_nowait(self, dataset: Dataset) -> Any:
+    def make_nowait(self, dataset: DatasetValue) -> Any:
         """`make` where no task has to end first, else WOULD_WAIT with nothing changed."""
         if self._front is not None and self._front.iteration.tasks.count:
             return WOULD_WAIT
@@ -135,7 +135,7 @@ class IteratorResource:
         self._begin(dataset)
         return None
 
-    def _begin(self, dataset: Dataset) -> None:
+    def _begin(self, dataset: DatasetValue) -> None:
         self._close()
         iteration = Iteration(self._services)
         self.dataset = dataset
@@ -168,7 +168,7 @@ class IteratorResource:
         """
         return await self._begun().state()
 
-    async def restore(self, dataset: Dataset, state: State) -> None:
+    async def restore(self, dataset: DatasetValue, state: State) -> None:
         """Begin with a dataset, at a place in it."""
         await self.make(dataset)
         await self._begun().restore(state)

@@ -16,7 +16,7 @@ from flowengine.core.errors import (
     OutOfRangeError,
 )
 from flowengine.core.shapes import TensorShape
-from flowengine.resources.data.dataset import DataIterator, Dataset, Iteration, check_types
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, check_types
 from flowengine.resources.data.working_ahead import AwaitedElement, Signal, outcome_of
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services
@@ -27,7 +27,7 @@ class _Shards:
 
     __slots__ = ("_is_started", "buffers", "changed", "is_over", "iteration", "size", "source", "turn")
 
-    def __init__(self, iteration: Iteration, dataset: Dataset, count: int, size: int) -> None:
+    def __init__(self, iteration: Iteration, dataset: DatasetValue, count: int, size: int) -> None:
         self.iteration = iteration
         self.source: DataIterator = dataset.iterator(iteration)
         self.buffers: list[deque[AwaitedElement]] = [deque() for _ in range(count)]
@@ -103,7 +103,7 @@ class MultiDeviceIterator:
         self.incarnation = 0
         self._shards: _Shards | None = None
 
-    async def begin(self, dataset: Dataset, max_buffer_size: int) -> int:
+    async def begin(self, dataset: DatasetValue, max_buffer_size: int) -> int:
         """Begin with a dataset, once the tasks of the one before have ended; the number of this incarnation.
 
         InvalidArgumentError where its elements are not what this iterator gives.

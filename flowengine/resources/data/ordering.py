@@ -10,7 +10,7 @@ from flowengine.resources.data.dataset import (
     INFINITE,
     UNKNOWN,
     DataIterator,
-    Dataset,
+    DatasetValue,
     Iteration,
     Origin,
     checked_dataset,
@@ -19,7 +19,7 @@ from flowengine.resources.data.dataset import (
 from flowengine.resources.elements import Element
 
 
-class DerivedDataset(Dataset):
+class DerivedDataset(DatasetValue):
     """A dataset made of one other, `source`."""
 
     __slots__ = ("source",)
@@ -253,7 +253,7 @@ class _ConcatenateIterator(DataIterator):
     FIELDS = ("number",)
     CHILDREN = ("input",)
 
-    def __init__(self, iteration: Iteration, datasets: tuple[Dataset, ...]) -> None:
+    def __init__(self, iteration: Iteration, datasets: tuple[DatasetValue, ...]) -> None:
         super().__init__(iteration)
         self._datasets = datasets
         self.number = 0
@@ -277,7 +277,7 @@ class _ConcatenateIterator(DataIterator):
         await super().restore(state)
 
 
-class ZipDataset(Dataset):
+class ZipDataset(DatasetValue):
     """Elements of several datasets, their components one after the other, until one of them ends."""
 
     __slots__ = ("zipped",)

@@ -14,7 +14,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import (
     INFINITE,
     DataIterator,
-    Dataset,
+    DatasetValue,
     Iteration,
     Origin,
     checked_dataset,
@@ -27,7 +27,7 @@ from flowengine.resources.elements import Element
 _LOOK_EVERY = 16
 
 
-class TensorDataset(Dataset):
+class TensorDataset(DatasetValue):
     """One element: the components themselves."""
 
     __slots__ = ("components",)
@@ -43,7 +43,7 @@ class TensorDataset(Dataset):
         return 1
 
 
-class TensorSliceDataset(Dataset):
+class TensorSliceDataset(DatasetValue):
     """The rows of the components, which have as many."""
 
     __slots__ = ("columns", "count")
@@ -118,7 +118,7 @@ class _SliceIterator(DataIterator):
         return list(zip(*columns, strict=True))
 
 
-class SparseTensorSliceDataset(Dataset):
+class SparseTensorSliceDataset(DatasetValue):
     """The rows of a sparse tensor, each as indices, values and dense shape."""
 
     __slots__ = ("dense_shape", "indices", "starts", "values")
@@ -179,7 +179,7 @@ class _SparseIterator(DataIterator):
         return self._dataset.row(self.place - 1)
 
 
-class RangeDataset(Dataset):
+class RangeDataset(DatasetValue):
     """Numbers from `start` to before `stop`, `step` apart; int64 unless the node says another type."""
 
     __slots__ = ("numbers",)
@@ -219,7 +219,7 @@ class _RangeIterator(DataIterator):
         return (self._type(self._numbers[place]),)
 
 
-class RandomDataset(Dataset):
+class RandomDataset(DatasetValue):
     """Random numbers without end, each of 32 bits in an int64, the same in every run through them.
 
     The second version may draw other numbers in each run (`rerandomize_each_iteration`).
@@ -266,7 +266,7 @@ class _RandomIterator(DataIterator):
         self._numbers.restore(state["numbers"])
 
 
-class GeneratorDataset(Dataset):
+class GeneratorDataset(DatasetValue):
     """What one function makes of a state that another began with, until OutOfRangeError.
 
     A third one is called with the state at the end.
@@ -316,7 +316,7 @@ class _GeneratorIterator(DataIterator):
         raise InvalidArgumentError("GeneratorDataset cannot save where it stands: its functions keep that")
 
 
-class ListDataset(Dataset):
+class ListDataset(DatasetValue):
     """Elements that the node was given one after the other, flat."""
 
     __slots__ = ("elements",)
@@ -335,13 +335,13 @@ class ListDataset(Dataset):
         return len(self.elements)
 
 
-def variant_of(made: Dataset) -> Array:
+def variant_of(made: DatasetValue) -> Array:
     """A dataset as a component of an element: an array of rank 0 that holds it."""
     array = np.empty((), dtype=object)
     array[()] = made
     return array
 
 
-def wrapped(origin: Origin, handle: Any) -> Dataset:
+def wrapped(origin: Origin, handle: Any) -> DatasetValue:
     """The dataset itself: one that crosses devices needs no wrapping here."""
     return checked_dataset(handle, "input_handle")

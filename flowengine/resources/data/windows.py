@@ -12,7 +12,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.batches import batch_of
 from flowengine.resources.data.dataset import (
     DataIterator,
-    Dataset,
+    DatasetValue,
     Iteration,
     Origin,
     checked_dataset,
@@ -24,7 +24,9 @@ from flowengine.resources.data.sources import ListDataset, variant_of
 from flowengine.resources.elements import Element
 
 
-def dataset_of(elements: Sequence[Element], types: Sequence[DType], shapes: Sequence[TensorShape]) -> Dataset:
+def dataset_of(
+    elements: Sequence[Element], types: Sequence[DType], shapes: Sequence[TensorShape]
+) -> DatasetValue:
     """A dataset that gives these elements."""
     flat = tuple([value for element in elements for value in element])
     attrs = {
