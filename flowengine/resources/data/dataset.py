@@ -1,6 +1,6 @@
 """Datasets, what makes their elements, and what one run through a dataset has in common.
 
-A `DatasetValue` is a value: what a node gives, never changed, shared by all who hold it. Its `iterator` is one run
+A `DatasetValue` is what a node gives: never changed, shared by all who hold it. Its `iterator` is one run
 through it. An iterator gives an element at a time, `None` after the last; an error of one element is raised
 in its place, and the next call goes on behind it. An iterator is asked by one task at a time.
 
