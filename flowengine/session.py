@@ -184,9 +184,9 @@ class Session(SessionVariables, SessionView):
         leaves the session usable and the effects of nodes that had completed in place.
         """
         feed_dict = feed_dict or {}
-        waited = 0.0
-        if self._admission is not None:
-            waited = await self._admission.enter(None if options is None else timeout_of(options))
+        waited, admission = 0.0, self._admission
+        if admission is not None:
+            waited = await admission.enter(None if options is None else timeout_of(options))
         try:
             if self._remote is not None:
                 return await self._remote.run(
@@ -207,8 +207,8 @@ class Session(SessionVariables, SessionView):
             self._tell_plainly(error)
             raise
         finally:
-            if self._admission is not None:
-                self._admission.leave()
+            if admission is not None:
+                admission.leave()
 
     @tracebacks.hides_engine
     def make_callable(
