@@ -170,7 +170,8 @@ class TensorList:
 
 
 def _is_variant(value: Value) -> bool:
-    return isinstance(value, TensorList)
+    """Whether a value says itself what its zero is: a list or an optional, not an array."""
+    return hasattr(value, "zeros_like")
 
 
 def merged(a: TensorShape, b: TensorShape, verb: str) -> TensorShape:

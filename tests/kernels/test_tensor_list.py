@@ -268,3 +268,19 @@ async def test_an_index_far_behind_the_end_does_not_fill_the_memory(index: int) 
         for length in lengths:
             with pytest.raises(fe.errors.ResourceExhaustedError, match="elements that are not initialised"):
                 await session.run(length)
+
+
+def test_zeros_of_a_list_of_optionals_are_optionals_of_zeros() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    shape = np.zeros(0, np.int32)
+    items = ops.EmptyTensorList(shape, -1, element_dtype="variant")
+    for optional in (ops.OptionalNone(), ops.OptionalFromValue([graph.constant([1.5, 2.5])])):
+        items = ops.TensorListPushBack(items, optional)
+    rest, last = ops.TensorListPopBack(ops.ZerosLike(items), shape, element_dtype="variant")
+    (zeros,) = ops.OptionalGetValue(last, output_types=["float32"], output_shapes=[[2]])
+    first = ops.TensorListPopBack(rest, shape, element_dtype="variant").tensor
+    with fe.blocking.Session(graph) as session:
+        values, has_value = session.run([zeros, ops.OptionalHasValue(first)])
+    np.testing.assert_array_equal(values, [0.0, 0.0])
+    assert not has_value
