@@ -1,7 +1,7 @@
 """Random programs: what a graph computes is what Python does with NumPy, in both tiers.
 
 A program is drawn as a tree of statements, once; it is then run twice, by `Eager` on arrays and by `Building`
-as nodes. Statements work on a dictionary of values: arithmetic, conditionals, bounded loops, and nests of both.
+as nodes. Statements work on a dictionary of values: arithmetic, conditionals, bounded loops, nests of both.
 """
 
 from __future__ import annotations

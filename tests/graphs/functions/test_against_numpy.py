@@ -44,7 +44,7 @@ def test_functions_compute_what_numpy_does() -> None:
         (fe.count_nonzero(fe.nn.relu(x), 1), (X > 0).sum(1)),
         (fe.argmax(x, 1), X.argmax(1)),
         (fe.matmul(x, y, transpose_b=True), X @ Y.T),
-        (fe.tensordot(y, y, [[0], [0]]), np.tensordot(Y, Y, [[0], [0]])),
+        (fe.tensordot(y, y, [[0], [0]]), np.tensordot(Y, Y, ([0], [0]))),
         (fe.einsum("ij,kj->ik", x, y), X @ Y.T),
         (fe.norm(x, axis=1), np.linalg.norm(X, axis=1)),
         (fe.norm(x, 1), abs(X).sum()),
