@@ -117,7 +117,7 @@ class TableReader:
         except ImportError:
             raise UnimplementedError(
                 f"{self.path}: the block at {offset} is compressed with Snappy; cramjam, which reads it, is "
-                "not installed: pip install 'flowengine-dataflow[snappy]'"
+                "not installed: pip install 'cramjam>=2.8'"
             ) from None
         length, _ = read_varint(content, 0)
         if length > _WRITTEN_OUT_BYTES_MAX:

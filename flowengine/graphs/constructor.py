@@ -67,13 +67,14 @@ def make_constructor(graph: Graph, definition: OpDef) -> Callable[..., Any]:
 
     def constructor(*inputs: Any, name: str | None = None, **attrs: Any) -> Any:
         try:
-            if attrs and not attrs.keys().isdisjoint(positional):
-                inputs = _merge_keywords(definition, inputs, attrs)
-            elif len(inputs) != len(positional):
-                raise _wrong_count(definition, inputs)
-            return results(graph, build_node(graph, definition, inputs, attrs, name))
-        except InvalidArgumentError as error:
-            raise _told_at(error) from None
+            try:
+                if attrs and not attrs.keys().isdisjoint(positional):
+                    inputs = _merge_keywords(definition, inputs, attrs)
+                elif len(inputs) != len(positional):
+                    raise _wrong_count(definition, inputs)
+                return results(graph, build_node(graph, definition, inputs, attrs, name))
+            except InvalidArgumentError as error:
+                raise _told_at(error) from None
         except OpError as error:
             tracebacks.shorten(error)
             raise
