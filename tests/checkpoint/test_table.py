@@ -150,6 +150,6 @@ def test_blocks_that_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_bytes(_table(blocks, 1))
     monkeypatch.setitem(sys.modules, "cramjam", None)
     reader = TableReader(str(path))
-    with pytest.raises(UnimplementedError, match=r"pip install 'cramjam>=2\.8'"):
+    with pytest.raises(UnimplementedError, match="cramjam, which reads it, is not installed"):
         reader.get(b"a")
     reader.close()
