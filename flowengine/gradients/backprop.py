@@ -244,7 +244,7 @@ class Sweep:
     def _missing(self, node: Node, fault: str, remedy: str) -> MissingGradientError:
         way = path(self.reach, node.name, lambda name: not self.reach.nodes.get(name))
         text = (
-            f"{node.op} '{node.name}' {fault}: y depends on x through it ({' <- '.join(way)}); {remedy}, "
+            f"{fault}: y depends on x through it ({' <- '.join(way)}); {remedy}, "
             "or give the tensor to stop_gradients"
         )
         error = MissingGradientError(text)

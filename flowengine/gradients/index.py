@@ -203,7 +203,7 @@ GRADIENTS: Final[dict[str, str]] = {
         LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
     """,
     "nn.sorting": """
-        NthElement TopK TopKV2
+        ApproxTopK NthElement TopK TopKV2
     """,
     "quantized.emulated": """
         QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4
@@ -221,8 +221,8 @@ GRADIENTS: Final[dict[str, str]] = {
         RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3
     """,
     "signal.spectral": """
-        BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D IFFT IFFT2D IFFT3D
-        IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
+        BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D FFTND IFFT IFFT2D
+        IFFT3D IFFTND IRFFT IRFFT2D IRFFT3D IRFFTND RFFT RFFT2D RFFT3D RFFTND
     """,
     "sparse.arithmetic": """
         SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseSoftmax

@@ -103,6 +103,10 @@ LEFT_OUT: Final[dict[str, tuple[Callable[[Mapping[str, str], Sample], bool], str
         lambda types, each: len(np.unique(each.inputs[1], axis=0)) < len(each.inputs[1]),
         "which of two rows for one place wins is open",
     ),
+    "ApproxTopK": (
+        lambda types, each: len(np.unique(each.inputs[0])) < np.size(each.inputs[0]) == 4,
+        "which of two equal elements is the greatest is open",
+    ),
     "SelfAdjointEigV2": (_is_complex, _PHASE),
     "LogMatrixDeterminant": (_is_complex, "the phase of the determinant has no gradient, as in TensorFlow"),
     "Svd": (lambda types, each: _is_full(each) or _is_complex(types, each), f"{_BASIS}; {_PHASE}"),

@@ -56,9 +56,6 @@ UNDECIDED: Final = {
     "elements in another order, by their values or by chance; TensorFlow has no gradient either": """
         ListDiff RandomShuffle StatelessShuffle Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
     """,
-    "linear, or parts of what is given; TensorFlow 1.15 lacks them": """
-        ApproxTopK FFTND IFFTND IRFFTND RFFTND
-    """,
     "continuous, but TensorFlow has no gradient either": """
         AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation ImageProjectiveTransformV2
         ImageProjectiveTransformV3 IsotonicRegression NearestNeighbors ResizeArea

@@ -11,14 +11,36 @@ from flowengine.graphs.tensor import Operation, Tensor
 def top_k(b: Backward, op: Operation, values: Tensor, _: Tensor) -> Results:
     """values, indices (..., k) -> input (..., n), zero but at the indices"""
     x = op.inputs[0]
+    return [_spread(b, x, op.outputs[1], values), *[None] * (len(op.inputs) - 1)]
+
+
+@gradient("ApproxTopK")
+def approx_top_k(b: Backward, op: Operation, values: Tensor, _: Tensor) -> Results:
+    """As of TopK, with the axis of which the elements are taken behind the others meanwhile."""
+    x, axis = op.inputs[0], op.get_attr("reduction_dimension")
+    if axis in (-1, (x.shape.rank or 0) - 1):
+        return [_spread(b, x, op.outputs[1], values)]
+    zero, one, rank = b.constant(0, "int32"), b.constant(1, "int32"), b.ops.Rank(x)
+    last = b.ops.Sub(rank, one)
+    at = b.constant(axis, "int32") if axis >= 0 else b.ops.AddV2(rank, b.constant(axis, "int32"))
+    behind, before = b.ops.AddV2(at, one), b.ops.Range(zero, at, one)
+    away = b.ops.ConcatV2([before, b.ops.Range(behind, rank, one), b.ops.ExpandDims(at, zero)], zero)
+    back = b.ops.ConcatV2([before, b.ops.ExpandDims(last, zero), b.ops.Range(at, last, one)], zero)
+    rows, places, found = (b.ops.Transpose(each, away) for each in (x, op.outputs[1], values))
+    return [b.ops.Transpose(_spread(b, rows, places, found), back)]
+
+
+def _spread(b: Backward, x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+    """values (..., k), and where in the rows of x (..., n) each has its place -> (..., n), else zero"""
     flat = b.constant([-1], "int32")
-    places = b.ops.Reshape(b.ops.AddV2(op.outputs[1], _row_starts(b, x)), flat)
+    places = b.ops.Reshape(b.ops.AddV2(places, _row_starts(b, x)), flat)
     spread = b.ops.ScatterNd(
         b.ops.ExpandDims(places, b.constant(-1, "int32")),
         b.ops.Reshape(values, flat),
         b.ops.Reshape(b.ops.Size(x), flat),
     )
-    return [b.ops.Reshape(spread, b.shape(x)), *[None] * (len(op.inputs) - 1)]
+    result: Tensor = b.ops.Reshape(spread, b.shape(x))
+    return result
 
 
 def _row_starts(b: Backward, x: Tensor) -> Tensor:

@@ -83,6 +83,57 @@ def inverse_to_real(b: Backward, op: Operation, grad: Tensor) -> Results:
     return [_padded(b, b.ops.Mul(transformed, weights), x, _axes(op)), None]
 
 
+# Where the axes are named each is cut, or filled up with zeros, to its length, so the gradient is cut back.
+
+
+@gradient("FFTND")
+def forward_over_axes(b: Backward, op: Operation, grad: Tensor) -> Results:
+    x, lengths, axes = op.inputs
+    back = b.ops.Mul(b.ops.IFFTND(grad, lengths, axes), _count(b, lengths, grad.dtype.base))
+    return [_padded(b, back, x, _rank(x)), None, None]
+
+
+@gradient("IFFTND")
+def inverse_over_axes(b: Backward, op: Operation, grad: Tensor) -> Results:
+    x, lengths, axes = op.inputs
+    back = b.ops.RealDiv(b.ops.FFTND(grad, lengths, axes), _count(b, lengths, grad.dtype.base))
+    return [_padded(b, back, x, _rank(x)), None, None]
+
+
+@gradient("RFFTND")
+def forward_of_real_over_axes(b: Backward, op: Operation, grad: Tensor) -> Results:
+    x, lengths, axes = op.inputs
+    real, dtype = op.get_attr("Treal"), op.get_attr("Tcomplex")
+    once = b.ops.Div(grad, _along_last(b, _weights(b, lengths, dtype), axes, grad))
+    back = b.ops.IRFFTND(once, lengths, axes, Treal=real, Tcomplex=dtype)
+    found = b.ops.Mul(back, _count(b, lengths, real))
+    return [_padded(b, found, x, _rank(x)), None, None]
+
+
+@gradient("IRFFTND")
+def inverse_to_real_over_axes(b: Backward, op: Operation, grad: Tensor) -> Results:
+    x, lengths, axes = op.inputs
+    real, dtype = op.get_attr("Treal"), op.get_attr("Tcomplex")
+    transformed = b.ops.RFFTND(grad, lengths, axes, Treal=real, Tcomplex=dtype)
+    weights = b.ops.Div(_weights(b, lengths, dtype), _count(b, lengths, dtype))
+    found = b.ops.Mul(transformed, _along_last(b, weights, axes, grad))
+    return [_padded(b, found, x, _rank(x)), None, None]
+
+
+def _rank(x: Tensor) -> int:
+    """The rank of a tensor; 1 for an unknown one, of which no length is known either."""
+    return x.shape.rank or 1
+
+
+def _along_last(b: Backward, weights: Tensor, axes: Tensor, like: Tensor) -> Tensor:
+    """Weights (n,) of the frequencies of the last named axis, in a shape that goes with `like`."""
+    last = b.ops.StridedSlice(axes, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    rank = b.ops.Rank(like)
+    dims = b.ops.OneHot(b.ops.FloorMod(last, rank), rank, np.int32(-1), np.int32(1))
+    result: Tensor = b.ops.Reshape(weights, dims)
+    return result
+
+
 def _padded(b: Backward, grad: Tensor, x: Tensor, axes: int) -> Tensor:
     """The gradient of an input of which the op took the first elements alone: zeros for the others."""
     mine, wanted = grad.shape.dims, x.shape.dims
