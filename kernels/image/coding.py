@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
+from flowengine.core.accounting import ask_for
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
@@ -98,8 +99,27 @@ def _opened(data: bytes, form: str | None = None) -> Any:
     return image
 
 
-def _pixels(image: Any, mode: str, size: int) -> Array:
-    """The pixels as [height, width, channels]; InvalidArgumentError for damaged data."""
+#: Bytes that Pillow keeps for a pixel of these modes; of all others, such as "RGB", 4.
+_KEPT: Final = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}
+
+
+def _ask_for_pixels(image: Any, mode: str, held: int = 0) -> None:
+    """Ask for what `_pixels` takes, beside so many bytes that are held already.
+
+    Pillow's own image, the one that it is converted to, and the pixels of that as bytes and as an array.
+    """
+    width, height = image.size
+    a_pixel = _KEPT.get(image.mode, 4) + (_KEPT.get(mode, 4) if mode != image.mode else 0)
+    given = _KEPT.get(mode) or (4 if mode == "I" else len(mode))
+    ask_for(held + width * height * (a_pixel + 2 * given))
+
+
+def _pixels(image: Any, mode: str, size: int, held: int = 0) -> Array:
+    """The pixels as [height, width, channels]; InvalidArgumentError for damaged data.
+
+    ResourceExhaustedError, with nothing decoded, if with `held` bytes it is more than the step may take.
+    """
+    _ask_for_pixels(image, mode, held)
     try:
         array: Array = np.array(image if image.mode == mode else image.convert(mode))
     except _DAMAGE as error:
@@ -122,7 +142,9 @@ def _decoded(data: bytes, channels: int, ratio: int = 1) -> Array:
         image.draft(mode if image.mode != "CMYK" else None, (-(-width // ratio), -(-height // ratio)))
         return _pixels(image, mode, len(data))
     if image.mode.startswith("I"):
-        grey = _pixels(image, image.mode, len(data)).astype(np.uint16)
+        count = image.size[0] * image.size[1]
+        # The grey, and for several channels the colours of it, and these with one more.
+        grey = _pixels(image, image.mode, len(data), count * (2, 2, 2, 8, 16)[channels]).astype(np.uint16)
         if channels in (0, 1):
             return grey
         colours = grey.repeat(3, axis=2)
@@ -169,6 +191,8 @@ def decode_gif(contents: Value) -> Array:
         return _decoded(data, 3)[np.newaxis]
     pillow = _pillow()
     count, size = image.n_frames, image.size
+    held = count * size[0] * size[1] * 3
+    _ask_for_pixels(image, "RGB", held)
     frames = np.empty((count, size[1], size[0], 3), np.uint8)
     for index in range(count):
         try:
@@ -183,7 +207,7 @@ def decode_gif(contents: Value) -> Array:
                 f"Invalid GIF data, frame {index} makes the image {image.size[0]} x {image.size[1]} pixels, "
                 f"it began with {size[0]} x {size[1]}"
             )
-        frames[index] = _pixels(image, "RGB", len(data))
+        frames[index] = _pixels(image, "RGB", len(data), held)
     return frames
 
 
@@ -209,6 +233,7 @@ def decode_bmp(contents: Value, *, channels: int) -> Array:
         raise InvalidArgumentError(
             f"Incomplete bmp content, requires at least {begin + stride * abs(height)} bytes, got {len(data)}"
         )
+    ask_for(own * width * abs(height))
     rows = np.frombuffer(data, np.uint8, stride * abs(height), begin).reshape(abs(height), stride)
     image = rows[:, : own * width].reshape(abs(height), width, own)
     if height > 0:
@@ -356,6 +381,7 @@ def decode_image(contents: Value, *, channels: int, dtype: DType, expand_animati
     else:
         raise InvalidArgumentError("Unknown image file format. One of JPEG, PNG, GIF, BMP required.")
     if dtype is dtypes.float32:
+        ask_for(image.nbytes + 2 * image.size * dtype.size)
         return image.astype(np.float32) / np.float32(np.iinfo(image.dtype).max)
     # Files of 8 bits fill the upper half here, as they do in TensorFlow; but those of PNG fill both.
     return image if image.dtype == dtype.as_numpy_dtype else image.astype(np.uint16) << 8
@@ -371,8 +397,12 @@ def decode_webp(contents: Value, *, channels: int) -> Array:
         raise InvalidArgumentError(f"Expected WebP, got {data[:16]!r}")
     image = _opened(data, "WEBP")
     mode = _MODES[channels or len(image.getbands())]
+    count = getattr(image, "n_frames", 1)
+    # The frames one by one, and all of them in one array.
+    held = 2 * count * image.size[0] * image.size[1] * len(mode)
+    _ask_for_pixels(image, mode, held)
     frames = []
-    for index in range(getattr(image, "n_frames", 1)):
+    for index in range(count):
         image.seek(index)
-        frames.append(_pixels(image, mode, len(data)))
+        frames.append(_pixels(image, mode, len(data), held))
     return np.stack(frames)

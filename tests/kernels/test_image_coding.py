@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import struct
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.ir.graph import Node
@@ -139,6 +141,37 @@ def _gif(*frames: tuple[int, int]) -> bytes:
 def test_a_frame_that_makes_the_image_larger(size: tuple[int, int], error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         coding.decode_gif(_gif((2, 2), size))
+
+
+def _claiming(form: str, width: int, height: int) -> bytes:
+    """A file of few bytes that says how many pixels it has."""
+    if form == "GIF":
+        head, screen = b"GIF89a", struct.pack("<HHBBB", width, height, 0x80, 0, 0)
+        image = b"," + struct.pack("<HHHHB", 0, 0, width, height, 0)
+        return head + screen + bytes([0, 0, 0, 255, 255, 255]) + image + b"\x02\x02L\x01\x00;"
+    out = io.BytesIO()
+    Image.new("L" if form == "JPEG" else "RGB", (width, height)).save(out, form)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("form", ["GIF", "PNG", "JPEG"])
+@pytest.mark.parametrize("op", ["DecodePng", "DecodeGif", "DecodeImage"])
+async def test_pixels_are_asked_for_before_they_are_there(form: str, op: str) -> None:
+    data = _claiming(form, 2000, 1000)
+    g = fe.Graph()
+    more = {} if op == "DecodeGif" else {"channels": 3}
+    getattr(g.ops, op)(g.constant(data, "string"), name="image", **more)
+    async with fe.Session(g, config=fe.Config(memory_limit_bytes=5_000_000)) as session:
+        tracemalloc.start()
+        try:
+            with pytest.raises(ResourceExhaustedError, match="memory_limit_bytes"):
+                await session.run("image:0")
+            assert tracemalloc.get_traced_memory()[1] < 2_000_000
+        finally:
+            tracemalloc.stop()
+    if form != "GIF":  # of which there are no pixels
+        async with fe.Session(g, config=fe.Config(memory_limit_bytes=40_000_000)) as session:
+            assert (await session.run("image:0")).shape[-3:] == (1000, 2000, 3)
 
 
 def test_more_frames_than_pixels_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
