@@ -5,13 +5,16 @@ Arguments are checked here in TensorFlow's words, and costs estimated by the num
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from flowengine.core.arrays import Array, is_numpy
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.common.checks import refuse
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Multiplications and additions a microsecond of one core in LAPACK's factorisations, roughly.
 _FACTORED_A_MICROSECOND: Final = 4_000.0
@@ -30,6 +33,35 @@ def cubic(factor: float) -> Callable[..., float]:
         return float(count * (_CALL + factor * rows * columns * min(rows, columns) / _FACTORED_A_MICROSECOND))
 
     return microseconds
+
+
+def one_of_empty(function: F) -> F:
+    """A kernel (xp, x, **attrs) of a batch of matrices that computes one of them where all are empty.
+
+    A library takes a batch one by one, and no memory bounds how many empty matrices there are. What the
+    kernel gives for one of them is given for each; a scalar, such as vectors that nobody wants, as it is.
+    """
+
+    @functools.wraps(function)
+    def computed(xp: Any, x: Array, **attrs: Any) -> Any:
+        outer = x.shape[:-2]
+        if x.size or not outer or 0 in outer:
+            return function(xp, x, **attrs)
+        first: tuple[Any, ...] = (*(0 for _ in outer[1:]), slice(0, 1))
+        results = function(xp, x[first], **attrs)
+        if isinstance(results, tuple):
+            return tuple(_for_each(xp, result, outer) for result in results)
+        return _for_each(xp, results, outer)
+
+    return cast(F, computed)
+
+
+def _for_each(xp: Any, result: Array, outer: tuple[int, ...]) -> Any:
+    """What (1, ...) holds, at each place of the outer dimensions."""
+    if not result.ndim:
+        return result
+    shape = (*outer, *result.shape[1:])
+    return xp.broadcast_to(result[0], shape).copy() if result.size else xp.zeros(shape, result.dtype)
 
 
 def matrices(x: Array, index: int = 0) -> Array:

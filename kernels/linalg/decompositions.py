@@ -19,6 +19,7 @@ from flowengine.kernels.common.matrices import (
     around_what_is_not_finite,
     cubic,
     matrices,
+    one_of_empty,
     square_matrices,
 )
 from flowengine.kernels.common.ufuncs import float_kernel
@@ -31,6 +32,7 @@ _TYPES: Final = {"T": ("float32", "float64", "complex64", "complex128")}
 
 
 @kernel("Cholesky", "BatchCholesky", types=_TYPES, fresh=True, heavy=cubic(0.4))
+@one_of_empty
 def cholesky(xp: Any, x: Array) -> Any:
     """The lower triangles L with L L^H = x, of which the lower triangles alone are read.
 
@@ -58,6 +60,8 @@ def cholesky_grad(xp: Any, factor: Array, grad: Array) -> Any:
     """
     if square_matrices(factor).shape != grad.shape:
         raise InvalidArgumentError(f"l and grad have different shapes: {factor.shape} and {grad.shape}")
+    if not factor.size:
+        return xp.zeros(factor.shape, factor.dtype)
     lower = xp.tril(factor)
     inner = xp.tril(xp.matmul(lower.swapaxes(-1, -2), xp.tril(grad)))
     diagonal = xp.einsum("...ii->...i", inner)
@@ -68,6 +72,7 @@ def cholesky_grad(xp: Any, factor: Array, grad: Array) -> Any:
 
 
 @kernel("SelfAdjointEigV2", "BatchSelfAdjointEigV2", types=_TYPES, fresh=True, heavy=cubic(9.0))
+@one_of_empty
 def self_adjoint_eig_v2(xp: Any, x: Array, *, compute_v: bool) -> Any:
     """The eigenvalues (..., M), from the smallest up, and the vectors as columns (..., M, M).
 
@@ -91,6 +96,7 @@ def self_adjoint_eig_v2(xp: Any, x: Array, *, compute_v: bool) -> Any:
 
 
 @float_kernel("SelfAdjointEig", "BatchSelfAdjointEig", fresh=True, heavy=cubic(9.0))
+@one_of_empty
 def self_adjoint_eig(xp: Any, x: Array) -> Any:
     """(..., M, M) -> (..., M + 1, M): the eigenvalues in the first row, the vectors below."""
     values, vectors = self_adjoint_eig_v2(xp, x, compute_v=True)
@@ -98,6 +104,7 @@ def self_adjoint_eig(xp: Any, x: Array) -> Any:
 
 
 @kernel("Eig", device="CPU", fresh=True, heavy=cubic(25.0))
+@one_of_empty
 def eig(xp: Any, x: Array, *, compute_v: bool, Tout: DType) -> Any:
     """The eigenvalues (..., M) and vectors (..., M, M) of any square matrices, which are complex.
 
@@ -116,6 +123,7 @@ def eig(xp: Any, x: Array, *, compute_v: bool, Tout: DType) -> Any:
 
 
 @kernel("Svd", "BatchSvd", types=_TYPES, fresh=True, heavy=cubic(15.0))
+@one_of_empty
 def svd(xp: Any, x: Array, *, compute_uv: bool, full_matrices: bool) -> Any:
     """Singular values s, from the greatest down, and u, v with x = u diag(s) v^H.
 
@@ -139,6 +147,7 @@ def svd(xp: Any, x: Array, *, compute_uv: bool, full_matrices: bool) -> Any:
 
 
 @float_kernel("Qr", fresh=True, heavy=cubic(4.0))
+@one_of_empty
 def qr(xp: Any, x: Array, *, full_matrices: bool) -> Any:
     """x (..., M, N) = q r: q unitary (..., M, P), r an upper triangle (..., P, N).
 

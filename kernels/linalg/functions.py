@@ -14,7 +14,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.common import lapack
 from flowengine.kernels.common.matrices import adjoint as adjoint_of
-from flowengine.kernels.common.matrices import cubic, square_matrices, unless_singular
+from flowengine.kernels.common.matrices import cubic, one_of_empty, square_matrices, unless_singular
 from flowengine.kernels.common.ufuncs import float_kernel
 from flowengine.kernels.registry import kernel
 
@@ -24,6 +24,7 @@ _COMPLEX: Final = {"float32": np.complex64, "float64": np.complex128}
 
 
 @float_kernel("MatrixInverse", "BatchMatrixInverse", fresh=True, heavy=cubic(2.0))
+@one_of_empty
 def matrix_inverse(xp: Any, x: Array, *, adjoint: bool) -> Any:
     """The inverses, or those of the adjoint matrices; InvalidArgumentError for a singular matrix."""
     square_matrices(x)
@@ -31,12 +32,14 @@ def matrix_inverse(xp: Any, x: Array, *, adjoint: bool) -> Any:
 
 
 @kernel("MatrixDeterminant", "BatchMatrixDeterminant", types=_TYPES, fresh=True, heavy=cubic(0.7))
+@one_of_empty
 def matrix_determinant(xp: Any, x: Array) -> Any:
     """(..., M, M) -> (...); 1 for matrices without rows."""
     return xp.linalg.det(square_matrices(x)).astype(x.dtype)
 
 
 @kernel("LogMatrixDeterminant", types=_TYPES, fresh=True, heavy=cubic(0.7))
+@one_of_empty
 def log_matrix_determinant(xp: Any, x: Array) -> Any:
     """The determinants' signs (of absolute value 1, or 0) and the logarithms of their absolute values."""
     sign, logarithm = xp.linalg.slogdet(square_matrices(x))

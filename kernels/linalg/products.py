@@ -93,6 +93,7 @@ def batch_mat_mul_v2(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool) -
         and x.ndim == y.ndim > 1
         and x.shape[-1] == y.shape[-2]
         and x.shape[:-2] == y.shape[:-2]
+        and x.size
     ):
         return xp.matmul(x, y)
     for index, value in enumerate((x, y)):
@@ -106,6 +107,10 @@ def batch_mat_mul_v2(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool) -
             f"{shape_text(y)} {int(adj_x)} {int(adj_y)}"
         )
     try:
+        if not (left.size and right.size):
+            # The library goes through a batch even of empty matrices, of which no memory bounds the number.
+            outer = xp.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+            return xp.zeros((*outer, left.shape[-2], right.shape[-1]), left.dtype)
         return xp.matmul(left, right)
     except ValueError:
         raise InvalidArgumentError(
