@@ -61,7 +61,12 @@ class History:
         #: The handle, where the source's parent has it; or the history of the handles.
         self._stack: Tensor | History = stack
         if source.parent.parent is not None and not source.parent.is_around(popped_in):
-            self._stack = History(stack, source.parent, source.guard, popped_in=popped_in)
+            with scopes.apart(None):
+                # TensorFlow's loop optimiser takes whatever pushes a stack's handle for a push on that stack,
+                # and drops what nobody pops there. It does not look through this; an IdentityN of one tensor
+                # is gone before it looks.
+                handle = ops.IdentityN([stack, stack], name="handle")[0]
+            self._stack = History(handle, source.parent, source.guard, popped_in=popped_in)
 
     def popped(self, target: BuildingPlace, guard: Guard) -> Tensor:
         """The values, last first, in a loop that goes the other way; asked for once."""

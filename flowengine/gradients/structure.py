@@ -35,7 +35,9 @@ Guard: TypeAlias = frozenset[Literal]
 ALWAYS: Final[Guard] = frozenset()
 
 #: What hands a handle or a predicate on, by its first input.
-_HANDING_ON: Final = ENTER_OPS | EXIT_OPS | SWITCH_OPS | {"Identity", "RefIdentity", "StopGradient"}
+_HANDING_ON: Final = (
+    ENTER_OPS | EXIT_OPS | SWITCH_OPS | {"Identity", "IdentityN", "RefIdentity", "StopGradient"}
+)
 _PUSHES: Final = frozenset({"StackPush", "StackPushV2"})
 _POPS: Final = frozenset({"StackPop", "StackPopV2"})
 _STACKS: Final = frozenset({"Stack", "StackV2"})
@@ -361,7 +363,7 @@ class Structure:
                     return None
                 port = nodes[pushed[0]].inputs[1]
             elif node.op in _HANDING_ON:
-                port = node.inputs[0]
+                port = node.inputs[port.slot if node.op == "IdentityN" else 0]
             else:
                 return None
 

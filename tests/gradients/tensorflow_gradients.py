@@ -42,9 +42,6 @@ def answers_of(tf: Any, folder: str, job: Any, values: Any) -> list[Any]:
                 for each in tf.gradients(ys, xs, grad_ys=weights)
             ]
         config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-        # Its loop optimiser takes the push of a stack's handle for a push on that stack, finds no pop, and
-        # drops all that is pushed there: stacks made anew in each iteration of an outer loop are then empty.
-        config.graph_options.rewrite_options.loop_optimization = 2  # off
         with tf.Session(graph=graph, config=config) as session:
             for run in job["setup"]:
                 session.run(run["targets"], {name: values[key] for name, key in run["feeds"].items()})
