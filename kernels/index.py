@@ -13,7 +13,8 @@ OPS: Final[dict[str, str]] = {
         Copy CopyHost
     """,
     "array.debugging": """
-        DebugIdentity DebugIdentityV2 DebugNanCount DebugNumericSummary DebugNumericSummaryV2
+        DebugIdentity DebugIdentityV2 DebugIdentityV3 DebugNanCount DebugNumericSummary
+        DebugNumericSummaryV2
     """,
     "array.gather": """
         Gather GatherNd GatherV2
@@ -496,7 +497,8 @@ OPS: Final[dict[str, str]] = {
         QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedResizeBilinear
     """,
     "quantized.uniform": """
-        UniformDequantize UniformQuantize UniformQuantizedClipByValue
+        UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue
+        UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize
     """,
     "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient

@@ -10,7 +10,7 @@ GRADIENTS: Final[dict[str, str]] = {
         Fill PlaceholderWithDefault
     """,
     "array.debugging": """
-        DebugIdentity DebugIdentityV2
+        DebugIdentity DebugIdentityV2 DebugIdentityV3
     """,
     "array.gather": """
         Gather GatherNd GatherV2

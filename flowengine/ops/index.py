@@ -9,7 +9,7 @@ OPS: Final[dict[str, str]] = {
     "array.constants": """Const Empty FakeParam Fill OnesLike Placeholder PlaceholderV2
         PlaceholderWithDefault ZerosLike""",
     "array.copies": """Copy CopyHost""",
-    "array.debugging": """DebugIdentity DebugIdentityV2 DebugNanCount DebugNumericSummary
+    "array.debugging": """DebugIdentity DebugIdentityV2 DebugIdentityV3 DebugNanCount DebugNumericSummary
         DebugNumericSummaryV2""",
     "array.gather": """Gather GatherNd GatherV2""",
     "array.gather_tree": """GatherTree""",
@@ -232,7 +232,8 @@ OPS: Final[dict[str, str]] = {
     "quantized.layers": """QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedBiasAdd
         QuantizedInstanceNorm QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX
         QuantizedResizeBilinear""",
-    "quantized.uniform": """UniformDequantize UniformQuantize UniformQuantizedClipByValue""",
+    "quantized.uniform": """UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue
+        UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize""",
     "queues.accumulators": """AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
         AccumulatorTakeGradient ConditionalAccumulator ResourceAccumulatorApplyGradient
         ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient

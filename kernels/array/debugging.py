@@ -35,7 +35,7 @@ def _check_urls(debug_urls: tuple[bytes, ...]) -> None:
         raise UnimplementedError(f"nothing is sent to debug_urls ({urls}): take them off the node")
 
 
-@kernel("DebugIdentity", device=None, heavy=False)
+@kernel("DebugIdentity", "DebugIdentityV3", device=None, heavy=False)
 def debug_identity(x: Value, *, tensor_name: bytes, debug_urls: tuple[bytes, ...]) -> Value:
     """The input itself."""
     _check(tensor_name, debug_urls)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -79,3 +79,184 @@ def uniform_quantized_clip_by_value(
         operand, quantization_axis, min=low, max=high, scales=scales, zero_points=zero_points
     )
     return xp.minimum(xp.maximum(operand, least), most)
+
+
+#: Bits after the point of the factors between scales.
+_BITS: Final = 31
+
+
+def _rescaled(xp: Any, x: Any, factor: Any) -> Any:
+    """Integers (int64) times positive factors, by fixed-point numbers of 31 bits; halves go up.
+
+    factor   float64; a factor below 2**-32 counts as 0, one from 2**30 on as the greatest there is
+    """
+    part, exponent = xp.frexp(factor)
+    mantissa = xp.floor(part * 2.0**_BITS + 0.5).astype(np.int64)
+    places = exponent.astype(np.int64)
+    full = mantissa == 1 << _BITS
+    mantissa = xp.where(full, 1 << (_BITS - 1), mantissa)
+    places = xp.where(full, places + 1, places)
+    mantissa = xp.where(places < -_BITS, 0, xp.where(places > _BITS - 1, (1 << _BITS) - 1, mantissa))
+    shift = _BITS - xp.clip(places, -_BITS, _BITS - 1)
+    one = xp.ones_like(shift)
+    return (x * mantissa + (one << (shift - 1))) >> shift
+
+
+def _factor(*scales: Any) -> Any:
+    """The first scales over the last, in float64."""
+    *above, below = (scale.astype(np.float64) for scale in scales)
+    product = above[0] if len(above) == 1 else above[0] * above[1]
+    return product / below
+
+
+@kernel("UniformRequantize", fresh=True)
+def uniform_requantize(
+    xp: Any,
+    x: Array,
+    input_scales: Array,
+    input_zero_points: Array,
+    output_scales: Array,
+    output_zero_points: Array,
+    *,
+    Tout: DType,
+    input_quantization_axis: int,
+    output_quantization_axis: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+) -> Any:
+    """The codes, by other scales and zero points, of the numbers that codes stand for."""
+    axes = input_quantization_axis, output_quantization_axis
+    if axes[0] != axes[1] and -1 not in axes:
+        raise InvalidArgumentError(
+            f"input_quantization_axis {axes[0]} and output_quantization_axis {axes[1]} must be equal, or "
+            "one of them -1"
+        )
+    by, zeros = _along(x, axes[0], input_scales=input_scales, input_zero_points=input_zero_points)
+    to, ends = _along(x, axes[1], output_scales=output_scales, output_zero_points=output_zero_points)
+    found = _rescaled(xp, x.astype(np.int64) - zeros, _factor(by, to)) + ends
+    kept = xp.clip(found, output_quantization_min_val, output_quantization_max_val)
+    return kept.astype(Tout.base.as_numpy_dtype)
+
+
+@kernel("UniformQuantizedAdd", fresh=True)
+def uniform_quantized_add(
+    xp: Any,
+    lhs: Array,
+    rhs: Array,
+    lhs_scales: Array,
+    lhs_zero_points: Array,
+    rhs_scales: Array,
+    rhs_zero_points: Array,
+    output_scales: Array,
+    output_zero_points: Array,
+    *,
+    lhs_quantization_axis: int,
+    rhs_quantization_axis: int,
+    output_quantization_axis: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+) -> Any:
+    """The codes of sums of numbers, broadcast: each is rounded to the result's scale before it is added."""
+    shape = np.broadcast_shapes(lhs.shape, rhs.shape)
+    whole = xp.empty(shape, np.int8)
+    to, ends = _along(
+        whole, output_quantization_axis, output_scales=output_scales, output_zero_points=output_zero_points
+    )
+    found = ends
+    for x, axis, scales, zeros, name in (
+        (lhs, lhs_quantization_axis, lhs_scales, lhs_zero_points, "lhs"),
+        (rhs, rhs_quantization_axis, rhs_scales, rhs_zero_points, "rhs"),
+    ):
+        by, zero = _along(x, axis, **{f"{name}_scales": scales, f"{name}_zero_points": zeros})
+        found = found + _rescaled(xp, x.astype(np.int64) - zero, _factor(by, to))
+    kept = xp.clip(found, output_quantization_min_val, output_quantization_max_val)
+    return kept.astype(lhs.dtype)
+
+
+def _check_product(lhs: Array, rhs: Array) -> None:
+    if lhs.ndim != 2 or rhs.ndim != 2 or lhs.shape[1] != rhs.shape[0]:
+        raise InvalidArgumentError(
+            f"lhs and rhs must be matrices that can be multiplied, but have shapes {brackets(lhs.shape)} "
+            f"and {brackets(rhs.shape)}"
+        )
+
+
+def _check_columns(axis: int, name: str) -> None:
+    if axis not in (-1, 1):
+        raise InvalidArgumentError(f"{name}_quantization_axis must be -1 or 1, but is {axis}")
+
+
+@kernel("UniformQuantizedDot", fresh=True)
+def uniform_quantized_dot(
+    xp: Any,
+    lhs: Array,
+    rhs: Array,
+    lhs_scales: Array,
+    lhs_zero_points: Array,
+    rhs_scales: Array,
+    rhs_zero_points: Array,
+    output_scales: Array,
+    output_zero_points: Array,
+    *,
+    lhs_quantization_axis: int,
+    rhs_quantization_axis: int,
+    output_quantization_axis: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+    Tout: DType,
+) -> Any:
+    """The codes of the product of two matrices of codes."""
+    _check_product(lhs, rhs)
+    if lhs_quantization_axis != -1:
+        raise InvalidArgumentError(f"lhs_quantization_axis must be -1, but is {lhs_quantization_axis}")
+    _check_columns(rhs_quantization_axis, "rhs")
+    _check_columns(output_quantization_axis, "output")
+    if output_quantization_axis == 1 and rhs_quantization_axis != 1:
+        raise InvalidArgumentError("rhs_quantization_axis must be 1 where output_quantization_axis is 1")
+    by, zero = _along(lhs, -1, lhs_scales=lhs_scales, lhs_zero_points=lhs_zero_points)
+    times, from_ = _along(rhs, rhs_quantization_axis, rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
+    whole = xp.empty((lhs.shape[0], rhs.shape[1]), np.int8)
+    to, ends = _along(
+        whole, output_quantization_axis, output_scales=output_scales, output_zero_points=output_zero_points
+    )
+    summed = xp.matmul(lhs.astype(np.int64) - zero, rhs.astype(np.int64) - from_)
+    found = _rescaled(xp, summed, _factor(by, times, to)) + ends
+    kept = xp.clip(found, output_quantization_min_val, output_quantization_max_val)
+    return kept.astype(Tout.base.as_numpy_dtype)
+
+
+@kernel("UniformQuantizedDotHybrid", fresh=True)
+def uniform_quantized_dot_hybrid(
+    xp: Any,
+    lhs: Array,
+    rhs: Array,
+    rhs_scales: Array,
+    rhs_zero_points: Array,
+    *,
+    rhs_quantization_axis: int,
+) -> Any:
+    """The product of numbers (float32) and of a matrix of codes; each row of numbers is made codes first."""
+    _check_product(lhs, rhs)
+    _check_columns(rhs_quantization_axis, "rhs")
+    by, zero = _along(rhs, rhs_quantization_axis, rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
+    codes, scale, zeros = _row_codes(xp, lhs)
+    summed = xp.matmul(codes - zeros, rhs.astype(np.int64) - zero)
+    return summed.astype(np.float32) * scale * by
+
+
+def _row_codes(xp: Any, x: Array) -> tuple[Any, Any, Any]:
+    """Codes (int64) of -128 to 127, scale (float32) and zero point of each row, so that 0 has a code."""
+    least = xp.minimum(x.min(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
+    most = xp.maximum(x.max(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
+    low, high = -128.0, 127.0
+    span = most - least
+    empty = span == 0
+    scale = (span / (high - low)).astype(np.float32)
+    inverse = ((high - low) / xp.where(empty, 1.0, span)).astype(np.float32)
+    step = xp.where(empty, np.float32(1), scale).astype(np.float64)
+    from_least, from_most = low - least / step, high - most / step
+    nearer = abs(low) + abs(least / step) < abs(high) + abs(most / step)
+    zeros = xp.clip(xp.rint(xp.where(nearer, from_least, from_most)), low, high)
+    found = xp.floor((x * inverse).astype(np.float64) + 0.5) + zeros
+    codes = xp.where(empty, zeros, xp.clip(found, low, high))
+    return codes.astype(np.int64), step.astype(np.float32), zeros.astype(np.int64)

@@ -7,7 +7,7 @@ from flowengine.gradients.values import Backward, Gradient, Results
 from flowengine.graphs.tensor import Operation
 
 
-@gradient("DebugIdentity", "DebugIdentityV2", slices=True)
+@gradient("DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", slices=True)
 def debug_identity(b: Backward, op: Operation, grad: Gradient) -> Results:
     """g"""
     return [grad]

@@ -22,6 +22,12 @@ define(
     shape=unchanged,
 )
 define(
+    "DebugIdentityV3(input: T) -> output: T",
+    "stateful; takes_uninitialized; T: type; device_name, tensor_name, io_of_node: string = ''",
+    "is_input: bool = false; io_index: int = -1; debug_urls: list(string) = []; gated_grpc: bool = false",
+    shape=unchanged,
+)
+define(
     "DebugNanCount(input: T) -> output: int64",
     "takes_uninitialized; T: type; device_name, tensor_name: string = ''; debug_urls: list(string) = []",
     "gated_grpc: bool = false",

@@ -32,6 +32,14 @@ RECORDS: Final = [
         differentiable=True,
     ),
     OpRecord(
+        "DebugIdentityV3",
+        [sample([1.0, np.nan], **_NAME), sample(3.0, **_NAME, is_input=True, io_index=2)],
+        lambda x: x,
+        [_NO_NAME, _URL],
+        dtypes={"T": ["float32", "float16"]},
+        differentiable=True,
+    ),
+    OpRecord(
         "DebugNanCount",
         [
             sample([1.0, np.nan, np.inf, np.nan], **_NAME),
