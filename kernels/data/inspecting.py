@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.hashing import fingerprint64
+from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.iterators import checked_iterator
 from flowengine.kernels.data.saving import graph_of
 from flowengine.kernels.registry import kernel
-from flowengine.resources.data.dataset import checked_dataset
+from flowengine.kernels.state.tables import as_hash_table
+from flowengine.resources.data.dataset import Iteration, checked_dataset, shape_of
 
 
 @kernel("DatasetCardinality", "ExperimentalDatasetCardinality", heavy=False)
@@ -43,3 +46,41 @@ def get_options(input_dataset: Any) -> bytes:
 def iterator_get_device(resource: Any) -> bytes:
     """The device that an iterator is on (string, rank 0)."""
     return checked_iterator(resource).device.encode()
+
+
+@kernel("InitializeTableFromDataset", heavy=False)
+async def initialize_table_from_dataset(table_handle: Any, dataset: Any, *, ctx: KernelContext) -> None:
+    """Fill a table with the elements of a dataset, each a key and its value (rank 0).
+
+    InvalidArgumentError for elements that are no such pairs; what a table says of pairs that are not of its
+    types, and of keys that come twice. A step that is cancelled, or that ends in an error, leaves the table
+    without entries.
+    """
+    table = as_hash_table(table_handle)
+    found = checked_dataset(dataset, "dataset")
+    if len(found.types) != 2:
+        raise InvalidArgumentError(
+            f"a table is filled from a dataset of keys and values, not of {len(found.types)} components"
+        )
+    table.check_types(*found.types)
+    iteration = Iteration(ctx.resources.services)
+    source = found.iterator(iteration)
+    pairs: list[tuple[Any, Any]] = []
+    try:
+        while (element := await source.next()) is not None:
+            for what, value in zip(("key", "value"), element, strict=True):
+                if shape_of(value):
+                    raise InvalidArgumentError(
+                        f"a {what} for a table must be a scalar, not of shape {list(shape_of(value))}"
+                    )
+            key, value = element
+            pairs.append((_plain(key), _plain(value)))
+    finally:
+        source.close()
+        iteration.tasks.cancel()
+    table.initialize(pairs, len(pairs))
+
+
+def _plain(value: Any) -> Any:
+    """A component of rank 0 as a Python value."""
+    return value if isinstance(value, bytes) else value.item()

@@ -6,6 +6,7 @@ from typing import Any
 
 from flowengine.kernels.data.iterators import anonymous_iterator
 from flowengine.kernels.registry import kernel
+from flowengine.resources.data.caching import MemoryCache
 from flowengine.resources.data.shuffling import SeedGenerator
 from flowengine.resources.data.sources import seeds_of
 
@@ -19,7 +20,26 @@ def anonymous_seed_generator(seed: Any, seed2: Any, reshuffle: Any) -> Any:
     return made, made
 
 
-@kernel("DeleteSeedGenerator", heavy=False)
+@kernel("AnonymousRandomSeedGenerator", heavy=False)
+def anonymous_random_seed_generator(seed: Any, seed2: Any) -> Any:
+    """A generator that draws new seeds for each run (resource, rank 0), and what deletes it (variant)."""
+    made = SeedGenerator(*seeds_of(seed, seed2))
+    return made, made
+
+
+@kernel("AnonymousMemoryCache", heavy=False)
+def anonymous_memory_cache() -> Any:
+    """A cache that iterators share (resource, rank 0), and what deletes it (variant, rank 0)."""
+    made = MemoryCache()
+    return made, made
+
+
+@kernel("DeleteMemoryCache", heavy=False)
+def delete_memory_cache(handle: Any, deleter: Any) -> None:
+    """Nothing: a cache lives as long as somebody holds it."""
+
+
+@kernel("DeleteRandomSeedGenerator", "DeleteSeedGenerator", heavy=False)
 def delete_seed_generator(handle: Any, deleter: Any) -> None:
     """Nothing: a generator lives as long as somebody holds it."""
 

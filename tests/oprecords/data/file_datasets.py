@@ -7,6 +7,7 @@ from typing import Final
 #: {why they have no record: ops}
 EXCUSED: Final = {
     "their value is an object, not a tensor: tests/resources/data, tests/conformance": """
-        ExperimentalLMDBDataset LMDBDataset TFRecordDatasetV2
+        ExperimentalLMDBDataset ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
+        TFRecordDatasetV2
     """,
 }
