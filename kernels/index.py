@@ -120,11 +120,12 @@ OPS: Final[dict[str, str]] = {
         WrapDatasetVariant ZipDataset
     """,
     "data.file_datasets": """
-        ExperimentalLMDBDataset LMDBDataset TFRecordDatasetV2
+        ExperimentalLMDBDataset ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
+        TFRecordDatasetV2
     """,
     "data.inspecting": """
         DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality ExperimentalIteratorGetDevice
-        GetOptions IteratorGetDevice
+        GetOptions InitializeTableFromDataset IteratorGetDevice
     """,
     "data.iterators": """
         AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
@@ -160,7 +161,8 @@ OPS: Final[dict[str, str]] = {
         DatasetFromGraph DatasetToGraph DatasetToGraphV2 DeserializeIterator SerializeIterator
     """,
     "data.seed_generators": """
-        AnonymousIteratorV3 AnonymousSeedGenerator DeleteSeedGenerator DummyIterationCounter
+        AnonymousIteratorV3 AnonymousMemoryCache AnonymousRandomSeedGenerator AnonymousSeedGenerator
+        DeleteMemoryCache DeleteRandomSeedGenerator DeleteSeedGenerator DummyIterationCounter
         DummyMemoryCache DummySeedGenerator
     """,
     "data.tensor_list": """

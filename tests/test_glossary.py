@@ -63,6 +63,7 @@ PLAIN: Final = frozenset(
             "interleave",
             "interleaving",
             "last",
+            "matching",
             "multi",
             "optimize",
             "padded",
