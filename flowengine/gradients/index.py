@@ -228,6 +228,13 @@ GRADIENTS: Final[dict[str, str]] = {
         SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseSoftmax
         SparseSparseMaximum SparseSparseMinimum
     """,
+    "sparse.csr_matrices": """
+        CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixTranspose
+        SparseTensorToCSRSparseMatrix
+    """,
+    "sparse.csr_products": """
+        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul
+    """,
     "sparse.layout": """
         SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseSlice SparseSliceGrad SparseSplit
     """,

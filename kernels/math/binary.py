@@ -169,6 +169,9 @@ def add_n(xp: Any, inputs: tuple[Any, ...]) -> Any:
         return functools.reduce(operator.add, inputs)
     if len(inputs) == 2 and inputs[1].shape == shape:
         return xp.add(first, inputs[1])
+    if not hasattr(first, "ndim"):
+        # Variants with a shape of their own: sparse matrices.
+        return functools.reduce(operator.add, inputs)
     for index, value in enumerate(inputs):
         if value.shape != shape:
             raise InvalidArgumentError(

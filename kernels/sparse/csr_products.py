@@ -13,7 +13,7 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.csr_matrices import turned
-from flowengine.kernels.sparse.csr_value import SparseMatrix, made, matrix_in, rows_of
+from flowengine.kernels.sparse.csr_value import SparseMatrix, added, made, matrix_in, rows_of
 
 HOST: Final = "SciPy's matrices of a variant, which has no form in a device's memory"
 
@@ -98,16 +98,11 @@ def sparse_matrix_add(a: Value, b: Value, alpha: Any, beta: Any, *, T: DType) ->
             f"a and b must have one shape, not {brackets(left.shape)} and {brackets(right.shape)}"
         )
 
-    def total(first: Any, second: Any) -> Any:
-        columns = first.shape[1]
-        places = np.concatenate([rows_of(part) * columns + part.indices for part in (first, second)])
-        known, which = np.unique(places, return_inverse=True)
-        values = np.zeros(known.size, left.dtype)
-        np.add.at(values, which, np.concatenate([first.data * alpha, second.data * beta]))
-        row, column = np.divmod(known, max(columns, 1))
-        return made(values, column, np.searchsorted(row, np.arange(first.shape[0] + 1)), first.shape)
+    def scaled(part: Any, factor: Any) -> Any:
+        return made(part.data * factor, part.indices, part.indptr, part.shape)
 
-    return left.of([total(*pair) for pair in zip(left.parts, right.parts, strict=True)])
+    pairs = zip(left.parts, right.parts, strict=True)
+    return left.of([added(scaled(one, alpha), scaled(other, beta)) for one, other in pairs])
 
 
 @kernel("SparseMatrixSparseMatMul")

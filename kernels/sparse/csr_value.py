@@ -32,6 +32,17 @@ class SparseMatrix:
     def is_batch(self) -> bool:
         return len(self.shape) == 3
 
+    def __add__(self, other: Any) -> SparseMatrix:
+        """The sum, with an entry wherever one of them has one; of equal patterns that pattern as it is."""
+        if not isinstance(other, SparseMatrix):
+            return NotImplemented
+        if self.shape != other.shape:
+            raise InvalidArgumentError(
+                f"sparse matrices that are added must have one shape, not {list(self.shape)} and "
+                f"{list(other.shape)}"
+            )
+        return self.of([_sum(*pair) for pair in zip(self.parts, other.parts, strict=True)])
+
     def held_values(self) -> list[Array]:
         """Its arrays: `accounting.Composite`."""
         return [array for part in self.parts for array in (part.data, part.indices, part.indptr)]
@@ -44,6 +55,24 @@ class SparseMatrix:
         """Matrices of one shape as a value of this one's kind and type."""
         rows = parts[0].shape if parts else self.shape[-2:]
         return SparseMatrix([len(parts), *rows] if self.is_batch else rows, parts, self.dtype)
+
+
+def added(first: Any, second: Any) -> Any:
+    """The sum of two matrices by rows, with one entry wherever one of them has any."""
+    columns = first.shape[1]
+    places = np.concatenate([rows_of(part) * columns + part.indices for part in (first, second)])
+    known, which = np.unique(places, return_inverse=True)
+    values = np.zeros(known.size, first.data.dtype)
+    np.add.at(values, which, np.concatenate([first.data, second.data]))
+    row, column = np.divmod(known, max(columns, 1))
+    return made(values, column, np.searchsorted(row, np.arange(first.shape[0] + 1)), first.shape)
+
+
+def _sum(first: Any, second: Any) -> Any:
+    is_alike = np.array_equal(first.indptr, second.indptr) and np.array_equal(first.indices, second.indices)
+    if is_alike:
+        return made(first.data + second.data, first.indices, first.indptr, first.shape)
+    return added(first, second)
 
 
 def matrix_in(value: Any, wanted: DType | None = None, name: str = "the input") -> SparseMatrix:

@@ -233,6 +233,30 @@ def _ragged(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
     return o.Mul(made[-1], x)
 
 
+@_of("DenseToCSRSparseMatrix SparseMatrixMatMul SparseMatrixTranspose CSRSparseMatrixToDense")
+def _sparse_products(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
+    places = g.constant([[0, 1], [1, 0], [2, 1]], "int64")
+    matrix = o.DenseToCSRSparseMatrix(o.Sin(x), places)
+    product = o.SparseMatrixMatMul(o.SparseMatrixTranspose(matrix, type=KIND), x)
+    return [product, o.Mul(o.CSRSparseMatrixToDense(matrix, type=KIND), x)]
+
+
+@_of(
+    "SparseTensorToCSRSparseMatrix CSRSparseMatrixToSparseTensor SparseMatrixAdd SparseMatrixMul "
+    "CSRSparseMatrixToDense"
+)
+def _sparse_sums(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
+    flat = o.Reshape(x, [6])
+    at = g.constant([[3, 1], [0, 1], [2, 0], [0, 0], [2, 2], [3, 0]], "int64")
+    shape = g.constant([4, 3], "int64")
+    one = o.SparseTensorToCSRSparseMatrix(at, flat, shape)
+    other = o.SparseTensorToCSRSparseMatrix(o.AddV2(at[1:4], [[0, 1]]), o.Sin(flat[:3]), shape)
+    added = o.SparseMatrixAdd(one, other, flat[0], o.Cos(flat[1]))
+    scaled = o.SparseMatrixMul(added, flat[2])
+    values = o.CSRSparseMatrixToSparseTensor(scaled, type=KIND)[1]
+    return [o.Mul(values, values), o.CSRSparseMatrixToDense(one, type=KIND)]
+
+
 @_of("BatchNormWithGlobalNormalizationGrad")
 def _normalised(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
     image = o.Reshape(x, [1, 3, 1, 2])

@@ -68,11 +68,9 @@ UNDECIDED: Final = {
         DenseBincount DenseCountSparseOutput RaggedBincount RaggedCountSparseOutput SparseBincount
         SparseCountSparseOutput
     """,
-    "sparse matrices as variants, which TensorFlow 1.15 lacks": """
-        CSRSparseMatrixComponents CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor
-        DenseToCSRSparseMatrix SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixSoftmax
-        SparseMatrixSoftmaxGrad SparseMatrixSparseCholesky SparseMatrixSparseMatMul SparseMatrixTranspose
-        SparseTensorToCSRSparseMatrix
+    "sparse matrices alone: parts, products, factors, normal forms": """
+        CSRSparseMatrixComponents SparseMatrixSoftmax SparseMatrixSoftmaxGrad SparseMatrixSparseCholesky
+        SparseMatrixSparseMatMul
     """,
 }
 

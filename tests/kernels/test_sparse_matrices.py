@@ -283,3 +283,16 @@ def test_what_does_not_fit_is_told(make: Any, message: str) -> None:
     first = made[0] if isinstance(made, tuple | list) else made
     with pytest.raises(fe.errors.InvalidArgumentError, match=message):
         built.run(first if first.dtype.name != "variant" else built.ops.SparseMatrixNNZ(first))
+
+
+def test_is_added_like_any_tensor() -> None:
+    """AddN of matrices with other entries each, of two and of more; of other shapes it says so."""
+    built = _Built()
+    given = [np.array([[1.0, 0, k], [0, k, 0]]) for k in range(4)]
+    sparse = [built.sparse(each) for each in given]
+    sums = [built.dense(built.ops.AddN(sparse[:count]), given[0]) for count in (1, 2, 4)]
+    for count, found in zip((1, 2, 4), built.run(*sums), strict=True):
+        np.testing.assert_array_equal(found, sum(given[:count]))
+    wide = built.sparse(np.ones((2, 4)))
+    with pytest.raises(fe.errors.InvalidArgumentError, match=r"one shape, not \[2, 3\] and \[2, 4\]"):
+        built.run(built.dense(built.ops.AddN([sparse[0], wide]), given[0]))
