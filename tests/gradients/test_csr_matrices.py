@@ -17,7 +17,7 @@ _PLACES: Final = np.array([[2, 0], [0, 1], [1, 1], [0, 1], [2, 1]])
 
 
 def _sparse(ops: Any, values: fe.Tensor, shape: tuple[int, ...], places: Any = _PLACES) -> Any:
-    return ops.SparseTensorToCSRSparseMatrix(np.int64(places), values, np.int64(shape))
+    return ops.SparseTensorToCSRSparseMatrix(np.array(places, np.int64), values, np.array(shape, np.int64))
 
 
 @pytest.mark.parametrize("of_a", [{}, {"transpose_a": True}, {"adjoint_a": True}], ids=str)
@@ -49,7 +49,7 @@ def test_batches(shapes: str) -> None:
 @pytest.mark.parametrize("uses", [2, 3])
 def test_a_matrix_that_is_used_more_than_once(uses: int) -> None:
     def build(ops: Any, xs: Any) -> Any:
-        matrix = ops.DenseToCSRSparseMatrix(xs[0], np.int64([[0, 1], [2, 0]]))
+        matrix = ops.DenseToCSRSparseMatrix(xs[0], np.array([[0, 1], [2, 0]], np.int64))
         return [ops.SparseMatrixMatMul(matrix, dense) for dense in xs[1 : 1 + uses]]
 
     check(build, [numbers(_RANDOM, shape, "float64") for shape in [(3, 2), *[(2, 4)] * uses]])
@@ -57,8 +57,8 @@ def test_a_matrix_that_is_used_more_than_once(uses: int) -> None:
 
 def test_a_sum_with_complex_factors() -> None:
     def build(ops: Any, xs: Any) -> Any:
-        one = ops.DenseToCSRSparseMatrix(xs[0], np.int64([[0, 1], [2, 0]]))
-        other = ops.DenseToCSRSparseMatrix(xs[1], np.int64([[0, 0], [0, 1], [1, 1]]))
+        one = ops.DenseToCSRSparseMatrix(xs[0], np.array([[0, 1], [2, 0]], np.int64))
+        other = ops.DenseToCSRSparseMatrix(xs[1], np.array([[0, 0], [0, 1], [1, 1]], np.int64))
         added = ops.SparseMatrixAdd(one, other, xs[2], xs[3])
         return ops.CSRSparseMatrixToDense(added, type=_NUMBERS)
 
