@@ -120,8 +120,8 @@ OPS: Final[dict[str, str]] = {
         WrapDatasetVariant ZipDataset
     """,
     "data.file_datasets": """
-        ExperimentalLMDBDataset ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
-        TFRecordDatasetV2
+        CSVDataset CSVDatasetV2 ExperimentalCSVDataset ExperimentalLMDBDataset
+        ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset TFRecordDatasetV2
     """,
     "data.inspecting": """
         DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality ExperimentalIteratorGetDevice

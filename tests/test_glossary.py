@@ -56,7 +56,18 @@ PLAIN: Final = frozenset(
         "unreadable",
         # What TensorFlow calls the ways in which a dataset is made of another.
         *("ahead", "and", "assert", "by", "called", "captured", "cardinality", "choose", "component"),
-        *("concatenate", "counting", "directed", "error", "fastest", "filter", "flat", "front", "generator"),
+        *(
+            "concatenate",
+            "counting",
+            "csv",
+            "directed",
+            "error",
+            "fastest",
+            "filter",
+            "flat",
+            "front",
+            "generator",
+        ),
         *(
             "ignore",
             "ignoring",

@@ -4,17 +4,80 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowengine.core import dtypes
+from flowengine.core.arrays import Value, to_array
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import path_of, require_reading, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.datasets import origin_of, register_datasets
+from flowengine.kernels.io.decoding import check_csv, check_increasing, csv_defaults, csv_fields, csv_value
 from flowengine.kernels.io.files import matching
 from flowengine.kernels.registry import kernel
+from flowengine.resources.data.csv_files import CSVDataset
+from flowengine.resources.data.dataset import Origin, text
 from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 from flowengine.resources.data.matching import MatchingFilesDataset
+from flowengine.resources.elements import Element
+
+
+def csv_dataset(
+    origin: Origin,
+    filenames: Value,
+    compression_type: Value,
+    buffer_size: Value,
+    header: Value,
+    field_delim: Value,
+    use_quote_delim: Value,
+    na_value: Value,
+    select_cols: Value,
+    record_defaults: tuple[Value, ...],
+    exclude_cols: Value | None = None,
+) -> CSVDataset:
+    """The rows of CSV files, as `DecodeCSV` reads records; an empty line is a row of one empty field."""
+    types = origin.attrs["output_types"]
+    delimiter, missing = text(field_delim, "field_delim"), text(na_value, "na_value")
+    selected: list[int] = to_array(select_cols).reshape(-1).tolist()
+    excluded: list[int] = [] if exclude_cols is None else to_array(exclude_cols).reshape(-1).tolist()
+    if selected and excluded:
+        raise InvalidArgumentError("Either select_cols or exclude_cols should be empty")
+    check_csv(delimiter, selected, len(types))
+    check_increasing(excluded, "exclude_cols")
+    left_out = frozenset(excluded)
+    defaults = csv_defaults(record_defaults)
+    has_quotes = bool(use_quote_delim)
+
+    def read(row: bytes, number: int) -> Element:
+        fields = csv_fields(row, delimiter, has_quotes, number) or [b""]
+        if selected:
+            fields = [fields[c] for c in selected if c < len(fields)]
+        elif left_out:
+            fields = [field for c, field in enumerate(fields) if c not in left_out]
+        if len(fields) != len(types):
+            raise InvalidArgumentError(
+                f"Expect {len(types)} fields but have {len(fields)} in record {number}"
+            )
+        values = []
+        for index, (field, dtype, default) in enumerate(zip(fields, types, defaults, strict=True)):
+            value = csv_value(field, dtype, missing, default, index, number)
+            values.append(value if dtype is dtypes.string else dtype.as_numpy_dtype.type(value))
+        return tuple(values)
+
+    return CSVDataset(
+        origin,
+        filenames,
+        compression_type,
+        buffer_size,
+        has_header=bool(header),
+        delimiter=delimiter,
+        has_quotes=has_quotes,
+        read=read,
+    )
+
 
 register_datasets(
     {
+        "CSVDataset CSVDatasetV2 ExperimentalCSVDataset": csv_dataset,
         "ExperimentalLMDBDataset LMDBDataset": lmdb_dataset,
         "TFRecordDatasetV2": tf_record_dataset,
     }

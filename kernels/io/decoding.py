@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import zlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -184,12 +185,45 @@ def decode_csv(
     An empty field, or one that is `na_value`, gives the default. Raises InvalidArgumentError for a field
     that its column cannot be, is required or is missing, and for quotes out of place.
     """
+    check_csv(field_delim, select_cols, len(OUT_TYPE))
+    defaults = csv_defaults(record_defaults)
+    rows = to_array(records)
+    texts: list[bytes] = rows.reshape(-1).tolist()
+    columns: list[list[Any]] = [[] for _ in OUT_TYPE]
+    for number, text in enumerate(texts):
+        fields = csv_fields(text, field_delim, use_quote_delim, number)
+        if select_cols:
+            fields = [fields[c] for c in select_cols if c < len(fields)]
+        if len(fields) != len(OUT_TYPE):
+            raise InvalidArgumentError(
+                f"Expect {len(OUT_TYPE)} fields but have {len(fields)} in record {number}"
+            )
+        for index, (field, dtype) in enumerate(zip(fields, OUT_TYPE, strict=True)):
+            columns[index].append(csv_value(field, dtype, na_value, defaults[index], index, number))
+    out = [_csv_column(values, dtype, rows.shape) for values, dtype in zip(columns, OUT_TYPE, strict=True)]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def check_csv(field_delim: bytes, select_cols: Sequence[int], width: int) -> None:
+    """InvalidArgumentError for a delimiter of several bytes, and for columns that are out of order.
+
+    width   how many columns are wanted, of all or of those selected
+    """
     if len(field_delim) != 1:
         raise InvalidArgumentError("field_delim should be only 1 char")
-    if any(b <= a for a, b in itertools.pairwise(select_cols)) or min(select_cols, default=0) < 0:
-        raise InvalidArgumentError(f"select_cols should be strictly increasing indices, not {select_cols}")
-    if select_cols and len(select_cols) != len(OUT_TYPE):
+    check_increasing(select_cols, "select_cols")
+    if select_cols and len(select_cols) != width:
         raise InvalidArgumentError("select_cols should match output size")
+
+
+def check_increasing(columns: Sequence[int], what: str) -> None:
+    """InvalidArgumentError where the numbers of columns are negative or do not increase."""
+    if any(b <= a for a, b in itertools.pairwise(columns)) or min(columns, default=0) < 0:
+        raise InvalidArgumentError(f"{what} should be strictly increasing indices, not {tuple(columns)}")
+
+
+def csv_defaults(record_defaults: Sequence[Value]) -> list[list[Any]]:
+    """The default of each field in a list, an empty one for a field that is required."""
     defaults = []
     for index, default in enumerate(record_defaults):
         array = to_array(default)
@@ -198,21 +232,7 @@ def decode_csv(
                 f"There should only be 1 default per field but field {index} has {array.size}"
             )
         defaults.append(array.reshape(-1).tolist())
-    rows = to_array(records)
-    texts: list[bytes] = rows.reshape(-1).tolist()
-    columns: list[list[Any]] = [[] for _ in OUT_TYPE]
-    for number, text in enumerate(texts):
-        fields = _csv_fields(text, field_delim, use_quote_delim, number)
-        if select_cols:
-            fields = [fields[c] for c in select_cols if c < len(fields)]
-        if len(fields) != len(OUT_TYPE):
-            raise InvalidArgumentError(
-                f"Expect {len(OUT_TYPE)} fields but have {len(fields)} in record {number}"
-            )
-        for index, (field, dtype) in enumerate(zip(fields, OUT_TYPE, strict=True)):
-            columns[index].append(_csv_value(field, dtype, na_value, defaults[index], index, number))
-    out = [_csv_column(values, dtype, rows.shape) for values, dtype in zip(columns, OUT_TYPE, strict=True)]
-    return out[0] if len(out) == 1 else tuple(out)
+    return defaults
 
 
 def _csv_column(values: list[Any], dtype: DType, shape: tuple[int, ...]) -> Value:
@@ -221,9 +241,10 @@ def _csv_column(values: list[Any], dtype: DType, shape: tuple[int, ...]) -> Valu
     return np.array(values, dtype.as_numpy_dtype).reshape(shape)
 
 
-def _csv_value(
+def csv_value(
     field: bytes, dtype: DType, na_value: bytes, default: list[Any], index: int, record: int
 ) -> Any:
+    """What a field is as a value of its column. See `decode_csv`."""
     if not field or field == na_value:
         if not default:
             raise InvalidArgumentError(f"Field {index} is required but missing in record {record}!")
@@ -233,7 +254,7 @@ def _csv_value(
     return to_number(field, dtype, f"Field {index} in record {record} is not a valid {dtype}: ")
 
 
-def _csv_fields(text: bytes, delimiter: bytes, quotes: bool, record: int) -> list[bytes]:
+def csv_fields(text: bytes, delimiter: bytes, quotes: bool, record: int) -> list[bytes]:
     """The fields of one record; a quoted one may hold delimiters and doubled quotes."""
     if not text:
         return []
