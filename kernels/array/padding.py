@@ -7,6 +7,7 @@ from typing import Any
 from flowengine.core.arrays import Array, Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import as_array, blank, brackets, filled, shape_of
+from flowengine.kernels.common.indices import along
 from flowengine.kernels.registry import kernel
 
 
@@ -81,7 +82,7 @@ def mirror_pad(xp: Any, x: Value, paddings: Array, *, mode: bytes) -> Any:
                     xp.arange(size - 1 - edge, size - 1 - edge - after, -1),
                 ]
             )
-            array = xp.take(array, index, axis)
+            array = along(xp, array, index, axis)
     return array
 
 

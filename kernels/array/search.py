@@ -22,6 +22,8 @@ def _search(
             f"{brackets(sorted_inputs.shape)} and {brackets(values.shape)}"
         )
     out = xp.empty(values.shape, out_type.as_numpy_dtype)
+    if not out.size:
+        return out  # of however many rows
     for row, (line, wanted) in enumerate(zip(sorted_inputs, values, strict=True)):
         out[row] = line.searchsorted(wanted, side)
     return out

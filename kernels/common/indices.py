@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flowengine.core.arrays import Array, Value, in_host_memory
 from flowengine.core.errors import InvalidArgumentError
@@ -70,4 +71,17 @@ def pick(array: Array, places: Value, axis: int = 0) -> Array:
     return taken
 
 
-__all__ = ["check_indices", "first_true", "in_range", "outside", "pick"]
+def along(xp: Any, array: Array, places: Array, axis: int) -> Any:
+    """`xp.take` of places that are known to be inside.
+
+    NumPy goes through all that is before the axis even of an array without elements, of which no memory
+    bounds the number.
+    """
+    if not array.size:
+        shape = (*array.shape[:axis], *places.shape, *array.shape[axis + 1 :])
+        if 0 in shape:
+            return xp.empty(shape, array.dtype)
+    return xp.take(array, places, axis=axis)
+
+
+__all__ = ["along", "check_indices", "first_true", "in_range", "outside", "pick"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.indices import along
 from flowengine.kernels.common.interpolation import linear, nearest, weights
 from flowengine.kernels.common.spans import KERNELS, SpanWeights, area, cubic, sampled
 from flowengine.kernels.common.ufuncs import shape_text
@@ -42,8 +43,8 @@ def output_size(images: Array, size: Array) -> tuple[int, int]:
 
 def mixed(xp: Any, x: Array, axis: int, lower: Array, upper: Array, weight: Array) -> Any:
     """Neighbours along an axis mixed by the weight of the upper."""
-    low = xp.take(x, lower, axis=axis)
-    high = xp.take(x, upper, axis=axis)
+    low = along(xp, x, lower, axis)
+    high = along(xp, x, upper, axis)
     shape = high.shape
     inner = math.prod(shape[axis + 1 :])
     if inner < _SHORT:
@@ -105,11 +106,14 @@ def resize_nearest_neighbor(
     height, width = output_size(images, size)
     rows = nearest(images.shape[1], height, align_corners, half_pixel_centers)
     columns = nearest(images.shape[2], width, align_corners, half_pixel_centers)
-    return xp.take(xp.take(images, xp.asarray(rows), axis=1), xp.asarray(columns), axis=2)
+    return along(xp, along(xp, images, xp.asarray(rows), 1), xp.asarray(columns), 2)
 
 
 def _spread(xp: Any, gradient: Array, matrix: Array, axis: int) -> Any:
     """Multiply the axis of a gradient by a matrix (size, out)."""
+    if not gradient.size:
+        # Products would be made for each image, of which no memory bounds the number.
+        return xp.zeros((*gradient.shape[:axis], len(matrix), *gradient.shape[axis + 1 :]), gradient.dtype)
     moved = xp.moveaxis(gradient, axis, -2)
     return xp.moveaxis(xp.matmul(matrix, moved), -2, axis)
 
@@ -163,7 +167,7 @@ def _respanned(xp: Any, x: Array, axis: int, spans: SpanWeights) -> Any:
     shape = (-1,) + (1,) * (x.ndim - 1 - axis)
     total = None
     for indices, shares in zip(spans.indices.T, spans.weights.T, strict=True):
-        part = xp.take(x, xp.asarray(indices), axis=axis)
+        part = along(xp, x, xp.asarray(indices), axis)
         part *= xp.asarray(shares).reshape(shape)
         total = part if total is None else total + part
     return total

@@ -11,6 +11,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.indices import along
 from flowengine.kernels.common.interpolation import linear
 from flowengine.kernels.common.windows import windows
 from flowengine.kernels.image.resizing import mixed, output_size
@@ -163,9 +164,10 @@ def quantized_instance_norm(
         raise InvalidArgumentError(f"x must be 4-dimensional: {brackets(x.shape)}")
     scale = (high - low) / np.float32(255)
     values = x.astype(np.float32)
-    centred = scale * (values - values.mean((1, 2), keepdims=True))
-    deviation = np.sqrt(np.square(centred).mean((1, 2), keepdims=True) + np.float32(variance_epsilon))
-    normed = centred / deviation
+    if values.size:
+        values = scale * (values - values.mean((1, 2), keepdims=True))
+        values /= np.sqrt(np.square(values).mean((1, 2), keepdims=True) + np.float32(variance_epsilon))
+    normed = values
     least, most = np.float32(given_y_min), np.float32(given_y_max)
     if not output_range_given:
         least = normed.min(initial=np.inf)
@@ -258,8 +260,8 @@ def _mixed_codes(xp: Any, x: Array, axis: int, table: Any, bits: int, *, keeps: 
     lower, upper, weight = table
     shares = xp.asarray((weight * np.float32(1 << bits)).astype(np.int64))
     shares = shares.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
-    low = xp.take(x, xp.asarray(lower), axis=axis)
-    more = (xp.take(x, xp.asarray(upper), axis=axis) - low) * shares
+    low = along(xp, x, xp.asarray(lower), axis)
+    more = (along(xp, x, xp.asarray(upper), axis) - low) * shares
     if keeps:
         return (low << np.int64(bits)) + more
     return low + ((more + np.int64(1 << (bits - 1))) >> np.int64(bits))
