@@ -229,8 +229,8 @@ GRADIENTS: Final[dict[str, str]] = {
         SparseSparseMaximum SparseSparseMinimum
     """,
     "sparse.csr_matrices": """
-        CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixTranspose
-        SparseTensorToCSRSparseMatrix
+        CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixSoftmax
+        SparseMatrixSoftmaxGrad SparseMatrixTranspose SparseTensorToCSRSparseMatrix
     """,
     "sparse.csr_products": """
         SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul

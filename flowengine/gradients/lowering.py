@@ -71,10 +71,7 @@ class CallLowering:
             return [FuncAttr(node.op, node.attrs)]
         if node.op not in _LOWERED or ("_gradient_op_type" in node.attrs and not self._to_run):
             return []
-        found: list[FuncAttr] = []
-        for value in node.attrs.values():
-            found += [each for each in (value if isinstance(value, tuple) else (value,)) if _is_func(each)]
-        return found
+        return functions_in(node)
 
     def lower(self, node: Node, is_anchored: bool) -> None:
         """Put the code of its functions in the place of a call.
@@ -105,8 +102,13 @@ def body_of(library: FunctionLibrary, function: FuncAttr) -> FunctionBody:
     return library.instantiate(function.name, attrs)
 
 
-def _is_func(value: Any) -> bool:
-    return isinstance(value, FuncAttr)
+def functions_in(node: Node) -> list[FuncAttr]:
+    """The functions that a node's attributes name."""
+    found: list[FuncAttr] = []
+    for value in node.attrs.values():
+        values = value if isinstance(value, tuple) else (value,)
+        found += [each for each in values if isinstance(each, FuncAttr)]
+    return found
 
 
 def _handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], controls: Iterable[str]) -> Node:

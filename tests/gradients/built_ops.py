@@ -257,6 +257,18 @@ def _sparse_sums(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
     return [o.Mul(values, values), o.CSRSparseMatrixToDense(one, type=KIND)]
 
 
+@_of("SparseMatrixSoftmax SparseMatrixSoftmaxGrad")
+def _sparse_softmax(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
+    shares = []
+    for places, logits in (
+        ([[0, 0], [0, 1], [2, 1]], x),
+        ([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 2, 1], [1, 2, 0]], o.Pack([x, o.Sin(x)])),
+    ):
+        matrix = o.DenseToCSRSparseMatrix(logits, g.constant(places, "int64"))
+        shares.append(o.CSRSparseMatrixToDense(o.SparseMatrixSoftmax(matrix, type=KIND), type=KIND))
+    return shares
+
+
 @_of("BatchNormWithGlobalNormalizationGrad")
 def _normalised(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
     image = o.Reshape(x, [1, 3, 1, 2])

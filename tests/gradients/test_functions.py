@@ -196,12 +196,31 @@ def test_while(graph: fe.Graph, op: str) -> None:
     assert evaluate(graph, loop[2], {x: 2.0}) == 2.0
 
 
-def test_a_recursive_function_is_called_again(graph: fe.Graph) -> None:
+def _calling_by(op: str, *, also: str = "") -> fe.Graph:
+    """The library, whose recursive function calls itself by an op; `also` is a node of its body."""
+    call = 'node_def { name: "more" op: "PartitionedCall"'
+    assert call in LIBRARY
+    return fe.Graph.from_graph_def(LIBRARY.replace(call, f'{also} node_def {{ name: "more" op: "{op}"'))
+
+
+@pytest.mark.parametrize("op", ["PartitionedCall", "StatefulPartitionedCall"])
+def test_a_recursive_function_is_called_again(op: str) -> None:
+    graph = _calling_by(op)
     x = graph.placeholder("float64", [], name="x")
     times = graph.placeholder("int32", [], name="times")
-    (y,) = graph.ops.PartitionedCall([times, x], Tout=["float64"], f=function("halves"))
+    (y,) = getattr(graph.ops, op)([times, x], Tout=["float64"], f=function("halves"))
     (dx,) = fe.gradients(y, x)
     np.testing.assert_allclose(evaluate(graph, [y, dx], {x: 1.1, times: 3}), [1.1**8, 8 * 1.1**7])
+
+
+def test_a_recursive_function_with_state_is_not() -> None:
+    state = """node_def { name: "v" op: "VarHandleOp" attr { key: "dtype" value { type: DT_DOUBLE } }
+      attr { key: "shape" value { shape {} } } }"""
+    graph = _calling_by("StatefulPartitionedCall", also=state)
+    x = graph.placeholder("float64", [], name="x")
+    (y,) = graph.ops.StatefulPartitionedCall([2, x], Tout=["float64"], f=function("halves"))
+    with pytest.raises(LookupError, match="of functions without state"):
+        fe.gradients(y, x)
 
 
 def test_symbolic_gradient(graph: fe.Graph) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from flowengine.gradients.errors import MissingGradientError
+from flowengine.gradients.lowering import body_of, functions_in
 from flowengine.gradients.registry import GradientRule, gradient
 from flowengine.gradients.values import Backward, Gradient, Results
 from flowengine.graphs.graph import Graph
@@ -12,7 +13,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Node
-from flowengine.ir.names import CALL_OPS
+from flowengine.ir.names import ARGUMENT, CALL_OPS, FUNCTION_CALL_OPS
 
 
 @gradient("PartitionedCall", lazy=True)
@@ -21,8 +22,15 @@ def call(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
     return of_function(b, op, op.get_attr("f"), grads)
 
 
+@gradient("StatefulPartitionedCall", lazy=True)
+def stateful_call(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
+    """As of a PartitionedCall, where nothing that the function comes to has an effect or draws numbers."""
+    if not _is_stateless(b.graph, op.get_attr("f")):
+        raise _refused(op)
+    return call(b, op, *grads)
+
+
 @gradient(
-    "StatefulPartitionedCall",
     "If",
     "StatelessIf",
     "Case",
@@ -32,10 +40,29 @@ def call(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
     lazy=True,
 )
 def recursive_call(b: Backward, op: Operation, *grads: Gradient | None) -> Results:
-    raise MissingGradientError(
+    raise _refused(op)
+
+
+def _refused(op: Operation) -> MissingGradientError:
+    return MissingGradientError(
         f"{op.type} '{op.name}' calls a function that it is a part of: its gradient would have to compute "
-        "the forward part again, which only a PartitionedCall without state allows; call the function by one"
+        "the forward part again, which only a PartitionedCall allows, or a StatefulPartitionedCall of "
+        "functions without state; call the function by one"
     )
+
+
+def _is_stateless(graph: Graph, function: FuncAttr) -> bool:
+    """Whether a function, and all that it calls, can be computed again."""
+    library = FunctionLibrary(graph.library, graph.registry, graph.producer)
+    waiting, seen = [function], {function.name}
+    while waiting:
+        for node in body_of(library, waiting.pop()).graph:
+            called = functions_in(node) if node.op in FUNCTION_CALL_OPS else []
+            if node.is_stateful and not called and node.op != ARGUMENT:
+                return False
+            waiting += [each for each in called if each.name not in seen]
+            seen.update(each.name for each in called)
+    return True
 
 
 def of_function(b: Backward, op: Operation, function: FuncAttr, grads: tuple[Tensor | None, ...]) -> Results:

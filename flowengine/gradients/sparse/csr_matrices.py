@@ -65,3 +65,35 @@ def to_sparse_tensor(
 @gradient("SparseMatrixTranspose")
 def transposed(b: Backward, op: Operation, grad: Tensor) -> Results:
     return [b.ops.SparseMatrixTranspose(grad, conjugate=op.get_attr("conjugate"), type=op.get_attr("type"))]
+
+
+@gradient("SparseMatrixSoftmax")
+def softmax(b: Backward, op: Operation, grad: Tensor) -> Results:
+    return [b.ops.SparseMatrixSoftmaxGrad(op.outputs[0], grad, type=op.get_attr("type"))]
+
+
+@gradient("SparseMatrixSoftmaxGrad")
+def softmax_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """Of s (g - sum of s g), rows alone: s gets G (g - sum of s g) - g sum of s G; g gets what s gave it."""
+    (output, inner), dtype = op.inputs, op.get_attr("type")
+    indices, s, shape = entries(b, output, dtype)
+    g, outer = taken(b, inner, dtype, indices), taken(b, grad, dtype, indices)
+    # Rows of all matrices of a batch, counted on.
+    sizes = b.ops.StridedSlice(shape, [0], [-1], [1], begin_mask=1)
+    strides = b.ops.Cumprod(sizes, np.int32(0), exclusive=True, reverse=True)
+    place = b.ops.StridedSlice(indices, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
+    row = b.ops.Sum(b.ops.Mul(place, strides), np.int32(1))
+    count = b.ops.Prod(sizes, np.int32(0))
+
+    def by_rows(values: Tensor) -> Tensor:
+        found: Tensor = b.ops.GatherV2(b.ops.UnsortedSegmentSum(values, row, count), row, np.int32(0))
+        return found
+
+    apart = b.ops.Sub(g, by_rows(b.ops.Mul(s, g)))
+    values = b.ops.Sub(b.ops.Mul(outer, apart), b.ops.Mul(g, by_rows(b.ops.Mul(s, outer))))
+    of_output = b.ops.SparseTensorToCSRSparseMatrix(indices, values, shape)
+
+    back = b.ops.SparseMatrixSoftmaxGrad(output, grad, type=dtype)
+    places, _, _ = entries(b, inner, dtype)
+    of_inner = b.ops.SparseTensorToCSRSparseMatrix(places, taken(b, back, dtype, places), shape)
+    return [of_output, of_inner]
