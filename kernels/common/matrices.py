@@ -64,6 +64,18 @@ def _for_each(xp: Any, result: Array, outer: tuple[int, ...]) -> Any:
     return xp.broadcast_to(result[0], shape).copy() if result.size else xp.zeros(shape, result.dtype)
 
 
+def product(xp: Any, x: Array, y: Array) -> Any:
+    """`xp.matmul` of (..., M, K) and (..., K, N) of one type, which ends at once where one has no elements.
+
+    The library goes through a batch even of empty matrices, of which no memory bounds the number. ValueError
+    where the outer dimensions do not broadcast.
+    """
+    if x.size and y.size:
+        return xp.matmul(x, y)
+    outer = xp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    return xp.zeros((*outer, x.shape[-2], y.shape[-1]), x.dtype)
+
+
 def matrices(x: Array, index: int = 0) -> Array:
     """The input, of two dimensions or more; InvalidArgumentError otherwise."""
     if x.ndim < 2:

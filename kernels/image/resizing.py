@@ -17,6 +17,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.indices import along
 from flowengine.kernels.common.interpolation import linear, nearest, weights
+from flowengine.kernels.common.matrices import product
 from flowengine.kernels.common.spans import KERNELS, SpanWeights, area, cubic, sampled
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
@@ -111,11 +112,8 @@ def resize_nearest_neighbor(
 
 def _spread(xp: Any, gradient: Array, matrix: Array, axis: int) -> Any:
     """Multiply the axis of a gradient by a matrix (size, out)."""
-    if not gradient.size:
-        # Products would be made for each image, of which no memory bounds the number.
-        return xp.zeros((*gradient.shape[:axis], len(matrix), *gradient.shape[axis + 1 :]), gradient.dtype)
     moved = xp.moveaxis(gradient, axis, -2)
-    return xp.moveaxis(xp.matmul(matrix, moved), -2, axis)
+    return xp.moveaxis(product(xp, matrix, moved), -2, axis)
 
 
 @kernel("ResizeBilinearGrad", fresh=True)

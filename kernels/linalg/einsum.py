@@ -17,6 +17,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.matrices import product
 from flowengine.kernels.common.ufuncs import NARROW
 from flowengine.kernels.registry import kernel
 
@@ -160,11 +161,12 @@ def _product(
     count, inside = len(batch), len(summed)
     x_sizes, y_sizes = x.shape[count : x.ndim - inside], y.shape[count + inside :]
     inner = math.prod(y.shape[count : count + inside])
-    product = xp.matmul(
+    result = product(
+        xp,
         x.reshape((*x.shape[:count], math.prod(x_sizes), inner)),
         y.reshape((*y.shape[:count], inner, math.prod(y_sizes))),
     )
-    return product.reshape((*product.shape[:count], *x_sizes, *y_sizes)), [*batch, *x_free, *y_free]
+    return result.reshape((*result.shape[:count], *x_sizes, *y_sizes)), [*batch, *x_free, *y_free]
 
 
 def _spread(xp: Any, x: Any, labels: Sequence[Label], output: Sequence[Label]) -> Any:

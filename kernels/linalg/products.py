@@ -12,6 +12,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.matrices import product
 from flowengine.kernels.common.ufuncs import NARROW, float_kernel, shape_text, widened
 from flowengine.kernels.registry import kernel
 
@@ -107,11 +108,7 @@ def batch_mat_mul_v2(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool) -
             f"{shape_text(y)} {int(adj_x)} {int(adj_y)}"
         )
     try:
-        if not (left.size and right.size):
-            # The library goes through a batch even of empty matrices, of which no memory bounds the number.
-            outer = xp.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-            return xp.zeros((*outer, left.shape[-2], right.shape[-1]), left.dtype)
-        return xp.matmul(left, right)
+        return product(xp, left, right)
     except ValueError:
         raise InvalidArgumentError(
             f"In[0] and In[1] must have compatible batch dimensions: {shape_text(x)} vs. {shape_text(y)}"
@@ -123,10 +120,10 @@ def batch_mat_mul_v3(xp: Any, x: Array, y: Array, *, adj_x: bool, adj_y: bool, T
     """BatchMatMulV2 of operands of two types; half precision is multiplied in float32."""
     result = Tout.as_numpy_dtype
     wide = np.dtype(np.float32) if Tout.is_floating and result.itemsize == 2 else result
-    product = batch_mat_mul_v2(
+    wide_result = batch_mat_mul_v2(
         xp, x.astype(wide, copy=False), y.astype(wide, copy=False), adj_x=adj_x, adj_y=adj_y
     )
-    return product.astype(result, copy=False)
+    return wide_result.astype(result, copy=False)
 
 
 @kernel("Cross", fresh=True)

@@ -11,6 +11,7 @@ import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.errors import ResourceExhaustedError
 from flowengine.kernels.linalg import decompositions, functions, products
+from flowengine.kernels.linalg.einsum import einsum
 
 #: More than anybody could count.
 _MANY = 2**40
@@ -73,6 +74,22 @@ def test_products_over_nothing_are_zeros() -> None:
     expected = np.matmul(x, y)
     assert product.dtype == expected.dtype
     assert np.array_equal(product, expected)
+
+
+@pytest.mark.parametrize(
+    ("equation", "left", "right", "expected"),
+    [
+        (b"bij,bjk->bik", (_MANY, 0, 0), (_MANY, 0, 0), (_MANY, 0, 0)),
+        (b"bij,bjk->bik", (_MANY, 0, 3), (_MANY, 3, 0), (_MANY, 0, 0)),
+        (b"bhi,bhj->bij", (_MANY, 2, 0), (_MANY, 2, 0), (_MANY, 0, 0)),
+        (b"...ij,jk->...ik", (2, _MANY, 2, 0), (0, 0), (2, _MANY, 2, 0)),
+        (b"bij,bjk->bik", (5, 2, 0), (5, 0, 3), (5, 2, 3)),
+    ],
+)
+def test_no_end_of_empty_sums(equation: bytes, left: Any, right: Any, expected: Any) -> None:
+    result = einsum(np, [np.zeros(left), np.zeros(right)], equation=equation)
+    assert result.shape == expected
+    assert not result.any()
 
 
 async def test_determinants_of_more_matrices_than_there_is_room_for() -> None:
