@@ -120,8 +120,9 @@ OPS: Final[dict[str, str]] = {
         WrapDatasetVariant ZipDataset
     """,
     "data.file_datasets": """
-        CSVDataset CSVDatasetV2 ExperimentalCSVDataset ExperimentalLMDBDataset
-        ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset TFRecordDatasetV2
+        CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalCSVDataset ExperimentalDatasetToTFRecord
+        ExperimentalLMDBDataset ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
+        TFRecordDatasetV2
     """,
     "data.inspecting": """
         DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality ExperimentalIteratorGetDevice

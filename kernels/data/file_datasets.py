@@ -8,17 +8,19 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.file_access import path_of, require_reading, translated
+from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.datasets import origin_of, register_datasets
 from flowengine.kernels.io.decoding import check_csv, check_increasing, csv_defaults, csv_fields, csv_value
 from flowengine.kernels.io.files import matching
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.csv_files import CSVDataset
-from flowengine.resources.data.dataset import Origin, text
+from flowengine.resources.data.dataset import Iteration, Origin, checked_dataset, text
 from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 from flowengine.resources.data.matching import MatchingFilesDataset
+from flowengine.resources.data.writing import write_tf_records
 from flowengine.resources.elements import Element
+from flowengine.resources.records import checked_compression
 
 
 def csv_dataset(
@@ -100,3 +102,24 @@ def matching_files_dataset(patterns: Any, *, ctx: KernelContext, node: Node) -> 
             raise translated(error, path) from error
 
     return MatchingFilesDataset(origin_of(ctx, node, (patterns,)), patterns, matches)
+
+
+@kernel("DatasetToTFRecord", "ExperimentalDatasetToTFRecord", heavy=False)
+async def dataset_to_tf_record(
+    input_dataset: Any, filename: Any, compression_type: Any, *, ctx: KernelContext
+) -> None:
+    """Write the elements of a dataset (string, rank 0) as the records of a file. See `write_tf_records`.
+
+    Raises PermissionDeniedError where writing is forbidden, and an error of the dataset as it comes.
+    """
+    found = checked_dataset(input_dataset)
+    path = path_of(text(filename, "filename"))
+    compression = checked_compression(text(compression_type, "compression_type"))
+    require_writing(ctx, path)
+    iteration = Iteration(ctx.resources.services)
+    try:
+        await write_tf_records(found, iteration, path, compression)
+    except OSError as error:
+        raise translated(error, path) from error
+    finally:
+        iteration.tasks.cancel()

@@ -7,7 +7,8 @@ from typing import Final
 #: {why they have no record: ops}
 EXCUSED: Final = {
     "their value is an object, not a tensor: tests/resources/data, tests/conformance": """
-        CSVDataset CSVDatasetV2 ExperimentalCSVDataset ExperimentalLMDBDataset
+        CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord
+        ExperimentalCSVDataset ExperimentalLMDBDataset
         ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
         TFRecordDatasetV2
     """,
