@@ -128,7 +128,7 @@ OPS: Final[dict[str, str]] = {
     "io.checkpoint_v1": """Restore RestoreSlice Save SaveSlices""",
     "io.decoding": """DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor
         SerializeTensor""",
-    "io.example_batches": """ParseExampleV2 ParseSequenceExample""",
+    "io.example_batches": """ParseExampleV2 ParseSequenceExample ParseSequenceExampleV2""",
     "io.examples": """ParseExample ParseSingleExample ParseSingleSequenceExample""",
     "io.files": """MatchingFiles ReadFile WriteFile""",
     "io.memory_regions": """ImmutableConst""",

@@ -56,7 +56,7 @@ LEFT_OUT: Final[dict[str, str]] = {
         InitializeTableFromDataset IsResourceHandleRefCounting LMDBDataset ListDataset
         *SnapshotChunk* LoadDataset MakeWeakResourceHandle MapAndBatchDataset MatchingFilesDataset
         MaxIntraOpParallelismDataset NonSerializableDataset OptimizeDatasetV2 OptionsDataset
-        Parallel*Dataset* ParseExampleDataset* ParseSequenceExampleV2 PrivateThreadPoolDataset
+        Parallel*Dataset* ParseExampleDataset* PrivateThreadPoolDataset
         RandomDataset* RebatchDataset* RewriteDataset SamplingDataset SaveDataset* ScanDataset
         ShuffleDatasetV3 SleepDataset SlidingWindowDataset Snapshot* SqlDataset StochasticCastToInt
         SyncDevice TakeWhileDataset UniformQuantizedConvolution* UniqueDataset WeightedFlatMapDataset WindowOp

@@ -234,3 +234,150 @@ def _dense_lists(
     for row, values, count in zip(out, found, counts, strict=True):
         row[:count] = to_values(values, spec.dtype).reshape(count, *spec.sizes)
     return out, np.array(counts, np.int64)
+
+
+@kernel("ParseSequenceExampleV2", fresh=True, heavy=parsing_cost)
+def parse_sequence_example_v2(
+    serialized: Value,
+    debug_name: Value,
+    context_sparse_keys: Value,
+    context_dense_keys: Value,
+    context_ragged_keys: Value,
+    feature_list_sparse_keys: Value,
+    feature_list_dense_keys: Value,
+    feature_list_ragged_keys: Value,
+    feature_list_dense_missing_assumed_empty: Value,
+    context_dense_defaults: tuple[Value, ...],
+    *,
+    context_sparse_types: tuple[DType, ...],
+    Tcontext_dense: tuple[DType, ...],
+    context_ragged_value_types: tuple[DType, ...],
+    context_ragged_split_types: tuple[DType, ...],
+    context_dense_shapes: tuple[TensorShape, ...],
+    feature_list_dense_types: tuple[DType, ...],
+    feature_list_sparse_types: tuple[DType, ...],
+    feature_list_ragged_value_types: tuple[DType, ...],
+    feature_list_ragged_split_types: tuple[DType, ...],
+    feature_list_dense_shapes: tuple[TensorShape, ...],
+) -> Any:
+    """As ParseSequenceExample, of a batch or of one sequence; and ragged features.
+
+    A ragged feature of the context gives values [n] and splits [batch + 1]; a ragged list values [n], where
+    each sequence's rows begin [batch + 1], and where each row's values begin [rows + 1]. One sequence gives
+    tensors without the dimension of the batch, and a 0 for splits by sequences.
+    """
+    is_one = to_array(serialized).ndim == 0
+    told = to_array(debug_name).reshape(-1) if is_one else debug_name
+    texts, shown = labelled(to_array(serialized).reshape(-1) if is_one else serialized, told, "debug_name")
+    where = [f"Name: {name}, Index: {index}.  " for index, name in enumerate(shown)]
+    make = messages().SequenceExample
+    sequences = [parsed(make(), data, w) for data, w in zip(texts.tolist(), where, strict=True)]
+    contexts = [sequence.context.feature for sequence in sequences]
+    lists = [sequence.feature_lists.feature_list for sequence in sequences]
+
+    dense = [key for key, _ in _named(context_dense_keys, Tcontext_dense, "context_dense_keys")]
+    outputs = _context_outputs(
+        contexts,
+        where,
+        is_one,
+        _named(context_sparse_keys, context_sparse_types, "context_sparse_keys"),
+        dense_features(dense, Tcontext_dense, context_dense_shapes, context_dense_defaults),
+        _named(context_ragged_keys, context_ragged_value_types, "context_ragged_keys"),
+        context_ragged_split_types,
+    )
+    rows = _named(feature_list_dense_keys, feature_list_dense_types, "feature_list_dense_keys")
+    return outputs_of(
+        outputs
+        + _list_outputs(
+            lists,
+            where,
+            is_one,
+            _named(feature_list_sparse_keys, feature_list_sparse_types, "feature_list_sparse_keys"),
+            [
+                Dense(key, dtype, shape, empty(dtype))
+                for (key, dtype), shape in zip(rows, feature_list_dense_shapes, strict=True)
+            ],
+            to_array(feature_list_dense_missing_assumed_empty),
+            _named(feature_list_ragged_keys, feature_list_ragged_value_types, "feature_list_ragged_keys"),
+            feature_list_ragged_split_types,
+        )
+    )
+
+
+_Named = list[tuple[str, DType]]
+
+
+def _named(keys: Value, types: tuple[DType, ...], what: str) -> _Named:
+    found = _keys(keys, len(types), what)
+    return [(decoded_key(key), dtype) for key, dtype in zip(found, types, strict=True)]
+
+
+def _context_outputs(
+    contexts: Sequence[Any],
+    where: Sequence[str],
+    is_one: bool,
+    sparse: _Named,
+    dense: Sequence[Dense],
+    ragged: _Named,
+    splits: tuple[DType, ...],
+) -> list[Any]:
+    outputs: list[Any] = _unbatched([_sparse_context(contexts, *each, where) for each in sparse], is_one)
+    for spec in dense:
+        column = _dense_context(contexts, spec, where)
+        outputs.append(column[0] if is_one else column)
+    found = [_sparse_context(contexts, *each, where) for each in ragged]
+    outputs += [values for _, values, _ in found]
+    outputs += [
+        dtype.as_numpy_dtype.type(0) if is_one else _splits(indices[:, 0], len(contexts), dtype)
+        for (indices, _, _), dtype in zip(found, splits, strict=True)
+    ]
+    return outputs
+
+
+def _list_outputs(
+    lists: Sequence[Any],
+    where: Sequence[str],
+    is_one: bool,
+    sparse: _Named,
+    dense: Sequence[Dense],
+    may_miss: Array,
+    ragged: _Named,
+    splits: tuple[DType, ...],
+) -> list[Any]:
+    outputs: list[Any] = _unbatched([_sparse_lists(lists, *each, where) for each in sparse], is_one)
+    if may_miss.shape != (len(dense),):
+        raise InvalidArgumentError(
+            f"expected feature_list_dense_missing_assumed_empty to be a vector of {len(dense)}, got shape "
+            f"{list(may_miss.shape)}"
+        )
+    padded = [
+        _dense_lists(lists, spec, where, may) for spec, may in zip(dense, may_miss.tolist(), strict=True)
+    ]
+    outputs += [rows[0] if is_one else rows for rows, _ in padded]
+    outputs += [lengths[0] if is_one else lengths for _, lengths in padded]
+    parts = [_ragged_lists(lists, *each, where, dtype) for each, dtype in zip(ragged, splits, strict=True)]
+    outputs += [values for values, _, _ in parts]
+    outputs += [outer.dtype.type(0) if is_one else outer for _, outer, _ in parts]
+    return outputs + [inner for _, _, inner in parts]
+
+
+def _unbatched(triples: Sequence[tuple[Array, Array, Array]], is_one: bool) -> list[Array]:
+    """Indices, values and shapes of sparse features, for one sequence without the dimension of the batch."""
+    first = 1 if is_one else 0
+    return transposed([(indices[:, first:], values, shape[first:]) for indices, values, shape in triples])
+
+
+def _ragged_lists(
+    lists: Sequence[Any], key: str, dtype: DType, where: Sequence[str], splits: DType
+) -> tuple[Array, Array, Array]:
+    """Values [n], where each sequence's rows begin [batch + 1], where each row's values begin [rows + 1]."""
+    rows: list[Any] = []
+    outer = [0]
+    for each, w in zip(lists, where, strict=True):
+        features = each[key].feature if key in each else ()
+        rows += [values_of(feature, dtype, f"{w}Feature list: {key}.  ") or () for feature in features]
+        outer.append(len(rows))
+    inner = np.zeros(len(rows) + 1, splits.as_numpy_dtype)
+    np.cumsum([len(row) for row in rows], out=inner[1:])
+    values = to_values([value for row in rows for value in row], dtype)
+    return values, np.array(outer, splits.as_numpy_dtype), inner
