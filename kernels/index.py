@@ -24,7 +24,7 @@ OPS: Final[dict[str, str]] = {
     """,
     "array.identity": """
         Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst
-        Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient
+        Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient SyncDevice
     """,
     "array.inplace": """
         InplaceAdd InplaceSub InplaceUpdate
@@ -235,7 +235,7 @@ OPS: Final[dict[str, str]] = {
         DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor SerializeTensor
     """,
     "io.example_batches": """
-        ParseExampleV2 ParseSequenceExample
+        ParseExampleV2 ParseSequenceExample ParseSequenceExampleV2
     """,
     "io.examples": """
         ParseExample ParseSingleExample ParseSingleSequenceExample

@@ -14,7 +14,8 @@ OPS: Final[dict[str, str]] = {
     "array.gather": """Gather GatherNd GatherV2""",
     "array.gather_tree": """GatherTree""",
     "array.identity": """Abort Assert DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape
-        GuaranteeConst Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient""",
+        GuaranteeConst Identity IdentityN NoOp PreventGradient RefIdentity Snapshot StopGradient
+        SyncDevice""",
     "array.inplace": """InplaceAdd InplaceSub InplaceUpdate""",
     "array.joining": """Concat ConcatOffset ConcatV2 Pack ParallelConcat Split SplitV Unpack""",
     "array.one_hot": """OneHot SparseToDense""",

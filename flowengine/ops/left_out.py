@@ -59,7 +59,7 @@ LEFT_OUT: Final[dict[str, str]] = {
         Parallel*Dataset* ParseExampleDataset* PrivateThreadPoolDataset
         RandomDataset* RebatchDataset* RewriteDataset SamplingDataset SaveDataset* ScanDataset
         ShuffleDatasetV3 SleepDataset SlidingWindowDataset Snapshot* SqlDataset StochasticCastToInt
-        SyncDevice TakeWhileDataset UniformQuantizedConvolution* UniqueDataset WeightedFlatMapDataset WindowOp
+        TakeWhileDataset UniformQuantizedConvolution* UniqueDataset WeightedFlatMapDataset WindowOp
     """,
     "words between words, drawn from a file in an order that threads decide": "NegTrain Skipgram",
     "for TensorFlow's own tests": """

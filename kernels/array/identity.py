@@ -47,6 +47,11 @@ def no_op() -> None:
     """Nothing: a node to hang control edges on."""
 
 
+@kernel("SyncDevice", device="CPU", heavy=False)
+def sync_device() -> None:
+    """Nothing: what a CPU has been asked for is done when its kernel returns."""
+
+
 @kernel("Abort", device="CPU", heavy=False)
 def abort(*, error_msg: bytes) -> None:
     """Fail the step with AbortedError. An engine inside of another program never ends its process."""

@@ -466,6 +466,10 @@ def test_abort_ends_the_step_not_the_process(run_op: Run) -> None:
         run_op("Abort", error_msg=b"no more")
 
 
+def test_a_cpu_has_nothing_to_wait_for(run_op: Run) -> None:
+    assert not run_op("SyncDevice")
+
+
 def test_the_gradient_of_tile_sums_the_tiles(run_op: Run) -> None:
     x = np.arange(24).reshape(4, 6)
     (result,) = run_op("TileGrad", x, np.array([2, 3], np.int32))

@@ -50,6 +50,7 @@ def ensure_shape(c: ShapeContext) -> Shapes:
 
 define("Abort()", "error_msg: string = ''; exit_without_error: bool = false", NotDifferentiable())
 define("NoOp()", Orders(), NotDifferentiable())
+define("SyncDevice()", "stateful", NotDifferentiable())
 define(
     "Assert(condition: bool, data: T)",
     "stateful; T: list(type) >= 1; summarize: int = 3",

@@ -42,6 +42,6 @@ RECORDS: Final = [
 #: {why they have no record: ops}
 EXCUSED: Final = {
     "no inputs to sample, or nothing that comes out": """
-        Abort Assert NoOp
+        Abort Assert NoOp SyncDevice
     """,
 }
