@@ -50,18 +50,6 @@ define(
     shape=scalars,
 )
 define(
-    "AnonymousMemoryCache() -> handle: resource, deleter: variant",
-    "stateful",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
-    "AnonymousRandomSeedGenerator(seed, seed2: int64) -> handle: resource, deleter: variant",
-    "stateful",
-    NotDifferentiable(),
-    shape=scalars,
-)
-define(
     "Iterator() -> handle: resource",
     "stateful; shared_name, container: string",
     ELEMENTS,
@@ -123,13 +111,4 @@ def map_defun(c: ShapeContext) -> Shapes:
 
 
 define("DeleteIterator(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable())
-define(
-    "DeleteMemoryCache(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable()
-)
-define(
-    "DeleteRandomSeedGenerator(handle: resource, deleter: variant)",
-    "stateful",
-    Uses("handle"),
-    NotDifferentiable(),
-)
 define("MakeIterator(dataset: variant, iterator: resource)", "stateful", USES_ITERATOR, NotDifferentiable())

@@ -42,3 +42,24 @@ define(
     NotDifferentiable(),
     shape=scalars,
 )
+define(
+    "AnonymousMemoryCache() -> handle: resource, deleter: variant",
+    "stateful",
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "AnonymousRandomSeedGenerator(seed, seed2: int64) -> handle: resource, deleter: variant",
+    "stateful",
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "DeleteMemoryCache(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable()
+)
+define(
+    "DeleteRandomSeedGenerator(handle: resource, deleter: variant)",
+    "stateful",
+    Uses("handle"),
+    NotDifferentiable(),
+)
