@@ -68,11 +68,10 @@ OPS: Final[dict[str, str]] = {
     "data.inspecting": """CompressElement DatasetCardinality DatasetFingerprint
         ExperimentalDatasetCardinality ExperimentalIteratorGetDevice GetOptions InitializeTableFromDataset
         IteratorGetDevice""",
-    "data.iterators": """AnonymousIterator AnonymousIteratorV2 AnonymousMemoryCache
-        AnonymousRandomSeedGenerator DatasetToSingleElement DeleteIterator DeleteMemoryCache
-        DeleteRandomSeedGenerator Iterator IteratorFromStringHandle IteratorFromStringHandleV2
-        IteratorGetNext IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2
-        MakeIterator MapDefun OneShotIterator ReduceDataset""",
+    "data.iterators": """AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
+        IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextAsOptional
+        IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun OneShotIterator
+        ReduceDataset""",
     "data.multi_device": """AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3
         DeleteMultiDeviceIterator MultiDeviceIterator MultiDeviceIteratorFromStringHandle
         MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle""",
@@ -92,7 +91,8 @@ OPS: Final[dict[str, str]] = {
         PrivateThreadPoolDataset RewriteDataset SetStatsAggregatorDataset ThreadPoolDataset""",
     "data.saving": """DatasetFromGraph DatasetToGraph DatasetToGraphV2 DeserializeIterator
         SerializeIterator""",
-    "data.seed_generators": """AnonymousIteratorV3 AnonymousSeedGenerator DeleteSeedGenerator
+    "data.seed_generators": """AnonymousIteratorV3 AnonymousMemoryCache AnonymousRandomSeedGenerator
+        AnonymousSeedGenerator DeleteMemoryCache DeleteRandomSeedGenerator DeleteSeedGenerator
         DummyIterationCounter DummyMemoryCache DummySeedGenerator""",
     "data.tensor_list": """EmptyTensorList TensorListConcatLists TensorListElementShape TensorListGetItem
         TensorListLength TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve
