@@ -22,13 +22,13 @@ from flowengine.ir import make
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.marks import SEGMENT
 from flowengine.ir.names import (
     CALL_OPS,
     CASE_OPS,
     CONTROL_FLOW_OPS,
     ENTER_OPS,
     IF_OPS,
-    SEGMENT,
     SWITCH_OPS,
     WHILE_OPS,
 )

@@ -21,7 +21,8 @@ from flowengine.gradients.values import Gradient
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.names import CONTROL_FLOW_OPS, KEEPS_CONTROLS, LOOP_COND, MERGE_OPS, SEGMENT, SWITCH_OPS
+from flowengine.ir.marks import KEEPS_CONTROLS, SEGMENT
+from flowengine.ir.names import CONTROL_FLOW_OPS, LOOP_COND, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant
 from flowengine.ir.traverse import topological_order
 

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary, proxy
 from flowengine.graphs.graph import Graph
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.marks import SEGMENT
 from flowengine.ir.names import (
     CONTROL_FLOW_OPS,
     ENTER_OPS,
@@ -25,7 +26,6 @@ from flowengine.ir.names import (
     LOOP_COND,
     MERGE_OPS,
     NEXT_ITERATION_OPS,
-    SEGMENT,
     SWITCH_OPS,
 )
 

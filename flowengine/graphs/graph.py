@@ -34,7 +34,7 @@ from flowengine.graphs.variables.methods import GraphVariables
 from flowengine.ir import graph as ir
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.names import SEGMENT
+from flowengine.ir.marks import SEGMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ops.load import registry as standard_registry
 from flowengine.ops.shape_inference import ShapeInference

@@ -52,9 +52,3 @@ REGION: Final = "_Region"
 BLOCK: Final = "_Block"
 #: What stands for a caller's fetch; no node of a graph.
 FETCH: Final = "_Fetch"
-
-# Attributes by which one room tells another.
-#: {node: the segment that is computed again for its gradient}, as bytes.
-SEGMENT: Final = "_recompute"
-#: On a node whose control inputs say when it runs although nothing depends on it.
-KEEPS_CONTROLS: Final = "_keeps_controls"

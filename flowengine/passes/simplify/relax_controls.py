@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.ir.names import KEEPS_CONTROLS
+from flowengine.ir.marks import KEEPS_CONTROLS
 from flowengine.ir.traits import Checks, HandsOn, Orders
 from flowengine.ir.traverse import topological_order
 from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
