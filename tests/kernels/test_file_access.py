@@ -86,6 +86,25 @@ def record_dataset(op: str, *arguments: Any, **attrs: Any) -> Build:
     return elements_of(lambda graph, path: getattr(graph.ops, op)(path, *arguments, **attrs))
 
 
+def rows_of(op: str) -> Build:
+    def dataset(graph: fe.Graph, path: str) -> Any:
+        defaults = [strings(graph, "x")]
+        none = [np.zeros(0, np.int64)] * (2 if op == "CSVDatasetV2" else 1)
+        settings = (b"", np.int64(1 << 16), np.bool_(False), b",", np.bool_(True), b"")
+        said: dict[str, Any] = {"output_types": ["string"], "output_shapes": [[]]}
+        return getattr(graph.ops, op)(path, *settings, none[0], defaults, *none[1:], **said)
+
+    return elements_of(dataset)
+
+
+def records_written(op: str) -> Build:
+    def build(graph: fe.Graph, path: str) -> Any:
+        one = graph.ops.TensorDataset([graph.constant("x", "string")], output_shapes=[[]])
+        return getattr(graph.ops, op)(one, path, b"")
+
+    return build
+
+
 def cached(op: str) -> Build:
     def dataset(graph: fe.Graph, path: str) -> Any:
         said: dict[str, Any] = {"output_types": ["string"], "output_shapes": [[]]}
@@ -127,6 +146,11 @@ READING: dict[str, Build] = {
     ),
     "LMDBDataset": record_dataset("LMDBDataset", **PAIRS),
     "ExperimentalLMDBDataset": record_dataset("ExperimentalLMDBDataset", **PAIRS),
+    "MatchingFilesDataset": record_dataset("MatchingFilesDataset"),
+    "ExperimentalMatchingFilesDataset": record_dataset("ExperimentalMatchingFilesDataset"),
+    "CSVDataset": rows_of("CSVDataset"),
+    "CSVDatasetV2": rows_of("CSVDatasetV2"),
+    "ExperimentalCSVDataset": rows_of("ExperimentalCSVDataset"),
     "ImmutableConst": lambda g, p: g.ops.ImmutableConst(dtype="uint8", shape=[1], memory_region_name=p),
 }
 WRITING: dict[str, Build] = {
@@ -136,6 +160,8 @@ WRITING: dict[str, Build] = {
     "SaveSlices": lambda g, p: g.ops.SaveSlices(p, strings(g, "x"), strings(g, ""), [g.constant(1.0)]),
     "MergeV2Checkpoints": lambda g, p: g.ops.MergeV2Checkpoints(strings(g, p), p),
     "CacheDataset": cached("CacheDataset"),
+    "DatasetToTFRecord": records_written("DatasetToTFRecord"),
+    "ExperimentalDatasetToTFRecord": records_written("ExperimentalDatasetToTFRecord"),
     "CacheDatasetV2": cached("CacheDatasetV2"),
     "CreateSummaryFileWriter": lambda g, p: g.ops.CreateSummaryFileWriter(g.ops.SummaryWriter(), p, 1, 1, ""),
 }

@@ -24,6 +24,8 @@ from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.planning.test_tiers import GRAPHS, play
 
 EYE = np.eye(8, dtype=np.float32)
+#: Runs until something has been seen that which thread is the first decides.
+_ATTEMPTS = 20
 
 
 @pytest.fixture
@@ -284,7 +286,7 @@ async def test_items_that_wait_sends_and_recvs_leave_a_stretch_through_the_outbo
     with graph.device("CPU:1"):
         far = ops.Neg(x, name="far")
     with graph.device("CPU:0"):
-        queue = ops.FIFOQueueV2(component_types=["float32"], shapes=[[8, 8]], capacity=4, name="queue")
+        queue = ops.FIFOQueueV2(component_types=["float32"], capacity=_ATTEMPTS, name="queue")
         first = ops.MatMul(x, x, name="first")
         put = ops.QueueEnqueueV2(queue, [first], name="put")
         # Begun late: what it brings is wanted after the third product.
@@ -302,20 +304,24 @@ async def test_items_that_wait_sends_and_recvs_leave_a_stretch_through_the_outbo
     monkeypatch.setattr(Offload, "issue", counting)
     products = Products()
     config = fe.Config(device_count={"CPU": 2})
+    found: list[Any] = []
     async with fe.Session(graph, config=config, kernels=products.kernels) as session:
-        gate = products.gates[1] = Gate()
-        found: list[Any] = []
 
         async def run() -> None:
-            found.extend(await session.run([fetched, near], {x: 2 * EYE}, targets=[put]))
+            found[:] = await session.run([fetched, near], {x: 2 * EYE}, targets=[put])
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(run)
-            with trio.fail_after(20):
-                await gate.reached.wait()
-            gate.let.set()
-    np.testing.assert_array_equal(found[0], -64 * EYE)
-    np.testing.assert_array_equal(found[1], -4 * EYE)
+        # Where something comes in between two products, the loop's thread does what follows the first.
+        for _ in range(_ATTEMPTS):
+            gate = products.gates[len(products.ran) + 1] = Gate()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(run)
+                with trio.fail_after(20):
+                    await gate.reached.wait()
+                gate.let.set()
+            np.testing.assert_array_equal(found[0], -64 * EYE)
+            np.testing.assert_array_equal(found[1], -4 * EYE)
+            if len(left) == 3:
+                break
     assert left == {"begin_async", "send", "receive"}
     assert counted
 
