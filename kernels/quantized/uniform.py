@@ -157,7 +157,7 @@ def uniform_quantized_add(
     output_quantization_max_val: int,
 ) -> Any:
     """The codes of sums of numbers, broadcast: each is rounded to the result's scale before it is added."""
-    shape = np.broadcast_shapes(lhs.shape, rhs.shape)
+    shape = xp.broadcast_shapes(lhs.shape, rhs.shape)
     whole = xp.empty(shape, np.int8)
     to, ends = _along(
         whole, output_quantization_axis, output_scales=output_scales, output_zero_points=output_zero_points
