@@ -62,11 +62,17 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=lambda each: np.dtype(each).name)
-@pytest.mark.parametrize("kind", sorted(_COMBINE))
+#: The extremes take no narrow integers.
+_SCATTERED = [
+    (kind, dtype)
+    for kind in sorted(_COMBINE)
+    for dtype in TYPES
+    if kind not in ("Max", "Min") or dtype not in (np.int8, np.uint8, np.int16, np.uint16)
+]
+
+
+@pytest.mark.parametrize(("kind", "dtype"), _SCATTERED, ids=lambda each: getattr(each, "__name__", each))
 def test_scattered_updates_of_repeated_rows(kind: str, dtype: Any) -> None:
-    if kind in ("Max", "Min") and dtype in (np.int8, np.uint8, np.int16, np.uint16):
-        return  # the op has no such type
     rng = np.random.default_rng(7)
     for size in SIZES:
         for width in (1, 5):

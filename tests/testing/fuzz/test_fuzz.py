@@ -21,10 +21,8 @@ from flowengine.testing.fuzz.playing import play
 SEEDS = 840
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"frames"}))  # whose inputs are made, not damaged
 def test_good_inputs_are_played(kind: str) -> None:
-    if kind == "frames":
-        return  # its inputs are made, not damaged
     for data in KINDS[kind].good():
         assert play(kind, data) == "value"
 
