@@ -52,7 +52,7 @@ def halving() -> tuple[fe.Graph, fe.KernelRegistry]:
     kernels = fe.KernelRegistry(parent=load_all())
     kernels.kernel("Halve")(lambda x: x / 2)
     graph = fe.Graph(registry=ops)
-    graph.ops.Halve(graph.constant(3.0), name="half")
+    graph.ops["Halve"](graph.constant(3.0), name="half")
     return graph, kernels
 
 

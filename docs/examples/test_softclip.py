@@ -31,7 +31,7 @@ LIMIT = np.float32(2)
 
 graph = fe.Graph()
 fed = graph.placeholder("float32", name="x")
-graph.ops.SoftClip(fed, LIMIT, name="y")
+graph.ops["SoftClip"](fed, LIMIT, name="y")
 grown = graph.ops.AddV2(graph.ops.Mul(graph.ops.Abs(fed), 1 / LIMIT), np.float32(1))
 graph.ops.RealDiv(fed, grown, name="by_hand")
 

@@ -43,8 +43,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         results = list(made) if isinstance(made, list | tuple) else [made]
         name = f"{function.__name__}_gradient_{next(_numbers)}"
         gradient(name, slices=True)(_Ending(backward, len(results), len(arguments)))
-        handed_on = graph.ops.IdentityN([*results, *arguments], _gradient_op_type=name.encode())
-        outputs = handed_on[: len(results)]
+        named = {"_gradient_op_type": name.encode()}
+        handed_on = graph.create_op("IdentityN", [[*results, *arguments]], named)
+        outputs = handed_on.outputs[: len(results)]
         return outputs if isinstance(made, list | tuple) else outputs[0]
 
     return built

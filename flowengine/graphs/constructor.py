@@ -56,6 +56,11 @@ class Ops:
         setattr(self, name, constructor)
         return constructor
 
+    def __getitem__(self, op: str) -> Callable[..., Any]:
+        """The constructor of an op whose name is computed, or that type checkers do not know."""
+        constructor: Callable[..., Any] = getattr(self, op)
+        return constructor
+
     def __dir__(self) -> Iterable[str]:
         return list(self._graph.registry)
 
@@ -368,11 +373,12 @@ def _result_maker(definition: OpDef) -> Callable[[Graph, Node], Any]:
     outputs = definition.outputs
     if not outputs:
         return lambda graph, node: Operation(graph, node.name)
-    if not any(arg.is_list for arg in outputs):
-        if len(outputs) == 1:
-            return lambda graph, node: Tensor(graph, node.name, 0)
-        make_type: Any = namedtuple
-        fields = make_type(definition.name, [a.name for a in outputs], rename=True)
+    has_lists = any(arg.is_list for arg in outputs)
+    if len(outputs) == 1 and not has_lists:
+        return lambda graph, node: Tensor(graph, node.name, 0)
+    make_type: Any = namedtuple
+    fields = make_type(definition.name, [a.name for a in outputs], rename=True)
+    if not has_lists:
         return lambda graph, node: fields._make(Tensor(graph, node.name, i) for i in range(len(outputs)))
 
     def collect(graph: Graph, node: Node) -> Any:
@@ -383,6 +389,6 @@ def _result_maker(definition: OpDef) -> Callable[[Graph, Node], Any]:
             tensors = tuple(Tensor(graph, node.name, slot + i) for i in range(count))
             result.append(tensors if arg.is_list else tensors[0])
             slot += count
-        return result[0] if len(result) == 1 else tuple(result)
+        return result[0] if len(result) == 1 else fields._make(result)
 
     return collect

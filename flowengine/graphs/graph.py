@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.core import tracebacks
 from flowengine.core.arrays import to_array
@@ -38,6 +38,9 @@ from flowengine.ir.marks import SEGMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ops.load import registry as standard_registry
 from flowengine.ops.shape_inference import ShapeInference
+
+if TYPE_CHECKING:
+    from flowengine.graphs.op_types import Ops as OpConstructors
 
 #: Endings of files that hold graphs.
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
@@ -68,7 +71,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
         self._finished = []
         self._kept = []
         #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
-        self.ops = Ops(self)
+        self.ops: OpConstructors = Ops(self)  # type: ignore[assignment]
         self.scopes = Scopes(self._nodes)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import NodeGraph
 
 
@@ -78,7 +78,7 @@ def add_saver_nodes(graph: Graph, saved: Sequence[SavedTensor], name: str = "sav
         with graph.control_dependencies([written]):
             done = graph.ops.Identity(filename, name="control_dependency")
         restored = graph.ops.RestoreV2(filename, names, specs, dtypes=types, name="RestoreV2")
-        assigned = []
+        assigned: list[Tensor | Operation] = []
         for each, variable, value in zip(saved, variables, restored, strict=True):
             if _is_handle(graph, variable):
                 assigned.append(graph.ops.AssignVariableOp(variable, value))

@@ -45,16 +45,21 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def signature(definition: OpDef) -> inspect.Signature:
-    """Inputs by position or name, then `name` and the attributes that inputs do not determine."""
-    kind = inspect.Parameter
-    parameters = [kind(a.name, kind.POSITIONAL_OR_KEYWORD) for a in definition.inputs]
-    implied = {
+def attributes_of_inputs(definition: OpDef) -> set[str]:
+    """The attributes that inputs determine: their types, and how many there are."""
+    return {
         attr
         for a in definition.inputs
         for attr in (a.type_attr, a.number_attr, a.type_list_attr)
         if attr is not None
     }
+
+
+def signature(definition: OpDef) -> inspect.Signature:
+    """Inputs by position or name, then `name` and the attributes that inputs do not determine."""
+    kind = inspect.Parameter
+    parameters = [kind(a.name, kind.POSITIONAL_OR_KEYWORD) for a in definition.inputs]
+    implied = attributes_of_inputs(definition)
     parameters.append(kind("name", kind.KEYWORD_ONLY, default=None))
     for attr in definition.attrs:
         if attr.has_default:

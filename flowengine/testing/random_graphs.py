@@ -254,12 +254,12 @@ class GraphWriter:
                 op = {"assign": ops.Assign, "add": ops.AssignAdd, "sub": ops.AssignSub}[form]
                 block.last_effect = op(variable, value).node_name
             else:
-                op = {
+                assign = {
                     "assign": ops.AssignVariableOp,
                     "add": ops.AssignAddVariableOp,
                     "sub": ops.AssignSubVariableOp,
                 }[form]
-                block.last_effect = op(variable, value).name
+                block.last_effect = assign(variable, value).name
 
     def _variable_here(self, block: _GraphBlock, index: int) -> Tensor:
         known = block.handles.get(index)
@@ -330,7 +330,7 @@ class GraphWriter:
             return self._write_op(block)
         ops, draw = self.graph.ops, self._draw
         frame = self.graph.scopes.unique_name("loop")
-        options = {"frame_name": frame, "parallel_iterations": draw(st.integers(1, 4))}
+        options: dict[str, Any] = {"frame_name": frame, "parallel_iterations": draw(st.integers(1, 4))}
         carried = draw(st.lists(st.sampled_from(block.values), max_size=2))
         invariant = draw(st.lists(st.sampled_from(block.values), max_size=2))
         limit = self._constant_int(block, draw(st.integers(0, _MAX_ITERATIONS)))

@@ -95,7 +95,7 @@ class Recurrence:
     ) -> tuple[Tensor, Tensor]:
         graph, ops = self._graph, self._graph.ops
         frame = graph.scopes.unique_name("there")
-        options = {"frame_name": frame, "parallel_iterations": self._draw(st.integers(1, 4))}
+        options: dict[str, Any] = {"frame_name": frame, "parallel_iterations": self._draw(st.integers(1, 4))}
         merges = [ops.Merge([enter, enter]).output for enter in (ops.Enter(s, **options) for s in starts)]
         constants = [ops.Enter(t, is_constant=True, **options) for t in (limit, stack, choices)]
         goes_on = ops.LoopCond(ops.Less(merges[0], constants[0]))
@@ -139,7 +139,7 @@ class Recurrence:
     def _back(self, kind: Kind, stack: Tensor, choices: Tensor, count: Tensor, start: Tensor) -> Tensor:
         graph, ops = self._graph, self._graph.ops
         frame = graph.scopes.unique_name("back")
-        options = {"frame_name": frame, "parallel_iterations": self._draw(st.integers(1, 4))}
+        options: dict[str, Any] = {"frame_name": frame, "parallel_iterations": self._draw(st.integers(1, 4))}
         merges = [
             ops.Merge([enter, enter]).output for enter in (ops.Enter(s, **options) for s in (count, start))
         ]

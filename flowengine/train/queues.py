@@ -137,6 +137,6 @@ class GraphQueue:
         return f"{self.name.rpartition('/')[2]}_{default}" if given is None else given
 
 
-def seeds(seed: int | None) -> dict[str, int]:
+def seeds(seed: int | None) -> dict[str, Any]:
     """The two seeds of an op for one that a caller chose; without one the order is another each time."""
     return {} if seed is None else {"seed": GRAPH_SEED, "seed2": seed}

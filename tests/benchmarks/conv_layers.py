@@ -111,7 +111,7 @@ def workload(layer: Layer, direction: str) -> Workload:
     out = (layer.batch, -(-layer.height // layer.stride), -(-layer.width // layer.stride), layer.outputs)
     x_shape = (layer.batch, layer.height, layer.width, layer.inputs)
     filter_shape = (layer.rows, layer.columns, layer.inputs, layer.outputs)
-    attrs = {"strides": [1, layer.stride, layer.stride, 1], "padding": "SAME", "name": "y"}
+    attrs: dict[str, Any] = {"strides": [1, layer.stride, layer.stride, 1], "padding": "SAME", "name": "y"}
     if direction == "forward":
         ops.Conv2D(variable("x", *x_shape), variable("f", *filter_shape), **attrs)
     elif direction == "input":

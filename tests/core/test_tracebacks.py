@@ -89,7 +89,7 @@ def test_errors_while_a_graph_is_built_end_in_the_users_line() -> None:
     x = graph.placeholder("float32", [2, 3], name="x")
     wrong: list[Callable[[], Any]] = [
         lambda: graph.ops.MatMul(x, x),
-        lambda: graph.ops.MatMul(x),
+        lambda: graph.ops["MatMul"](x),
         lambda: graph.constant([1, 2], "float32", [3]),
         lambda: graph.tensor("nothing:0"),
         lambda: graph.create_op("Nothing"),
@@ -122,7 +122,7 @@ def test_what_a_kernel_of_the_users_own_did_stays() -> None:
         raise ValueError("not to be halved")
 
     graph = fe.Graph(registry=ops)
-    graph.ops.Halve(graph.placeholder("float32", [], name="x"), name="half")
+    graph.ops["Halve"](graph.placeholder("float32", [], name="x"), name="half")
     with fe.blocking.Session(graph, kernels=kernels) as session, pytest.raises(fe.errors.OpError) as caught:
         session.run("half:0", {"x": 3.0})
     text = "".join(traceback.format_exception(caught.value))

@@ -21,6 +21,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 GENERATED: Final[dict[str, Sequence[str]]] = {
     "flowengine/ops/index.py": ("-m", "tests.generate.op_index"),
     "flowengine/gradients/index.py": ("-m", "tests.generate.gradient_index"),
+    "flowengine/graphs/op_types.pyi": ("-m", "tests.generate.op_types"),
     "kernels/index.py": ("-m", "tests.generate.kernel_index"),
     "pyproject.toml": ("-m", "tests.generate.packages"),
     "docs/ops.md": ("-m", "flowengine", "ops", "--markdown"),

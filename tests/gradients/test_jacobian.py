@@ -190,6 +190,7 @@ def test_a_gradient_in_a_loop_by_what_is_in_front_of_it(build: Callable[..., fe.
     def body(i: fe.Tensor, total: fe.Tensor, fixed: fe.Tensor) -> list[fe.Tensor]:
         y = ops.Mul(ops.Mul(fixed, fixed), ops.Cast(ops.AddV2(i, 1), DstT="float64"))
         (slope,) = fe.gradients(y, x)
+        assert slope is not None
         return [ops.AddV2(i, 1), ops.AddV2(total, slope)]
 
     _, total = while_loop(

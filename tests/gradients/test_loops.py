@@ -184,6 +184,7 @@ def test_within_an_iteration() -> None:
 
     def body(i: fe.Tensor, v: fe.Tensor, n: fe.Tensor) -> Sequence[fe.Tensor]:
         (slope,) = fe.gradients(ops.Mul(v, v), v)
+        assert slope is not None
         return [ops.AddV2(i, 1), ops.Mul(v, slope)]
 
     _, y = while_loop(

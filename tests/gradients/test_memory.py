@@ -43,7 +43,11 @@ def perceptron(policy: Callable[..., Any], batch: int, width: int) -> tuple[fe.G
         h = policy(segment)(h)
     loss = ops.Mean(ops.Square(h), [0, 1])
     slopes = fe.gradients(loss, weights)
-    updates = [ops.ResourceApplyGradientDescent(w, 0.01, d) for w, d in zip(weights, slopes, strict=True)]
+    updates = [
+        ops.ResourceApplyGradientDescent(w, 0.01, slope)
+        for w, slope in zip(weights, slopes, strict=True)
+        if slope is not None
+    ]
     return graph, loss, (x, starts, updates)
 
 

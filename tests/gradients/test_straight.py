@@ -111,7 +111,7 @@ def test_an_op_of_ones_own_without_gradient_is_named_with_its_line() -> None:
     registry.register(OpDef.parse("Thrice(x: float) -> y: float"))
     graph = fe.Graph(registry=registry)
     x = graph.placeholder("float32", [], name="x")
-    y = graph.ops.Identity(graph.ops.Thrice(graph.ops.Identity(x, name="before"), name="thrice"), name="y")
+    y = graph.ops.Identity(graph.ops["Thrice"](graph.ops.Identity(x, name="before"), name="thrice"), name="y")
     with pytest.raises(LookupError, match=r"'thrice'.*thrice <- before <- x.*test_straight.py"):
         fe.gradients(y, x)
 
@@ -126,7 +126,7 @@ def test_a_gradient_function_of_ones_own() -> None:
     def four_times(b: Backward, op: fe.Operation, grad: fe.Tensor) -> Results:
         return [b.ops.Mul(grad, 4.0)]
 
-    y = graph.ops.FourTimes(x)
+    y = graph.ops["FourTimes"](x)
     (dx,) = fe.gradients(y, x)
     np.testing.assert_allclose(evaluate(graph, dx, {y: 0.0}), 4.0)
     with pytest.raises(fe.errors.InvalidArgumentError, match="has a gradient function already"):

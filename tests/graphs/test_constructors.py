@@ -102,7 +102,7 @@ def test_references_are_taken_as_such_and_as_values(graph: Graph) -> None:
     with pytest.raises(InvalidArgumentError, match="'ref' must be a reference to a variable, but 'Neg:0'"):
         graph.ops.Assign(negated, [1.0, 2.0])
     with pytest.raises(InvalidArgumentError, match="'ref' must be a tensor of type float32_ref"):
-        graph.ops.Assign(3.0, v)
+        graph.ops["Assign"](3.0, v)
 
 
 def test_inputs_by_name(graph: Graph) -> None:
@@ -111,7 +111,7 @@ def test_inputs_by_name(graph: Graph) -> None:
     assert y.op.inputs == (a, b)
     assert graph.ops.MatMul(a, b=b, transpose_b=True).op.inputs == (a, b)
     with pytest.raises(InvalidArgumentError, match="'a' is given twice"):
-        graph.ops.MatMul(a, b, a=a)
+        graph.ops["MatMul"](a, b, a=a)
 
 
 def test_attributes_are_converted_and_completed(graph: Graph) -> None:
@@ -129,7 +129,7 @@ def test_attributes_are_converted_and_completed(graph: Graph) -> None:
 
 
 def test_underscored_attributes_are_kept_as_they_are(graph: Graph) -> None:
-    y = graph.ops.NoOp(_flag=True, _name="text", _sizes=[1, 2], _kind=dt.int32)
+    y = graph.ops["NoOp"](_flag=True, _name="text", _sizes=[1, 2], _kind=dt.int32)
     attrs = y.node.attrs
     assert (attrs["_flag"], attrs["_name"], attrs["_sizes"], attrs["_kind"]) == (
         True,
@@ -240,11 +240,11 @@ def test_ops_of_ones_own() -> None:
         )
     )
     graph = Graph(registry=own)
-    y = graph.ops.Twice(graph.ops.Neg([1.0, 2.0]))
+    y = graph.ops["Twice"](graph.ops.Neg([1.0, 2.0]))
     assert (y.name, y.dtype, y.shape) == ("Twice:0", dt.float32, TensorShape([2]))
     assert "Twice" in dir(graph.ops)
     with pytest.raises(AttributeError, match="no op is called 'Twice'"):
-        Graph().ops.Twice(1.0)
+        Graph().ops["Twice"](1.0)
 
 
 def test_help_shows_the_signature(graph: Graph) -> None:
@@ -290,3 +290,20 @@ def test_what_is_not_there_is_not_found(graph: Graph) -> None:
 
 def test_scalar_constant_has_rank_zero(graph: Graph) -> None:
     assert graph.constant(3).shape == SCALAR
+
+
+def test_outputs_have_names_also_where_one_is_a_list(graph: Graph) -> None:
+    x = graph.placeholder("float32", [4, 2])
+    made = graph.ops.Batch(
+        [x, x], num_batch_threads=1, max_batch_size=4, batch_timeout_micros=0, grad_timeout_micros=0
+    )
+    assert made._fields == ("batched_tensors", "batch_index", "id")
+    assert [each.name for each in made.batched_tensors] == ["Batch:0", "Batch:1"]
+    assert (made.batch_index.name, made.id.name) == ("Batch:2", "Batch:3")
+
+
+def test_an_op_by_its_name(graph: Graph) -> None:
+    x = graph.placeholder("float32", [2])
+    assert graph.ops["Neg"](x).op.type == "Neg"
+    with pytest.raises(AttributeError, match="no op is called 'Nag'; did you mean .*Neg"):
+        graph.ops["Nag"](x)

@@ -16,7 +16,7 @@ def _encoded(graph: fe.Graph, *values: Any) -> Any:
 
 def _decoded(graph: fe.Graph, encoded: Any, *types: str) -> Any:
     found = graph.ops.CompositeTensorVariantToComponents(encoded, metadata=b"", Tcomponents=list(types))
-    return list(found) if isinstance(found, tuple | list) else [found]
+    return list(found)
 
 
 async def test_components_come_back() -> None:

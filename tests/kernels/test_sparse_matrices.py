@@ -93,7 +93,7 @@ def _turned(dense: Array, turn: str) -> Array:
     return np.swapaxes(np.conj(dense) if turn == "adjoint" else dense, -1, -2)
 
 
-def _attrs(a: str, b: str) -> dict[str, bool]:
+def _attrs(a: str, b: str) -> dict[str, Any]:
     return {
         f"{turn}_{side}": chosen == turn
         for side, chosen in (("a", a), ("b", b))

@@ -103,7 +103,7 @@ def test_an_enter_that_waits_for_a_branch_is_as_dead_as_the_branch() -> None:
     pred = g.placeholder("bool", [], name="pred")
     x = g.placeholder("float32", [], name="x")
     anchor = ops.Identity(taken(g, pred, pred))
-    options = {"frame_name": "loop"}
+    options: dict[str, Any] = {"frame_name": "loop"}
     with g.control_dependencies([anchor]):
         late = ops.Enter(x, **options)
     enters = [ops.Enter(g.constant(0), **options), late]

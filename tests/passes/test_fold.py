@@ -189,7 +189,7 @@ def own_op(function: Any, **options: Any) -> tuple[Graph, Tensor, KernelRegistry
     kernels = KernelRegistry(KERNELS)
     kernels.kernel("Own")(function)
     g = Graph(registry=ops)
-    return g, g.ops.Own(g.constant([1.0, 2.0]), name="y"), kernels
+    return g, g.ops["Own"](g.constant([1.0, 2.0]), name="y"), kernels
 
 
 def test_an_op_of_the_user_is_folded_like_any_other() -> None:

@@ -21,7 +21,7 @@ from tests.passes.claiming import asking, claimed
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
-WINDOWS = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+WINDOWS: dict[str, Any] = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
 
 
 def network(**changed: Any) -> NodeGraph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_a_residual_is_computed_with_the_convolution_before_it() -> None:
     ops = g.ops
     x = g.placeholder("float32", name="x")
     w = g.placeholder("float32", name="w")
-    how = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
     before = ops.Identity(ops.Relu(x), name="input")
     end = ops.Identity(ops.Relu(ops.Conv2D(before, w, name="conv", **how)), name="end")
     ops.Relu(ops.AddV2(end, before), name="y")

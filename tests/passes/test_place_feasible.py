@@ -176,7 +176,7 @@ def test_soft_placement_of_a_group_with_two_minds_keeps_it_together() -> None:
 
 def test_the_anchor_that_a_pass_removed_still_says_where() -> None:
     g = Graph()
-    g.ops.Exp(g.constant([1.0]), name="y", _class=[b"loc:@gone"])
+    g.ops["Exp"](g.constant([1.0]), name="y", _class=[b"loc:@gone"])
     placement = placed(g, cpu_offers(3), demands={"gone": DeviceName.parse("/cpu:2")})
     assert tail(placement, "y") == "CPU:2"
 

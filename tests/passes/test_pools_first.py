@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +14,8 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.onednn.claims.pools_first import pools_first
 
-WINDOWS = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
-STRIDES = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+WINDOWS: dict[str, Any] = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+STRIDES: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 
 
 def block() -> fe.Graph:

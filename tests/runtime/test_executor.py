@@ -34,7 +34,7 @@ class Lab:
         self.kernels.kernel("Probe", **kernel)(function)
         self.graph = fe.Graph(registry=self.ops)
         self.x = self.graph.placeholder("float32", None, name="x")
-        self.y = self.graph.ops.Probe(self.x, name="probe")
+        self.y = self.graph.ops["Probe"](self.x, name="probe")
 
     def session(self, **config: Any) -> fe.Session:
         return fe.Session(self.graph, kernels=self.kernels, config=fe.Config(**config))
@@ -216,7 +216,7 @@ class WriterLab(Lab):
         graph = self.graph
         self.variable = graph.ops.VariableV2(shape=[LARGE.size], dtype=float32, name="v")
         self.init = graph.ops.Assign(self.variable, self.x, name="init")
-        self.write = graph.ops.Write(self.variable, self.x, name="write")
+        self.write = graph.ops["Write"](self.variable, self.x, name="write")
         self.read = graph.ops.Identity(self.variable, name="read")
 
 
@@ -310,7 +310,7 @@ async def test_the_first_error_is_raised_and_others_are_its_notes() -> None:
             raise fe.errors.AbortedError("second") from None
 
     lab = Lab(probe)
-    other = lab.graph.ops.Probe(lab.graph.constant([1.0]), name="other")
+    other = lab.graph.ops["Probe"](lab.graph.constant([1.0]), name="other")
     async with lab.session() as session:
         with pytest.raises(fe.errors.DataLossError, match="first") as caught:
             await session.run([lab.y, other], {lab.x: SMALL})
@@ -407,7 +407,7 @@ async def test_of_two_large_kernels_one_runs_on_a_thread_and_one_here() -> None:
         return x + 1
 
     lab = Lab(probe, heavy=lambda x: 300.0)
-    other = lab.graph.ops.Probe(lab.x, name="other")
+    other = lab.graph.ops["Probe"](lab.x, name="other")
     total = lab.graph.ops.Add(lab.y, other)
     for compiles in (False, True):
         async with lab.session(compile_hot_plans=compiles) as session:

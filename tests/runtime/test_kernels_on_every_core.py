@@ -33,12 +33,12 @@ def network() -> fe.Graph:
     graph = fe.Graph()
     ops = graph.ops
     x = graph.placeholder("float32", [None, None, None, 6], name="x")
-    window = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    window: dict[str, Any] = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
     vectors = [graph.constant(random.random(6, np.float32) + np.float32(0.5)) for _ in range(2)]
     empty = graph.constant(np.zeros(0, np.float32))
     filters = graph.constant(random.standard_normal((3, 3, 6, 1)).astype(np.float32))
     y = ops.DepthwiseConv2dNative(x, filters, strides=[1, 1, 1, 1], padding="SAME")
-    y = ops.FusedBatchNorm(y, *vectors, empty, empty, is_training=True)[0]
+    y = ops.FusedBatchNorm(y, vectors[0], vectors[1], empty, empty, is_training=True)[0]
     y = ops.Relu(ops.BiasAdd(y, vectors[0]))
     top = ops.MaxPool(y, **window)
     back = ops.MaxPoolGrad(y, top, ops.Tanh(top), **window)

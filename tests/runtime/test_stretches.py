@@ -268,7 +268,7 @@ async def test_what_only_the_event_loop_can_run_comes_in_between(counted: list[S
     put = ops.QueueEnqueueV2(queue, [y], name="put")
     with graph.control_dependencies([put]):
         taken = ops.QueueDequeueV2(queue, component_types=["float32"], name="take")
-    z = ops.MatMul(taken if not isinstance(taken, list | tuple) else taken[0], x, name="last")
+    z = ops.MatMul(taken[0], x, name="last")
     products = Products()
     async with fe.Session(graph, kernels=products.kernels) as session:
         np.testing.assert_array_equal(await session.run(z, {x: 2 * EYE}), 16 * EYE)

@@ -22,13 +22,13 @@ def model() -> fe.Graph:
     w = graph.ops.VariableV2(shape=[2, 3], dtype="float32", name="w")
     b = graph.ops.VarHandleOp(shape=[3], dtype="float32", shared_name="b", name="b")
     step = graph.ops.VariableV2(shape=[], dtype="int64", name="global_step")
-    inits = [
+    inits: list[fe.Tensor | fe.Operation] = [
         graph.ops.Assign(w, np.zeros((2, 3), np.float32)),
         graph.ops.AssignVariableOp(b, np.zeros(3, np.float32)),
         graph.ops.Assign(step, np.int64(0)),
     ]
     graph.group(*inits, name="init")
-    updates = [
+    updates: list[fe.Tensor | fe.Operation] = [
         graph.ops.AssignAdd(w, np.full((2, 3), 0.5, np.float32)),
         graph.ops.AssignAddVariableOp(b, np.ones(3, np.float32)),
         graph.ops.AssignAdd(step, np.int64(1)),

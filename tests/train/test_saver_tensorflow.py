@@ -148,7 +148,7 @@ def built_here() -> fe.Graph:
     step = graph.ops.VariableV2(shape=[], dtype="int64", name="global_step")
     w = graph.ops.VariableV2(shape=[2], dtype="float32", name="w")
     h = graph.ops.VarHandleOp(shape=[], dtype="float32", shared_name="h", name="h")
-    inits = [
+    inits: list[fe.Tensor | fe.Operation] = [
         graph.ops.Assign(step, np.int64(0)),
         graph.ops.Assign(w, np.array([1, 2], np.float32)),
         graph.ops.AssignVariableOp(h, np.float32(4)),
@@ -156,7 +156,7 @@ def built_here() -> fe.Graph:
     graph.group(*inits, name="init")
     loss = graph.ops.Sum(graph.ops.Mul(w, graph.ops.ReadVariableOp(h, dtype="float32")), [0], name="loss")
     with graph.control_dependencies([loss]):
-        updates = [
+        updates: list[fe.Tensor | fe.Operation] = [
             graph.ops.AssignAdd(step, np.int64(1)),
             graph.ops.Assign(w, graph.ops.Mul(graph.ops.Identity(w), np.float32(0.75))),
             graph.ops.AssignAddVariableOp(h, np.float32(0.5)),

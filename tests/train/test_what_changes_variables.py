@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from flowengine.graphs.graph import Graph
@@ -15,7 +17,7 @@ def changed_by(op: str) -> bool:
     handle = ops.VarHandleOp(dtype="int64", shape=[3])
     table = ops.MutableHashTableV2(key_dtype="int64", value_dtype="int64")
     queue = ops.FIFOQueueV2(component_types=["float32"])
-    made = {
+    made: dict[str, Callable[[], object]] = {
         "AssignAddVariableOp": lambda: ops.AssignAddVariableOp(handle, g.constant([1, 2, 3], "int64")),
         "RngSkip": lambda: ops.RngSkip(handle, g.constant(1, "int64"), g.constant(1, "int64")),
         "StatefulUniform": lambda: ops.StatefulUniform(handle, g.constant(1, "int64"), [2]),

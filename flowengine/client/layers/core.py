@@ -62,7 +62,7 @@ def _along_last(graph: Graph, x: Tensor, kernel: Tensor, units: int) -> Tensor:
     """x @ kernel for x of any rank: as rows, and back."""
     ops = graph.ops
     with graph.name_scope("Tensordot"):
-        rows = ops.MatMul(ops.Reshape(x, [-1, kernel.shape[0]]), kernel)
+        rows = ops.MatMul(ops.Reshape(x, [-1, known_size("dense", kernel, 0)]), kernel)
         outer = x.shape.as_list()[:-1]
         if outer.count(None) <= 1:
             return _reshaped(graph, rows, [*(-1 if size is None else size for size in outer), units])

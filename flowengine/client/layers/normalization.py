@@ -243,7 +243,8 @@ def layer_normalization(
             mean = ops.Mean(x, axes, keep_dims=True)
             variance = ops.Mean(ops.SquaredDifference(x, ops.StopGradient(mean)), axes, keep_dims=True)
         factor = ops.Rsqrt(ops.Add(variance, epsilon))
-        along = [size if each in axes else 1 for each, size in enumerate(x.shape.as_list())]
+        known = dict(zip(axes, sizes, strict=True))
+        along = [known.get(each, 1) for each in range(rank)]
 
         def variable(key: str, initializer: Any) -> Tensor:
             made = graph.get_variable(

@@ -93,14 +93,15 @@ class LossScaling(Optimizer):
                 applied = ops.Identity(applied)
             either = ops.Merge([applied, skipped]).output
             with graph.control_dependencies([either]):
-                updates = [] if self._interval is None else self._rescaled(graph, scale, finite)
+                interval = self._interval
+                updates = [] if interval is None else self._rescaled(graph, scale, finite, interval)
             return graph.group(either, *updates, name=scope)
 
-    def _rescaled(self, graph: Graph, scale: GraphVariable, finite: Tensor) -> list[Operation]:
+    def _rescaled(self, graph: Graph, scale: GraphVariable, finite: Tensor, interval: int) -> list[Operation]:
         """The scale and its count after a step whose gradients were finite, or not."""
         ops, good = graph.ops, self._others[graph, "good_steps"]
         present, count = scale.read(), ops.Add(good.read(), 1)
-        grows = ops.GreaterEqual(count, self._interval)
+        grows = ops.GreaterEqual(count, interval)
         larger = ops.Mul(present, self._factor)
         larger = ops.Select(ops.LogicalAnd(grows, ops.IsFinite(larger)), larger, present)
         smaller = ops.Maximum(ops.RealDiv(present, self._factor), 1.0)

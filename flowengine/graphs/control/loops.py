@@ -107,10 +107,12 @@ class LoopContext(ControlContext):
         return self.exits
 
     def _decided(self, merge: Tensor) -> Tensor:
+        goes_on = self.goes_on
+        assert goes_on is not None, "a variable is split where the condition is known"
         with self.left(keeps_membership=True):
             ops = self.graph.ops
             is_ref = merge.dtype.is_ref
-            switch = (ops.RefSwitch if is_ref else ops.Switch)(merge, self.goes_on, name="Switch")
+            switch = (ops.RefSwitch if is_ref else ops.Switch)(merge, goes_on, name="Switch")
             inside: Tensor = (ops.RefIdentity if is_ref else ops.Identity)(
                 switch.output_true, name="Identity"
             )

@@ -20,7 +20,7 @@ from flowengine.passes.context import PassContext
 from tests.kernels.turns import Turns
 from tests.passes.claiming import claimed
 
-ONE = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+ONE: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 #: Ops whose values are given to a sequence in these tests.
 GIVEN = frozenset({"Placeholder", "Const", "VariableV2"})
 #: Runs after which what can be joined is, also where a variable holds the filters.

@@ -87,7 +87,7 @@ def test_chains_behind_convolutions(data: st.DataObject) -> None:
         elif follower == "Norm":
             vectors = [graph.constant(numbers(seed + i, width)) for i in range(3)]
             variance = graph.constant(np.abs(numbers(seed + 9, width)) + 0.1)
-            y = ops.FusedBatchNorm(y, *vectors, variance, is_training=False)[0]
+            y = ops.FusedBatchNorm(y, vectors[0], vectors[1], vectors[2], variance, is_training=False)[0]
         else:
             shape = data.draw(st.sampled_from([(), (width,), (2, size, size, width), (2, 1, 1, width)]))
             name = f"operand{seed}"

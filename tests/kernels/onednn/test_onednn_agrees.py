@@ -288,7 +288,9 @@ def test_steps_of_gradient_descent_to_the_last_bit(op: str) -> None:
         if op == "ApplyGradientDescent":
             step = ops.ApplyGradientDescent(variables[0], rate, delta)
         else:
-            step = ops.ApplyMomentum(*variables, rate, delta, share, use_nesterov=op == "Nesterov")
+            step = ops.ApplyMomentum(
+                variables[0], variables[1], rate, delta, share, use_nesterov=op == "Nesterov"
+            )
         with fe.blocking.Session(graph, config=fe.Config(kernel_provider=provider)) as session:
             session.run(setup)
             read = session.run(variables[0])

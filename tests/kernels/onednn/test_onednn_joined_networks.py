@@ -38,7 +38,7 @@ def _trained(graph: fe.Graph) -> None:
         variable("w2", 3, 3, 16, 16),
         variable("w3", 3, 3, 16, 8),
     )
-    how = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
     a = ops.Relu(ops.BiasAdd(ops.Conv2D(x, w1, **ONE), b1))
     b = ops.MaxPool(a, **how)
     c = ops.Relu(ops.Conv2D(b, w2, **ONE))

@@ -80,7 +80,7 @@ def _filter_gradient(graph: fe.Graph, x: Any, layout: str) -> Any:
 
 def _max_gradient(graph: fe.Graph, x: Any, layout: str) -> Any:
     """Of a pooling behind a Relu, whose gradient is computed in place."""
-    how = {"ksize": windows(layout, 3), "strides": windows(layout, 2), "data_format": layout}
+    how: dict[str, Any] = {"ksize": windows(layout, 3), "strides": windows(layout, 2), "data_format": layout}
     y = graph.ops.MaxPool(x, padding="SAME", name="maxima", **how)
     above = graph.ops.Mul(y, y)
     made = graph.ops.MaxPoolGrad(x, y, above, padding="SAME", name="places", **how)
@@ -89,13 +89,17 @@ def _max_gradient(graph: fe.Graph, x: Any, layout: str) -> Any:
 
 def _mean_gradient(graph: fe.Graph, x: Any, layout: str) -> Any:
     sizes = np.array([2, 17, 17, 16] if layout == "NHWC" else [2, 16, 17, 17], np.int32)
-    how = {"ksize": windows(layout, 3), "strides": windows(layout, 2), "data_format": layout}
+    how: dict[str, Any] = {"ksize": windows(layout, 3), "strides": windows(layout, 2), "data_format": layout}
     return graph.ops.AvgPoolGrad(sizes, x, padding="SAME", name="node", **how)
 
 
 def _pool(op: str) -> _Making:
     def make(graph: fe.Graph, x: Any, layout: str) -> Any:
-        how = {"ksize": windows(layout, 3), "strides": windows(layout, 2), "data_format": layout}
+        how: dict[str, Any] = {
+            "ksize": windows(layout, 3),
+            "strides": windows(layout, 2),
+            "data_format": layout,
+        }
         return getattr(graph.ops, op)(x, padding="VALID", name="node", **how)
 
     return make
@@ -163,7 +167,7 @@ KINDS: dict[str, _Making] = {
 
 def drawn(rig: Rig, seed: int, x: tuple[int, ...], constants: bool = False) -> dict[str, Any]:
     """Values for placeholders that say in their names what they are."""
-    values: dict[str, Any] = {}
+    values = {}
     for place, name in enumerate(rig.names):
         kind, *sizes = name.split("/")
         if kind == "x":
@@ -181,7 +185,12 @@ def drawn(rig: Rig, seed: int, x: tuple[int, ...], constants: bool = False) -> d
 def _between(graph: fe.Graph, layout: str, kind: str) -> Rig:
     """A kind of layer between two poolings, the second over what it gives."""
     x = graph.placeholder("float32", None, name="x")
-    one = {"strides": [1, 1, 1, 1], "ksize": windows(layout, 3), "padding": "SAME", "data_format": layout}
+    one: dict[str, Any] = {
+        "strides": [1, 1, 1, 1],
+        "ksize": windows(layout, 3),
+        "padding": "SAME",
+        "data_format": layout,
+    }
     before = graph.ops.AvgPool(x, name="before", **one)
     made = KINDS[kind](graph, before, layout)
     behind = graph.ops.MaxPool(made, name="behind", **one) if not kind.endswith("Filter") else made
@@ -196,7 +205,10 @@ def test_every_kind_of_layer_is_joined(kind: str, layout: str, constants: bool) 
     shape = (2, 9, 9, 16) if layout == "NHWC" else (2, 16, 9, 9)
     fixed = drawn(rig, 0, shape, constants)
     for run in range(6):
-        values = {**(fixed if constants else drawn(rig, run, shape)), "x": numbers(run, *shape)}
+        values = {
+            **(fixed if constants else drawn(rig, run, shape)),
+            "x": numbers(run, *shape),
+        }
         rig.check(**values)
     # Else the factors are computed of other variances each time.
     is_joined = constants or kind != "normalized"
@@ -262,11 +274,11 @@ class _Network:
 
     def grow(self) -> None:
         x, (count, side, deep) = self._draw(st.sampled_from(self.pool))
-        laid = {"data_format": self._layout}
+        laid: dict[str, Any] = {"data_format": self._layout}
         ops = self.graph.ops
         stride = self._draw(st.sampled_from([1, 1, 2]))
         less = -(-side // stride)
-        how = {"strides": windows(self._layout, stride), "padding": "SAME", **laid}
+        how: dict[str, Any] = {"strides": windows(self._layout, stride), "padding": "SAME", **laid}
         kinds = ["conv", "conv", "conv", "pool", "concat", "sum", "gradients", "gate", "pool gradient"]
         kind = self._draw(st.sampled_from(kinds))
         fellows = [tensor for tensor, form in self.pool if form == (count, side, deep)]
@@ -296,7 +308,7 @@ class _Network:
             self.pool.append((ops.AddV2(back, ops.Sum(of_filters, self._sizes(0, 1, 2, 3))), self._form(x)))
         else:
             whole = self._sizes(*self._shape(count, side, deep))
-            window = {"ksize": windows(self._layout, 2), **how}
+            window: dict[str, Any] = {"ksize": windows(self._layout, 2), **how}
             if self._draw(st.booleans()):
                 y = ops.MaxPool(x, **window)
                 self.pool.append((ops.MaxPoolGrad(x, y, ops.Neg(y), **window), self._form(x)))
@@ -309,7 +321,7 @@ class _Network:
     def _followed(self, y: Any, deep: int, form: tuple[int, int, int]) -> Any:
         """With up to three of what a convolution may compute along."""
         ops = self.graph.ops
-        laid = {"data_format": self._layout}
+        laid: dict[str, Any] = {"data_format": self._layout}
         for _ in range(self._draw(st.integers(0, 3))):
             kind = self._draw(st.sampled_from(["bias", "Relu", "Relu6", "norm", "residual", "number"]))
             fellows = [tensor for tensor, other in self.pool if other == form]
@@ -403,10 +415,10 @@ def test_sizes_are_looked_at_each_time(op: str) -> None:
     ops = graph.ops
     sizes = graph.placeholder("int32", None, name="sizes")
     gradient = graph.placeholder("float32", None, name="gradient")
-    how = {"strides": [1, 2, 2, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"strides": [1, 2, 2, 1], "padding": "SAME"}
     one, two, misfit = SIZED[op]
     before = ops.MaxPool(gradient, ksize=[1, 2, 2, 1], **ONE)
-    values: dict[str, Any] = {"gradient": numbers(2, 1, 5, 5, 24)}
+    values = {"gradient": numbers(2, 1, 5, 5, 24)}
     if op == "Conv2DBackpropInput":
         other = graph.constant(numbers(1, 3, 3, 16, 24))
         y = ops.Conv2DBackpropInput(sizes, other, before, name="node", **how)
@@ -435,13 +447,13 @@ def test_gradients_of_images_of_few_channels_are_computed_as_alone(size: int, st
     w, gradient = (graph.placeholder("float32", None, name=name) for name in ("w", "gradient"))
     before = graph.ops.MaxPool(gradient, ksize=[1, 2, 2, 1], **ONE)
     before = graph.ops.AvgPool(before, ksize=[1, 2, 2, 1], **ONE)
-    how = {"strides": [1, stride, stride, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"strides": [1, stride, stride, 1], "padding": "SAME"}
     y = graph.ops.Conv2DBackpropInput(np.array([1, 24, 24, 3], np.int32), w, before, name="node", **how)
     rig = Rig(graph, [graph.ops.AvgPool(y, ksize=[1, 3, 3, 1], **ONE)])
     side = -(-24 // stride)
     for run in range(6):
         rig.check(w=numbers(run, size, size, 3, 24), gradient=numbers(run + 9, 1, side, side, 24))
-    sliding = Sliding(tuple(how["strides"]), (1, 1, 1, 1), b"SAME", (), False)  # type: ignore[arg-type]
+    sliding = Sliding(tuple(how["strides"]), (1, 1, 1, 1), b"SAME", (), False)
     layer = convolution.input_gradient(sliding, (1, 24, 24, 3), (size, size, 3, 24))
     assert layer is not None
     is_program = layer._product is None and layer._blocks is None and layer._planes is None
@@ -455,7 +467,7 @@ def test_what_must_lie_as_it_did_is_looked_at() -> None:
     x, above, features = (
         graph.placeholder("float32", None, name=name) for name in ("x", "above", "features")
     )
-    how = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
     y = ops.MaxPool(x, **how)
     made = ops.ReluGrad(ops.MaxPoolGrad(x, y, above, **how), features)
     rig = Rig(graph, [ops.AvgPool(made, ksize=[1, 3, 3, 1], **ONE), y])
@@ -481,9 +493,9 @@ def test_every_output_is_given(op: str) -> None:
     before = ops.AvgPool(g, ksize=[1, 3, 3, 1], **ONE)
     if op == "FusedBatchNormGradV3":
         nothing = graph.constant(np.zeros((), np.float32))
-        made = ops.FusedBatchNormGradV3(before, x, *vectors, nothing, is_training=True)
+        made = ops[op](before, x, *vectors, nothing, is_training=True)
     else:
-        made = ops.FusedBatchNormGrad(before, x, *vectors, is_training=True)
+        made = ops[op](before, x, *vectors, is_training=True)
     rig = Rig(graph, [*list(made)[:5], ops.AvgPool(made[0], ksize=[1, 3, 3, 1], **ONE), before])
     for run in range(6):
         values = drawn(rig, run, (2, 9, 9, 16))
@@ -533,7 +545,7 @@ def test_means_far_from_zero_are_found_by_the_kernel_from_then_on() -> None:
 def test_memory_is_given_again_when_nobody_refers_to_it() -> None:
     graph = fe.Graph()
     x, y = (graph.placeholder("float32", None, name=name) for name in "xy")
-    two = {"ksize": [1, 3, 3, 1], **ONE}
+    two: dict[str, Any] = {"ksize": [1, 3, 3, 1], **ONE}
     rig = Rig(graph, [graph.ops.AvgPool(x, **two), graph.ops.MaxPool(y, **two)])
     values = {"x": numbers(0, 2, 9, 9, 16), "y": numbers(1, 2, 9, 9, 16)}
     rig.join(**values)
@@ -556,7 +568,7 @@ def test_memory_is_given_again_when_nobody_refers_to_it() -> None:
 
 def test_small_results_are_kept_and_large_ones_are_not() -> None:
     graph = fe.Graph()
-    two = {"ksize": [1, 3, 3, 1], **ONE}
+    two: dict[str, Any] = {"ksize": [1, 3, 3, 1], **ONE}
     sizes = {"small": 8, "large": 64}
     rig = Rig(
         graph,
@@ -602,7 +614,11 @@ def test_operands_that_are_one_object_at_first() -> None:
     x, w, b, c = (graph.placeholder("float32", None, name=name) for name in "xwbc")
     y = graph.ops.Add(graph.ops.BiasAdd(graph.ops.Conv2D(x, w, **ONE), b), c)
     rig = Rig(graph, [graph.ops.MaxPool(y, ksize=[1, 2, 2, 1], **ONE)])
-    values = {"x": numbers(0, 1, 9, 9, 16), "w": numbers(1, 3, 3, 16, 24), "b": numbers(2, 24)}
+    values = {
+        "x": numbers(0, 1, 9, 9, 16),
+        "w": numbers(1, 3, 3, 16, 24),
+        "b": numbers(2, 24),
+    }
     rig.join(**values, c=values["b"])
     rig.check(**values, c=numbers(3, 24))
     rig.check(**values, c=values["b"])

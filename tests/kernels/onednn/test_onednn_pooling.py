@@ -31,7 +31,7 @@ def gradient_node(pooling: Pooling) -> Any:
     """The gradient of a pooling of `x`, whose maxima are at `places`."""
     graph = fe.Graph()
     x, gradient = graph.placeholder("float32", name="x"), graph.placeholder("float32", name="gradient")
-    attrs = {
+    attrs: dict[str, Any] = {
         "ksize": pooling.ksize,
         "strides": pooling.strides,
         "padding": pooling.padding,
@@ -103,7 +103,7 @@ def test_places_are_given_where_both_libraries_find_the_same(case: tuple[Pooling
         gradient = np.round(np.random.default_rng(1).standard_normal(out.shape) * 4).astype(np.float32)
         back = max_gradient_at_places(pooling, x.shape)
         assert back is not None
-        attrs = {"ksize": pooling.ksize, "strides": pooling.strides}
+        attrs: dict[str, Any] = {"ksize": pooling.ksize, "strides": pooling.strides}
         wanted = nn_pool.max_pool_grad(
             x, out, gradient, padding=pooling.padding, data_format=b"NHWC", **attrs
         )
@@ -189,7 +189,7 @@ def test_such_a_sum_can_be_joined(place: int) -> None:
     graph = fe.Graph()
     ops = graph.ops
     x = graph.placeholder("float32", None, name="x")
-    how = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
     y = ops.MaxPool(x, **how)
     parts = [ops.AvgPool(x, ksize=[1, n, n, 1], strides=[1, 1, 1, 1], padding="SAME") for n in (2, 3, 4)]
     parts.insert(place, ops.MaxPoolGrad(x, y, ops.Mul(y, y), **how))
@@ -207,8 +207,8 @@ def test_a_gate_before_a_gradient_is_placed_can_be_joined() -> None:
     graph = fe.Graph()
     ops = graph.ops
     x = graph.placeholder("float32", None, name="x")
-    how = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
-    means = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    how: dict[str, Any] = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    means: dict[str, Any] = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
     features = ops.AvgPool(x, **means)
     y = ops.MaxPool(features, **how)
     gated = ops.ReluGrad(ops.MaxPoolGrad(features, y, ops.Mul(y, y), **how), features)

@@ -21,14 +21,14 @@ def _residual(side: int = 1) -> Rig:
     graph = fe.Graph()
     ops = graph.ops
     x, w, *vectors = (graph.placeholder("float32", None, name=name) for name in ("x", "w", *VECTORS))
-    window = {"ksize": [1, side, side, 1], **ONE}
+    window: dict[str, Any] = {"ksize": [1, side, side, 1], **ONE}
     before = ops.AvgPool(x, **window)
     normal = ops.FusedBatchNorm(ops.Conv2D(before, w, **ONE), *vectors, is_training=False)[0]
     return Rig(graph, [ops.MaxPool(ops.Relu(ops.AddV2(normal, before)), **window)])
 
 
 def _values(seed: int = 0) -> dict[str, Any]:
-    vectors = {name: np.abs(numbers(seed + n, 16)) + 1 for n, name in enumerate(VECTORS)}
+    vectors: dict[str, Any] = {name: np.abs(numbers(seed + n, 16)) + 1 for n, name in enumerate(VECTORS)}
     return {"x": numbers(seed, 2, 7, 7, 16), "w": numbers(seed + 1, 3, 3, 16, 16), **vectors}
 
 

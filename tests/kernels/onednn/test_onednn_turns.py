@@ -119,7 +119,7 @@ def test_maxima_that_are_not_numbers_are_found_at_the_end_of_the_last_turn() -> 
     ops = graph.ops
     x, w = (graph.placeholder("float32", None, name=name) for name in "xw")
     y = ops.Conv2D(x, w, **ONE)
-    pooling = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    pooling: dict[str, Any] = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
     pooled = ops.MaxPool(y, **pooling)
     rig = Rig(graph, [ops.MaxPoolGrad(y, pooled, ops.Mul(pooled, pooled), **pooling)])
     values = {"x": numbers(0, 1, 8, 8, 16), "w": numbers(1, 1, 1, 16, 16)}

@@ -256,7 +256,7 @@ async def test_a_network_and_its_gradients_are_as_by_numpy(
         ops = graph.ops
         x = graph.placeholder("float32", [2, 11, 10, 16], name="x")
         w, bias = graph.constant(numbers(1, 3, 3, 16, 16) / 8), graph.constant(numbers(7, 16))
-        one = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+        one: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
         y = ops.Relu(ops.BiasAdd(ops.Conv2D(x, w, **one), bias))
         z = ops.Relu(ops.AddV2(ops.Conv2D(y, w, **one), y))
         gradient = ops.ReluGrad(z, z)

@@ -95,7 +95,7 @@ def _mark(resource: IteratorResource, iteration: Iteration) -> None:
 def _prefetching(graph: fe.Graph, buffer_size: int = 3) -> tuple[Any, Any]:
     """An iterator over numbers that are prefetched: (what begins it, the next element)."""
     ops = graph.ops
-    kinds = {"output_types": [dtypes.int64], "output_shapes": [[]]}
+    kinds: dict[str, Any] = {"output_types": [dtypes.int64], "output_shapes": [[]]}
     numbers = ops.RangeDataset(*(np.int64(each) for each in (0, 100, 1)), **kinds)
     ahead = ops.PrefetchDataset(numbers, np.int64(buffer_size), **kinds)
     iterator = ops.IteratorV2(shared_name="it", container="", **kinds)
@@ -201,7 +201,7 @@ async def test_where_an_iterator_stands_is_kept_in_a_checkpoint(tmp_path: Path) 
     state = ops.SerializeIterator(handle)
     save = ops.SaveV2(prefix, [b"iterator"], [b""], [state], name="save")
     read = ops.RestoreV2(prefix, [b"iterator"], [b""], dtypes=[dtypes.variant])
-    back = ops.DeserializeIterator(handle, read[0] if isinstance(read, list | tuple) else read, name="back")
+    back = ops.DeserializeIterator(handle, read[0], name="back")
     async with fe.Session(graph) as session:
         await session.run([], targets=[make])
         assert [await session.run(following) for _ in range(4)] == [0, 1, 2, 3]

@@ -73,7 +73,7 @@ class Lab:
         """A node that gives as many as it takes milliseconds to plan."""
         value = self.graph.constant(np.float32(0))
         for index in range(length):
-            value = self.graph.ops.Probe(value, name=f"{name}/{index}")
+            value = self.graph.ops["Probe"](value, name=f"{name}/{index}")
         return f"{name}/{length - 1}:0"
 
     def session(self, **config: Any) -> fe.Session:
@@ -218,7 +218,7 @@ def test_a_fault_is_told_to_all_who_ask() -> None:
     lab = Lab()
     fetch = lab.chain("a", 5)
     lab.ops.register(OpDef.build("Odd", inputs=["x: float"], outputs=["y: float"], attrs=[], shape=None))
-    lab.graph.ops.Odd(lab.graph.tensor(fetch), name="odd")
+    lab.graph.ops["Odd"](lab.graph.tensor(fetch), name="odd")
     errors: list[str] = []
 
     async def main() -> None:
