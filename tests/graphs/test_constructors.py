@@ -305,5 +305,5 @@ def test_outputs_have_names_also_where_one_is_a_list(graph: Graph) -> None:
 def test_an_op_by_its_name(graph: Graph) -> None:
     x = graph.placeholder("float32", [2])
     assert graph.ops["Neg"](x).op.type == "Neg"
-    with pytest.raises(AttributeError, match="no op is called 'Nag'; did you mean .*Neg"):
+    with pytest.raises(AttributeError, match=r"no op is called 'Nag'; did you mean .*Neg"):
         graph.ops["Nag"](x)

@@ -1,6 +1,6 @@
 """What type checkers say of `graph.ops`: read by mypy and pyright, never run.
 
-Each line that is wrong has a comment that lets it pass, and both report such a comment where nothing is wrong.
+A line that is wrong has a comment that lets it pass; both report such a comment where nothing is wrong.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def wrong(graph: fe.Graph, x: fe.Tensor) -> None:
     ops.Reshape(x, shape=3.5, axis=1)  # type: ignore
     ops.Placeholder(shape=[2])  # type: ignore
     ops.Placeholder(dtype="float32", shape=2)  # type: ignore
-    ops.TopKV2(x, 2).places  # type: ignore
-    ops.NoOp().dtype  # type: ignore
+    print(ops.TopKV2(x, 2).places)  # type: ignore
+    print(ops.NoOp().dtype)  # type: ignore
