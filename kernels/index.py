@@ -706,7 +706,7 @@ OPS: Final[dict[str, str]] = {
         _DescentByProduct
     """,
     "training.gathered_updates": """
-        _GatheredUpdates
+        _GatheredResourceUpdates _GatheredUpdates
     """,
     "training.linear_models": """
         SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1

@@ -42,6 +42,7 @@ from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.ir.graph import Node
 from flowengine.ir.opdef import OpRegistry
+from flowengine.kernels.bound import with_keywords
 from flowengine.kernels.guarded import check_arguments, guarded, name_of
 
 #: Estimated microseconds of a call, from its inputs (as the kernel gets them).
@@ -159,9 +160,8 @@ class Kernel:
                 keywords[name] = len(node.output_types)
             else:
                 keywords[name] = node.attrs[name]
-        if self.takes_xp:
-            return functools.partial(function, self.xp, **keywords)
-        return functools.partial(function, **keywords) if keywords else function
+        bound = with_keywords(function, keywords)
+        return functools.partial(bound, self.xp) if self.takes_xp else bound
 
 
 def _check_may_wait(op: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions import array
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables.partitioned import PartitionedVariable
@@ -99,7 +100,7 @@ def _from_parts(graph: Graph, parts: Sequence[Any], ids: Tensor, strategy: str) 
     """Ids are dealt out to the parts; what each finds is put back in order."""
     ops = graph.ops
     flat = ops.Reshape(ids, [-1])
-    positions = ops.Range(0, ops.Size(flat), 1)
+    positions = ops.Range(0, array.size(flat), 1)
     if strategy == "mod":
         part, row = ops.FloorMod(flat, len(parts)), ops.FloorDiv(flat, len(parts))
     elif strategy == "div":
@@ -118,7 +119,7 @@ def _from_parts(graph: Graph, parts: Sequence[Any], ids: Tensor, strategy: str) 
     if isinstance(wanted, list) and known is not None:
         result: Tensor = ops.Reshape(stitched, [*known, *wanted])
         return result
-    result = ops.Reshape(stitched, ops.ConcatV2([ops.Shape(ids), wanted], 0))
+    result = ops.Reshape(stitched, ops.ConcatV2([array.shape(ids), wanted], 0))
     return result
 
 
@@ -146,12 +147,12 @@ def _limited(rows: Tensor, ids: Tensor, max_norm: float) -> Tensor:
     if outer is not None and rank is not None:
         axes: Any = graph.constant(list(range(outer, rank)), dtypes.int32, shape=[rank - outer])
     else:
-        axes = ops.Range(ops.Rank(ids), ops.Rank(rows), 1)
+        axes = ops.Range(array.rank(ids), array.rank(rows), 1)
     with graph.name_scope("clip_by_norm"):
         squares = ops.Sum(ops.Mul(rows, rows), axes, keep_dims=True)
         # The root of 0 has no derivative: it is taken of 1 there, and the row stays as it is.
         positive = ops.Greater(squares, 0.0)
-        norm = ops.Sqrt(ops.SelectV2(positive, squares, ops.OnesLike(squares)))
+        norm = ops.Sqrt(ops.SelectV2(positive, squares, array.ones_like(squares)))
         norm = ops.SelectV2(positive, norm, squares)
         result: Tensor = ops.RealDiv(ops.Mul(rows, max_norm), ops.Maximum(norm, max_norm))
     return result
@@ -232,7 +233,7 @@ def _as_column(graph: Graph, values: Tensor, rows: Tensor) -> Tensor:
     if rank is not None:
         result: Tensor = ops.Reshape(values, [-1] + [1] * (rank - 1))
         return result
-    ones = ops.Fill(ops.Reshape(ops.Sub(ops.Rank(rows), 1), [1]), 1)
+    ones = ops.Fill(ops.Reshape(ops.Sub(array.rank(rows), 1), [1]), 1)
     result = ops.Reshape(values, ops.ConcatV2([[-1], ones], 0))
     return result
 
@@ -300,8 +301,8 @@ def safe_lookup_sparse(
         )
         if default_id is None:
             empty = _as_column(graph, filled.empty_row_indicator, found)
-            found = ops.SelectV2(empty, ops.ZerosLike(found), found)
-        width = ops.Slice(ops.Shape(found), [1], [-1])
+            found = ops.SelectV2(empty, array.zeros_like(found), found)
+        width = ops.Slice(array.shape(found), [1], [-1])
         result: Tensor = ops.Reshape(found, ops.ConcatV2([ops.Cast(outer, DstT=dtypes.int32), width], 0))
     return result
 

@@ -27,7 +27,7 @@ from flowengine.graphs.functions.normalization import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from flowengine.graphs.functions.reductions import reduce_sum
+from flowengine.graphs.functions.reductions import reduce_mean, reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -85,19 +85,29 @@ def _weighted(losses: Tensor, weights: Any, reduction: Reduction | str, collecti
         factors = of_type(graph, weights, dtype)
         factors = check_weights("losses", factors, losses)
         result = ops.Mul(counted, factors)
-    if rule is Reduction.NONE:
-        return _kept(graph, cast(result, losses.dtype.base), collection)
-    result = reduce_sum(result)
-    if rule is Reduction.MEAN and factors is not None:
-        spread = spread_weights("losses", factors, counted)
-        result = ops.DivNoNan(result, reduce_sum(spread), name="value")
-    elif rule in (Reduction.SUM_BY_NONZERO_WEIGHTS, Reduction.SUM_OVER_NONZERO_WEIGHTS) and not counts_all:
-        assert factors is not None
-        present = spread_weights("losses", where_nonzero(factors), counted)
-        result = ops.DivNoNan(result, reduce_sum(present, name="num_present"), name="value")
-    elif rule is not Reduction.SUM:
-        result = ops.DivNoNan(result, number_of(counted), name="value")
+    if rule is Reduction.SUM:
+        result = reduce_sum(result)
+    elif rule is not Reduction.NONE:
+        count = None if factors is None else _counted(rule, factors, counted, counts_all)
+        result = _mean(result) if count is None else ops.DivNoNan(reduce_sum(result), count, name="value")
     return _kept(graph, cast(result, losses.dtype.base), collection)
+
+
+def _counted(rule: Reduction, factors: Tensor, losses: Tensor, counts_all: bool) -> Tensor | None:
+    """What the sum of the weighted losses is divided by; None for their number."""
+    if rule is Reduction.MEAN:
+        return reduce_sum(spread_weights("losses", factors, losses))
+    if rule is Reduction.SUM_OVER_BATCH_SIZE or counts_all:
+        return None
+    return reduce_sum(spread_weights("losses", where_nonzero(factors), losses), name="num_present")
+
+
+def _mean(values: Tensor) -> Tensor:
+    """The mean, and 0 of no values."""
+    if values.shape.num_elements():
+        return reduce_mean(values, name="value")
+    result: Tensor = values.graph.ops.DivNoNan(reduce_sum(values), number_of(values), name="value")
+    return result
 
 
 def _kept(graph: Graph, loss: Tensor, collection: str | None) -> Tensor:

@@ -17,6 +17,7 @@ from flowengine.client.arguments import of_type
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions import array
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.functions.normalization import (
     sigmoid_cross_entropy_with_logits,
@@ -309,8 +310,8 @@ def _sampled_logits(
     ids = ops.ConcatV2([flat, sampled], 0)
     rows = embedding.lookup(weights, ids, partition_strategy=strategy)
     offsets = embedding.lookup(biases, ids, partition_strategy=strategy)
-    size = ops.Shape(flat)
-    width = ops.StridedSlice(ops.Shape(rows), [1], [2], [1])
+    size = array.shape(flat)
+    width = ops.StridedSlice(array.shape(rows), [1], [2], [1])
     true_rows = ops.Slice(rows, [0, 0], ops.ConcatV2([size, [-1]], 0))
     drawn_rows = ops.Slice(rows, ops.ConcatV2([size, [0]], 0), [-1, -1])
     true_offsets, drawn_offsets = ops.Slice(offsets, [0], size), ops.Slice(offsets, size, [-1])
@@ -324,8 +325,8 @@ def _sampled_logits(
     true_logits = ops.Sub(true_logits, ops.Log(cast(expected_true, dtype)))
     drawn_logits = ops.Sub(drawn_logits, ops.Log(cast(expected_sampled, dtype)))
     logits = ops.ConcatV2([true_logits, drawn_logits], 1)
-    share = ops.RealDiv(ops.OnesLike(true_logits), float(num_true))
-    return logits, ops.ConcatV2([share, ops.ZerosLike(drawn_logits)], 1)
+    share = ops.RealDiv(array.ones_like(true_logits), float(num_true))
+    return logits, ops.ConcatV2([share, array.zeros_like(drawn_logits)], 1)
 
 
 def _without_hits(graph: Graph, classes: Tensor, sampled: Tensor, logits: Tensor, num_true: int) -> Tensor:
@@ -337,7 +338,7 @@ def _without_hits(graph: Graph, classes: Tensor, sampled: Tensor, logits: Tensor
     places = ops.ConcatV2([rows, columns], 1)
     # Set, not summed: a class that is true twice is hit twice, and twice the lowest number is no number.
     low = ops.SparseToDense(
-        places, ops.Shape(logits), cast(hits.weights, logits.dtype.base), 0.0, validate_indices=False
+        places, array.shape(logits), cast(hits.weights, logits.dtype.base), 0.0, validate_indices=False
     )
     result: Tensor = ops.Add(logits, low)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.functions import array
 from flowengine.graphs.tensor import Operation, Tensor
 
 
@@ -36,8 +37,8 @@ def check_weights(what: str, weights: Tensor, values: Tensor) -> Tensor:
 def _checked_when_run(message: str, weights: Tensor, values: Tensor) -> Operation:
     ops = weights.graph.ops
     with weights.graph.name_scope("assert_broadcastable"):
-        mine, theirs = ops.Shape(weights), ops.Shape(values)
-        my_rank, their_rank = ops.Rank(weights), ops.Rank(values)
+        mine, theirs = array.shape(weights), array.shape(values)
+        my_rank, their_rank = array.rank(weights), array.rank(values)
         common = ops.Reshape(ops.Minimum(my_rank, their_rank), [1])
         begin_mine, begin_theirs = (ops.Slice(shape, [0], common) for shape in (mine, theirs))
         fits = ops.All(ops.LogicalOr(ops.Equal(begin_mine, 1), ops.Equal(begin_mine, begin_theirs)), [0])
@@ -52,7 +53,7 @@ def spread_weights(what: str, weights: Tensor, values: Tensor) -> Tensor:
     if weights.shape.is_fully_defined and weights.shape == values.shape:
         return weights
     ops = weights.graph.ops
-    ones = ops.OnesLike(values)
+    ones = array.ones_like(values)
     if ones.dtype.base is not weights.dtype.base:
         ones = ops.Cast(ones, DstT=weights.dtype.base)
     result: Tensor = ops.Mul(check_weights(what, weights, values), ones, name="broadcast_weights")

@@ -319,7 +319,7 @@ class HandleOf(Trait):
     """The output is the handle of an object whose elements are of one type: that of an attribute, or that
     of the object that an input names.
 
-    family   "stack" or "array"
+    family   "stack", "array" or "variable"
     """
 
     INPUTS = ("like",)
@@ -335,7 +335,7 @@ class Method(Trait):
 
     family   of the object
     dtype    the attribute that says which type is wanted
-    call     the expression, with `{0}`, `{1}` ... for the inputs
+    call     the expression, with `{0}`, `{1}` ... for the inputs and `{dtype}` for the type
     index    the input that must be a number, written as its value
     """
 

@@ -58,3 +58,8 @@ GATHERED_UPDATES = OpDef.parse(
     "_GatheredUpdates(variables: V * Ref(T), numbers: M * T, gradients: N * T) -> outputs: N * Ref(T)",
     "stateful; T: type; V: int >= 1; M: int >= 0; N: int >= 1",
 )
+#: The same of variables by resource handle.
+GATHERED_RESOURCE_UPDATES = OpDef.parse(
+    "_GatheredResourceUpdates(variables: V * resource, numbers: M * T, gradients: N * T)",
+    "stateful; T: type; V: int >= 1; M: int >= 0; N: int >= 1",
+)

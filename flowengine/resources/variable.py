@@ -89,6 +89,24 @@ class Variable:
             raise self.uninitialized()
         return array if array.ndim else array[()]
 
+    def value_of(self, dtype: DType) -> Value:
+        """As `read`, for a reader by handle, which says what type it expects.
+
+        InvalidArgumentError for another type than the value's, FailedPreconditionError while there is none.
+        """
+        array = self._array
+        if array is not None and self.dtype is dtype:
+            return array if array.ndim else array[()]
+        if array is not None:
+            raise InvalidArgumentError(
+                f"Trying to read variable with wrong dtype. Expected {dtype} got {self.dtype} "
+                f"(variable '{self.name}')"
+            )
+        raise FailedPreconditionError(
+            f"Error while reading resource variable {self.name} from container {self.container}: "
+            "it was not initialized"
+        )
+
     def held(self) -> Array | None:
         """The array as it is kept, for whoever counts memory; None while nothing has been assigned."""
         return self._array

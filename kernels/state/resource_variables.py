@@ -36,20 +36,11 @@ def var_handle_op(
 def read_variable_op(resource: Variable, *, dtype: DType) -> Value:
     """The variable's value, shared with it until one of both is dropped."""
     try:
-        if resource.is_initialized:
-            if resource.dtype is dtype:
-                return resource.read()
-            raise InvalidArgumentError(
-                f"Trying to read variable with wrong dtype. Expected {dtype} got {resource.dtype} "
-                f"(variable '{resource.name}')"
-            )
-    except AttributeError:
-        as_variable(resource)
-        raise
-    raise FailedPreconditionError(
-        f"Error while reading resource variable {resource.name} from container {resource.container}: "
-        "it was not initialized"
-    )
+        if resource.dtype is dtype:
+            return resource.read()
+    except (AttributeError, FailedPreconditionError):
+        pass
+    return as_variable(resource).value_of(dtype)
 
 
 def as_variable(resource: object) -> Variable:

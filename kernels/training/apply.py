@@ -367,34 +367,38 @@ _OPTIMIZERS: Final = (
 _EXACT: Final = frozenset(
     {
         *("GradientDescent", "Momentum", "Adagrad", "AdagradV2", "Adadelta", "Adam", "AdaMax"),
-        *("RMSProp", "CenteredRMSProp"),
+        *("RMSProp", "CenteredRMSProp", "KerasMomentum", "AdamWithAmsgrad"),
     }
 )
+
+#: Optimizers that have no form by reference.
+_RESOURCE_ONLY: Final = frozenset({"KerasMomentum", "AdamWithAmsgrad"})
+
+
+def _prefixes(name: str) -> tuple[str, ...]:
+    """The forms of an optimizer's ops: by resource handle, and by reference where there is one."""
+    return ("Resource",) if name in _RESOURCE_ONLY else ("Resource", "")
 
 
 @functools.cache
 def dense_updates() -> dict[str, DenseUpdate]:
-    """{op: what it does}, of the dense ops by reference whose rules are exact."""
-    found = {}
+    """{op: what it does}, of the dense ops whose rules are exact."""
+    found: dict[str, DenseUpdate] = {}
     for name, rule, slots, dense, _, attrs in _OPTIMIZERS:
         if name in _EXACT:
             inputs = dense.split()
             gradient = inputs.index("delta" if "delta" in inputs else "grad")
             del inputs[gradient]
-            found[f"Apply{name}"] = DenseUpdate(
-                rule, tuple(slots.split()), tuple(inputs), gradient, tuple(attrs.split())
-            )
+            update = DenseUpdate(rule, tuple(slots.split()), tuple(inputs), gradient, tuple(attrs.split()))
+            found |= {f"{prefix}Apply{name}": update for prefix in _prefixes(name)}
     return found
 
 
-#: Optimizers that have no form by reference.
-_RESOURCE_ONLY: Final = frozenset({"KerasMomentum", "AdamWithAmsgrad"})
-
 for _name, _rule, _slots, _dense, _sparse, _attrs in _OPTIMIZERS:
-    for _prefix, _inputs in (("Apply", _dense), ("SparseApply", _sparse)):
-        if not _inputs:
-            continue
-        _arguments = (_rule, tuple(_slots.split()), tuple(_inputs.split()))
-        _register(f"Resource{_prefix}{_name}", _kernel(*_arguments, False), tuple(_attrs.split()))
-        if _name not in _RESOURCE_ONLY:
-            _register(f"{_prefix}{_name}", _kernel(*_arguments, True), tuple(_attrs.split()))
+    for _form, _inputs in (("Apply", _dense), ("SparseApply", _sparse)):
+        for _prefix in _prefixes(_name) if _inputs else ():
+            _register(
+                f"{_prefix}{_form}{_name}",
+                _kernel(_rule, tuple(_slots.split()), tuple(_inputs.split()), not _prefix),
+                tuple(_attrs.split()),
+            )

@@ -168,3 +168,11 @@ def gathered_updates(
 ) -> Any:
     """The variables, changed by their gradients."""
     return node.attrs["program"].run(variables, numbers, gradients)
+
+
+@kernel("_GatheredResourceUpdates")
+def gathered_resource_updates(
+    variables: tuple[Any, ...], numbers: tuple[Any, ...], gradients: tuple[Any, ...], *, node: Node
+) -> None:
+    """The variables behind the handles are changed by their gradients."""
+    node.attrs["program"].run(variables, numbers, gradients)

@@ -26,7 +26,9 @@ from tests.passes.claiming import asking, claimed
 SHAPES = ((3,), (2, 5), (), (7,), (1, 1, 4, 2))
 ATTRS: dict[str, dict[str, Any]] = {
     "ApplyMomentum": {"use_nesterov": True},
+    "ResourceApplyKerasMomentum": {"use_nesterov": True},
     "ApplyAdam": {"use_nesterov": True},
+    "ResourceApplyAdam": {"use_nesterov": True},
 }
 
 
@@ -45,21 +47,29 @@ class Training:
         for place, shape in enumerate(shapes):
             kept = []
             for slot in update.slots:
-                made = g.ops.VariableV2(shape=shape, dtype="float32", name=f"{slot}{place}")
                 value = np.asarray(random.random(shape or ()), np.float32)
-                self.begin.append(g.ops.Assign(made, g.constant(value), validate_shape=False))
-                kept.append(made)
+                kept.append(self.variable(f"{slot}{place}", shape, value, op.startswith("Resource")))
             gradient = g.placeholder("float32", shape, name=f"g{place}")
             self.feeds.append(gradient)
             self.step(place, kept, gradient, op, attrs)
             self.variables += kept
+
+    def variable(self, name: str, shape: Any, value: Any, is_resource: bool) -> Any:
+        ops = self.graph.ops
+        if is_resource:
+            made = ops.VarHandleOp(shape=shape, dtype="float32", shared_name=name, name=name)
+            self.begin.append(ops.AssignVariableOp(made, value))
+            return made
+        made = ops.VariableV2(shape=shape, dtype="float32", name=name)
+        self.begin.append(ops.Assign(made, value, validate_shape=False).op)
+        return made
 
     def step(self, place: int, kept: Sequence[Any], gradient: Any, op: str, attrs: dict[str, Any]) -> None:
         values = self.update.inputs(self.numbers, gradient)
         made = getattr(self.graph.ops, op)(
             *kept, *values, **{**ATTRS.get(op, {}), **attrs}, name=f"step{place}"
         )
-        self.steps.append(made)
+        self.steps.append(getattr(made, "op", made))
 
 
 def after(
@@ -71,7 +81,7 @@ def after(
     )
     made = gather_updates(graph, asking(context))
     return [
-        repr(node.attrs["program"]) if node.op == "_GatheredUpdates" else node.name
+        repr(node.attrs["program"]) if node.op.startswith("_Gathered") else node.name
         for node in made
         if "Apply" in node.op or "Gathered" in node.op
     ]
@@ -138,7 +148,7 @@ def test_only_where_products_may_be_fused() -> None:
 
 def gathered(training: Training) -> Any:
     made = gather_updates(training.graph, asking(PassContext(targets=("train",), kernels=registry())))
-    (program,) = (node.attrs["program"] for node in made if node.op == "_GatheredUpdates")
+    (program,) = (node.attrs["program"] for node in made if node.op.startswith("_Gathered"))
     assert isinstance(program, GatheredUpdates)
     return program
 
@@ -286,7 +296,8 @@ def test_an_error_is_of_the_step_that_it_is_in() -> None:
     assert wrong.value.node_name == "step0"
 
 
-async def test_a_hot_step_changes_what_a_cold_one_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("op", ["ApplyRMSProp", "ResourceApplyRMSProp"])
+async def test_a_hot_step_changes_what_a_cold_one_changes(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     together = GatheredUpdates._together
     used: list[bool] = []
 
@@ -295,19 +306,21 @@ async def test_a_hot_step_changes_what_a_cold_one_changes(monkeypatch: pytest.Mo
         return used[-1]
 
     monkeypatch.setattr(GatheredUpdates, "_together", spy)
-    training = Training()
+    training = Training(op)
     graph = training.graph
     seen = {}
-    with graph.control_dependencies([step.op for step in training.steps]):
-        graph.ops.NoOp(name="train")
-    graph.group(*(each.op for each in training.begin), name="begin")
+    graph.group(*training.steps, name="train")
+    graph.group(*training.begin, name="begin")
+    values = training.variables
+    if op.startswith("Resource"):
+        values = [graph.ops.ReadVariableOp(each, dtype="float32") for each in values]
     for hot in (False, True):
         async with fe.Session(graph, config=fe.Config(compile_hot_plans=hot)) as session:
             await session.run([], targets=["begin"])
             for run in range(9):
                 feed = dict(zip(training.feeds, gradients(run), strict=True))
                 await session.run([], feed, targets=["train"])
-            seen[hot] = await session.run(training.variables)
+            seen[hot] = await session.run(values)
     same(seen[True], seen[False])
     assert used
     assert all(used)

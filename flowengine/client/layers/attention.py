@@ -10,6 +10,8 @@ from flowengine.client.layers.core import dense, dropout
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions import array
+from flowengine.graphs.functions.activations import softmax
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables.scopes import Reuse
@@ -48,17 +50,11 @@ def attention(
             # Low enough that exp gives 0 in every type, and no infinity less itself where nothing is seen.
             low = -6e4 if fits.dtype.base is dtypes.float16 else -1e9
             fits = ops.SelectV2(seen, fits, graph.constant(low, fits.dtype.base))
-        weights = _softmax(graph, fits)
+        weights = softmax(fits)
         if dropout_rate:
             weights = dropout(weights, dropout_rate, training=training, seed=seed)
         result: Tensor = ops.BatchMatMulV2(weights, v)
         return result
-
-
-def _softmax(graph: Graph, logits: Tensor) -> Tensor:
-    """Along the last axis, of any rank."""
-    result: Tensor = graph.ops.Softmax(logits)
-    return result
 
 
 def _seen(graph: Graph, fits: Tensor, mask: Any, causal: bool) -> Tensor | None:
@@ -68,8 +64,8 @@ def _seen(graph: Graph, fits: Tensor, mask: Any, causal: bool) -> Tensor | None:
     if seen is not None and seen.dtype.base is not dtypes.bool_:
         seen = ops.NotEqual(seen, 0)
     if causal:
-        past = ops.MatrixBandPart(ops.OnesLike(fits), -1, 0)
-        before = ops.NotEqual(past, 0)
+        whole = ops.Fill(array.shape(fits)[-2:], True)
+        before = ops.MatrixBandPart(whole, -1, 0)
         seen = before if seen is None else ops.LogicalAnd(before, seen)
     return seen
 
@@ -143,5 +139,5 @@ def _lead(graph: Graph, x: Tensor, sizes: list[int]) -> list[int] | Tensor:
     outer = x.shape.as_list()[:2]
     if outer.count(None) <= 1:
         return [-1 if each is None else each for each in outer] + sizes
-    result: Tensor = graph.ops.ConcatV2([graph.ops.Slice(graph.ops.Shape(x), [0], [2]), sizes], 0)
+    result: Tensor = graph.ops.ConcatV2([graph.ops.Slice(array.shape(x), [0], [2]), sizes], 0)
     return result

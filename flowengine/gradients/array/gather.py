@@ -21,18 +21,19 @@ def gather_rows(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 
 def row_slices(b: Backward, params: Tensor, indices: Tensor, grad: Tensor) -> IndexedSlices:
-    """g (indices..., rest...) as slices of params (rows, rest...)"""
+    """g (indices..., rest...) as slices of params (rows, rest...), or of the variable of a handle"""
     shape = b.shape(params)
-    return IndexedSlices(
-        b.ops.Reshape(grad, _rows_shape(b, params, indices, shape)),
-        b.here(indices) if indices.shape.rank == 1 else b.ops.Reshape(indices, integers(b, -1)),
-        shape,
-    )
+    if indices.shape.rank == 1:
+        return IndexedSlices(grad, b.here(indices), shape)
+    flat = b.ops.Reshape(indices, integers(b, -1))
+    return IndexedSlices(b.ops.Reshape(grad, _rows_shape(b, params, indices, shape)), flat, shape)
 
 
 def _rows_shape(b: Backward, params: Tensor, indices: Tensor, shape: Tensor) -> Tensor:
     """(number of indices, rest...)"""
-    rest = params.shape.dims[1:] if params.shape.dims else (None,)
+    is_handle = params.dtype.base is dtypes.resource
+    form = b.graph.variable_behind(params)[0] if is_handle else params.shape
+    rest = form.dims[1:] if form.dims else (None,)
     count = indices.shape.num_elements()
     known_rest = [d for d in rest if d is not None]
     if len(known_rest) == len(rest):

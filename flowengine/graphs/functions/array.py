@@ -77,13 +77,19 @@ def shape(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int
 
 
 def size(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """How many elements a tensor has: one integer."""
-    return one("Size", input, out_type=as_dtype(out_type), name=name)
+    """How many elements a tensor has, one integer: a constant where the graph tells."""
+    x = tensor_of(input)
+    known = x.shape.num_elements()
+    if known is not None:
+        return x.graph.constant(known, as_dtype(out_type), name=name or "Size")
+    return one("Size", x, out_type=as_dtype(out_type), name=name)
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """How many axes a tensor has: one int32."""
-    return one("Rank", input, name=name)
+    """How many axes a tensor has, one int32: a constant where the graph tells."""
+    x = tensor_of(input)
+    known = x.shape.rank
+    return one("Rank", x, name=name) if known is None else x.graph.constant(known, name=name or "Rank")
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
@@ -340,10 +346,10 @@ def _like(value: TensorLike, number: int, dtype: Any, op: str, name: str) -> Ten
     x = tensor_of(value)
     wanted = x.dtype.base if dtype is None else as_dtype(dtype)
     known = x.shape.as_tuple()
-    if wanted is x.dtype.base and wanted not in (dtypes.variant,):
-        return one(op, x, name=name)
-    if known is not None:
+    if known is not None and wanted is not dtypes.variant:
         return _filled(TensorShape(known), number, wanted, name, x.graph)
+    if wanted is x.dtype.base:
+        return one(op, x, name=name)
     return _filled(x.graph.ops.Shape(x), number, wanted, name, x.graph)
 
 

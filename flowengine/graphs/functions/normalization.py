@@ -7,6 +7,7 @@ from typing import Any
 from flowengine.core import dtypes
 from flowengine.graphs.conversion import TensorLike, convert, graph_of
 from flowengine.graphs.errors import ConstructionValueError
+from flowengine.graphs.functions.array import shape as shape_of
 from flowengine.graphs.functions.reductions import reduce_mean, reduce_sum
 from flowengine.graphs.functions.support import alike, axes_of, call, one, tensor_of
 from flowengine.graphs.tensor import Tensor
@@ -142,7 +143,7 @@ def softmax_cross_entropy_with_logits(
         if count == 2:
             found: Tensor = call("SoftmaxCrossEntropyWithLogits", scores, wanted)[0]
             return found
-        shape = graph.ops.Shape(scores)
+        shape = shape_of(scores)
         rows = [graph.ops.Reshape(each, _two_axes(shape)) for each in (scores, wanted)]
         loss = call("SoftmaxCrossEntropyWithLogits", *rows)[0]
         reshaped = one("Reshape", loss, shape[:-1])
@@ -165,9 +166,9 @@ def sparse_softmax_cross_entropy_with_logits(
         plain: Tensor = call("SparseSoftmaxCrossEntropyWithLogits", scores, wanted, name=scope)[0]
         return plain
     with graph.name_scope(scope):
-        rows = graph.ops.Reshape(scores, _two_axes(graph.ops.Shape(scores)))
+        rows = graph.ops.Reshape(scores, _two_axes(shape_of(scores)))
         loss = call("SparseSoftmaxCrossEntropyWithLogits", rows, graph.ops.Reshape(wanted, [-1]))[0]
-        found = one("Reshape", loss, graph.ops.Shape(wanted))
+        found = one("Reshape", loss, shape_of(wanted))
         found.set_shape(wanted.shape)
         return found
 

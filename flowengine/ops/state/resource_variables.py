@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Bookkeeping, GivesVariable, NotDifferentiable, Reads, ValueOf
+from flowengine.ir.traits import (
+    Bookkeeping,
+    GivesVariable,
+    HandleOf,
+    Method,
+    NotDifferentiable,
+    Reads,
+    ValueOf,
+)
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked, scalars, vector
 
@@ -22,6 +30,7 @@ define(
     "VarHandleOp() -> resource: resource",
     "stateful; container, shared_name: string = ''; dtype: type; shape: shape",
     GivesVariable("dtype"),
+    HandleOf("variable", "dtype"),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -46,6 +55,7 @@ define(
     "stateful; dtype: type",
     ValueOf("resource"),
     Reads("resource"),
+    Method("variable", "dtype", "{0}.value_of({dtype})"),
 )
 def read_variable(c: ShapeContext) -> Shapes:
     return [c.handle_shape(0)]

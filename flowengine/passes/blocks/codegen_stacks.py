@@ -1,9 +1,10 @@
-"""How a region uses stacks and TensorArrays: by their methods, where it is certain what a handle is.
+"""How a region uses stacks, TensorArrays and variables: by their methods, where a handle is certain.
 
     t1.push(t4)                    StackPushV2
     t5 = t1.pop()                  StackPopV2
     t6 = t2.get(int(t0))           TensorArrayReadV3
     t7 = t2.write(int(t0), t4) or t3    TensorArrayWriteV3, whose result is the flow that it was given
+    t8 = a0.value_of(k1)                ReadVariableOp
 
 A kernel looks at what it is handed: whether that is a stack at all, of the type that the node expects, and
 whether the index is a scalar. All of it is known beforehand if the node that made the handle is.
@@ -12,7 +13,7 @@ whether the index is a scalar. All of it is known beforehand if the node that ma
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from flowengine.core.dtypes import DType
 from flowengine.ir.graph import Node, OutputPort
@@ -25,9 +26,10 @@ _HOPS_MAX: Final = 100
 
 
 class StackWriting:
-    """The part of the region writer that knows stacks and TensorArrays."""
+    """The part of the region writer that knows objects behind handles."""
 
     program: Program
+    _constant: Callable[[Any, Any], str]
     _value: Callable[..., str]
     _argument: Callable[..., str]
 
@@ -39,7 +41,10 @@ class StackWriting:
         handle, *rest = node.inputs
         parts = [self._value(handle)]
         parts += [self._argument(port, False, place in method.places) for place, port in enumerate(rest, 1)]
-        return method.call.format(*parts)
+        if "{dtype}" not in method.call:
+            return method.call.format(*parts)
+        wanted = node.attrs[method.dtype]
+        return method.call.format(*parts, dtype=self._constant(wanted, ("dtype", wanted)))
 
     def _is_certain(self, node: Node, method: Method) -> bool:
         """Whether what the kernel would look at is known."""

@@ -2,6 +2,7 @@
 
     ApplyAdagrad(v, s, lr, g), ApplyAdagrad(w, t, lr, h)    ->    _GatheredUpdates(v, w, s, t, lr, g, h)
 
+Variables are known by reference or by resource handle; the two are gathered apart.
 A network has a hundred vectors of a hundred numbers, and a step on one of them costs as much as it does on
 one of ten thousand. Gathered are updates by the same numbers of variables whose shapes are known, none of
 which waits for another, and all for the same queues and branches: nothing that has an order gets another. The
@@ -26,7 +27,7 @@ from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.apply import dense_updates
 from flowengine.kernels.training.gathered_updates import GatheredUpdates
-from flowengine.ops.internal import GATHERED_UPDATES
+from flowengine.ops.internal import GATHERED_RESOURCE_UPDATES, GATHERED_UPDATES
 
 #: Elements of a variable above which its own step takes no longer than to copy it there and back.
 _SMALL: Final = 1 << 13
@@ -55,9 +56,12 @@ def gather_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
         if fused is None:
             continue
         made[fused.name] = fused
-        for slot, node in enumerate(group.members):
-            moved[OutputPort(node.name, 0)] = OutputPort(fused.name, slot)
-            name_of[node.name] = fused.name
+        name_of |= dict.fromkeys((node.name for node in group.members), fused.name)
+        if fused.output_types:
+            moved |= {
+                OutputPort(node.name, 0): OutputPort(fused.name, slot)
+                for slot, node in enumerate(group.members)
+            }
     if not made:
         return graph
     return with_groups(graph, made, moved, name_of)
@@ -137,10 +141,12 @@ def _fused(group: _Group, kernels: KernelRegistry) -> Node | None:
     variables = [node.inputs[slot] for slot in range(len(update.slots)) for node in members]
     numbers = _numbers(root)
     gradients = [_gradient(node) for node in members]
+    # Ops of references hand them on, those of handles give nothing.
+    op_def = GATHERED_UPDATES if root.output_types else GATHERED_RESOURCE_UPDATES
     return replace(
         root,
-        op=GATHERED_UPDATES.name,
-        op_def=GATHERED_UPDATES,
+        op=op_def.name,
+        op_def=op_def,
         inputs=(*variables, *numbers, *gradients),
         control_inputs=tuple(dict.fromkeys(c for node in members for c in node.control_inputs)),
         attrs={
@@ -152,5 +158,5 @@ def _fused(group: _Group, kernels: KernelRegistry) -> Node | None:
                 members, functions, update, {attr: root.attrs[attr] for attr in update.attrs}, group.shapes
             ),
         },
-        output_types=(float32.ref,) * len(members),
+        output_types=root.output_types * len(members),
     )
