@@ -68,7 +68,6 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
         #: The Merges of loops whose variables are declared to change their shape: {node: any of their shapes}
         self._relaxed: dict[str, TensorShape] = {}
         self._contexts = {}
-        self._finished = []
         self._kept = []
         #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
         self.ops: OpConstructors = Ops(self)  # type: ignore[assignment]
@@ -381,7 +380,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
         if scopes.pivot and not inputs and not control_inputs:
             control_inputs = (scopes.pivot,)
         if scopes.context is not None:
-            self._contexts[name] = scopes.context
+            self.place_in(scopes.context, (name,))
             if scopes.bring is not None:
                 control_inputs = scopes.context.controls(inputs, control_inputs)
         if scopes.colocation and "_class" not in attrs:

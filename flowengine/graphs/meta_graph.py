@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.graphs.collections import Collections
+from flowengine.graphs.control.contexts import ControlContext
+from flowengine.graphs.control.messages import FIELDS, context_from_proto
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.variables import keys
 from flowengine.graphs.variables.partitioned import PartitionedVariable
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("flowengine.graphs")
 
+#: Collections of branches and loops.
+_OF_CONTEXTS: Final = frozenset(FIELDS)
 #: Collections whose messages are VariableDefs.
 _OF_VARIABLES: Final = frozenset(
     {
@@ -63,7 +67,7 @@ def read_collections(graph: Graph, collections: Mapping[str, Any], *, import_sco
     import_scope   is put before the names of nodes
 
     A variable that several collections list is one object. Messages of other kinds are listed as their bytes,
-    as are those, and names, of nodes that the graph does not have.
+    as are those, and names, of nodes that the graph does not have. The nodes of a branch or loop are in it.
     """
     scope = f"{import_scope}/" if import_scope else ""
     known: dict[bytes, Any] = {}
@@ -73,6 +77,8 @@ def read_collections(graph: Graph, collections: Mapping[str, Any], *, import_sco
         for data in definition.bytes_list.value:
             if key in _OF_VARIABLES and data not in known:
                 known[data] = _variable(graph, data, import_scope)
+            elif key in _OF_CONTEXTS:
+                known[data] = _context(graph, key, data, import_scope)
             graph.add_to_collection(key, known.get(data, data))
         for number in (*definition.int64_list.value, *definition.float_list.value):
             graph.add_to_collection(key, number)
@@ -94,6 +100,9 @@ def _moved(value: Any, target: Graph) -> Any:
         found = from_proto(target, value.to_proto())
         found.constraint = value.constraint
         return found
+    if isinstance(value, ControlContext):
+        data = value.to_proto().SerializeToString()
+        return context_from_proto(target, value.collection, data)
     if isinstance(value, PartitionedVariable):
         return value.of_parts([_moved(part, target) for part in value.parts])
     if isinstance(value, Tensor):
@@ -111,6 +120,13 @@ def _named(graph: Graph, name: str) -> Tensor | Operation | str:
 def _variable(graph: Graph, data: bytes, import_scope: str) -> GraphVariable | bytes:
     try:
         return from_proto(graph, data, import_scope=import_scope)
+    except (NotFoundError, InvalidArgumentError):
+        return data
+
+
+def _context(graph: Graph, key: str, data: bytes, import_scope: str) -> ControlContext | bytes:
+    try:
+        return context_from_proto(graph, key, data, import_scope=import_scope)
     except (NotFoundError, InvalidArgumentError):
         return data
 

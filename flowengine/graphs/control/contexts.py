@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowengine.graphs.errors import ConstructionValueError
 from flowengine.graphs.tensor import Tensor
@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 class ControlContext(ABC):
     """A branch or a loop that is being built, or has been.
 
-    is_loop    whether it has iterations
-    name       of the context, unique in its graph
-    outer      the context around it, or None
-    pivot      the node that lives whenever the context does
-    captured   {a tensor from outside: what stands for it inside}
+    is_loop      whether it has iterations
+    collection   the collection that lists it where it is in no other
+    name         of the context, unique in its graph
+    outer        the context around it, or None
+    pivot        the node that lives whenever the context does
+    captured     {a tensor from outside: what stands for it inside}
+    members      the nodes that are in it and in none within it
+    nested       those within it that are built
     """
 
     is_loop: ClassVar[bool] = False
+    collection: ClassVar[str]
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph = graph
@@ -38,6 +42,14 @@ class ControlContext(ABC):
         self.outer: ControlContext | None = graph.scopes.context
         self.pivot = ""
         self.captured: dict[Tensor, Tensor] = {}
+        self.members: list[str] = []
+        self.nested: list[ControlContext] = []
+
+    def to_proto(self) -> Any:
+        """The message by which a MetaGraphDef lists it."""
+        from flowengine.graphs.control.messages import context_to_proto
+
+        return context_to_proto(self)
 
     # -- entering ----------------------------------------------------------------------------------
 
@@ -134,11 +146,14 @@ class BranchContext(ControlContext):
     branch   1 where it is taken for true, 0 for false
     """
 
+    collection: ClassVar[str] = "cond_context"
+
     def __init__(self, graph: Graph, name: str, pred: Tensor, branch: int, pivot: str) -> None:
         super().__init__(graph, name)
         self.pred = pred
         self.branch = branch
         self.pivot = pivot
+        graph.place_in(self, [pivot])
 
     def _captured(self, tensor: Tensor) -> Tensor:
         ops = self.graph.ops

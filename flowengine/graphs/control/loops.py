@@ -30,9 +30,12 @@ class LoopContext(ControlContext):
     attrs       what each Enter into it has
     merges      each variable at the start of an iteration, as the condition sees it
     variables   each variable in an iteration that goes on, as the body sees it; once it is decided
+    enters      what brings in each variable at first
+    exits       each variable when the loop has ended
     """
 
     is_loop: ClassVar[bool] = True
+    collection: ClassVar[str] = "while_context"
 
     def __init__(
         self, graph: Graph, name: str, parallel_iterations: int = 10, swap_memory: bool = False
@@ -45,7 +48,9 @@ class LoopContext(ControlContext):
         self.merges: list[Tensor] = []
         self.variables: list[Tensor] = []
         self.goes_on: Tensor | None = None
+        self.enters: list[Tensor] = []
         self.exits: list[Tensor] = []
+        self.maximum_iterations: Tensor | None = None
         self._last: list[Tensor] = []
         #: The Enters of what is the same in every iteration.
         self._constants: set[str] = set()
@@ -65,6 +70,7 @@ class LoopContext(ControlContext):
         with self.left(keeps_membership=True):
             scopes.control_inputs = self._controls
             enter = self._enter(outside, is_constant=False)
+        self.enters.append(enter)
         with self.left(keeps_membership=True):
             ops = self.graph.ops
             kind = ops.RefMerge if enter.dtype.is_ref else ops.Merge
@@ -178,6 +184,7 @@ def while_loop(
         limit = None
         if maximum_iterations is not None:
             limit = convert(graph, maximum_iterations, name="maximum_iterations")
+            loop.maximum_iterations = limit
             zero = graph.constant(0, limit.dtype.base, name="iteration_counter")
             loop.carry(zero)
         elif not initial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
@@ -23,16 +23,24 @@ class GraphControlFlow:
     """
 
     _contexts: dict[str, ControlContext]
-    _finished: list[ControlContext]
     _kept: list[object]
 
     def context_of(self, name: str) -> ControlContext | None:
         """The branch or loop in which a node was built; None for one that was read, or stands outside."""
         return self._contexts.get(name)
 
+    def place_in(self, context: ControlContext, names: Iterable[str]) -> None:
+        """Let nodes be in a branch or loop from here on."""
+        for name in names:
+            self._contexts[name] = context
+            context.members.append(name)
+
     def note_context(self, context: ControlContext) -> None:
-        """Remember a branch or loop that has been built, for MetaGraphs."""
-        self._finished.append(context)
+        """List a branch or loop that has been built, with that around it or in a collection."""
+        if context.outer is None:
+            cast("Graph", self).add_to_collection(context.collection, context)
+        else:
+            context.outer.nested.append(context)
 
     @tracebacks.hides_engine
     def cond(

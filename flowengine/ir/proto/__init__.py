@@ -13,6 +13,7 @@ from 5.26 on, where newer compilers tie their code to newer run times.
 
 from __future__ import annotations
 
+from flowengine.ir.proto.control_flow_pb2 import CondContextDef, ControlFlowContextDef, WhileContextDef
 from flowengine.ir.proto.graph_pb2 import (
     AttrValue,
     FunctionDef,
@@ -44,6 +45,8 @@ __all__ = [
     "AssetFileDef",
     "AttrValue",
     "CollectionDef",
+    "CondContextDef",
+    "ControlFlowContextDef",
     "DataType",
     "FunctionDef",
     "FunctionDefLibrary",
@@ -66,4 +69,5 @@ __all__ = [
     "VariableDef",
     "VariantTensorDataProto",
     "VersionDef",
+    "WhileContextDef",
 ]
