@@ -153,7 +153,7 @@ def rebuilt(definition: Any, loss: str) -> fe.Graph:
     new: dict[str, str] = {}
     for old, gradient in zip(wanted.values(), found, strict=True):
         assert gradient is not None
-        parts = {"values": gradient}
+        parts: dict[str, Any] = {"values": gradient}
         if isinstance(gradient, fe.IndexedSlices):
             parts = {"values": gradient.values, "indices": gradient.indices, "shape": gradient.dense_shape}
         for part, name in old.items():
