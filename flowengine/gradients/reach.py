@@ -1,7 +1,8 @@
 """Which nodes lie between the xs and the ys: those through which a gradient goes.
 
 An edge counts if its tensor can have a gradient: a floating or complex one, and handles and variants, behind
-which there may be such. What is pushed on a stack reaches what is popped from it.
+which there may be such; a list that the graph shows to hold whole numbers does not. What is pushed on a stack
+reaches what is popped from it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from typing import Final
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
+from flowengine.gradients.registry import find
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS, WHILE_OPS
+from flowengine.ir.traits import NotDifferentiable
 
 _OF_HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
+#: Ops that hand on a list: of their first input, or (the second set) of that at the place of the output.
+_PASS_LIST: Final = frozenset(
+    {"Identity", "AddN", "ZerosLike", *ENTER_OPS, *EXIT_OPS, *MERGE_OPS, *NEXT_ITERATION_OPS, *SWITCH_OPS}
+)
+_PASS_LISTS: Final = frozenset({"IdentityN", *WHILE_OPS})
 #: Ops of one call follow this way against the edges: {pop: the ports that were pushed}
 StackEdges = Mapping[str, tuple[OutputPort, ...]]
 
@@ -23,6 +32,22 @@ def can_have_gradient(dtype: DType) -> bool:
     """Whether a tensor of this type can have a gradient, or refers to something that can."""
     base = dtype.base
     return base.is_floating or base.is_complex or base in _OF_HANDLES
+
+
+def element_type(graph: Graph, port: OutputPort) -> DType | None:
+    """The type of what is in a list of tensors, if the graph leads to an op that says so."""
+    seen: set[OutputPort] = set()
+    while port not in seen:
+        seen.add(port)
+        node = graph.nodes[port.node]
+        found = node.attrs.get("element_dtype")
+        if isinstance(found, DType):
+            return found
+        if node.op in _PASS_LISTS and port.slot < len(node.inputs):
+            port = node.inputs[port.slot]
+        elif node.op in _PASS_LIST and node.inputs:
+            port = node.inputs[0]
+    return None
 
 
 class Reach:
@@ -68,6 +93,8 @@ class Reach:
         seen = set(waiting)
         while waiting:
             node = nodes[waiting.pop()]
+            if _has_no_gradient(node):
+                continue
             for port in self.sources(node):
                 source = nodes[port.node]
                 output_types = source.output_types
@@ -77,7 +104,7 @@ class Reach:
                 counts = types.get(dtype)
                 if counts is None:
                     counts = types[dtype] = can_have_gradient(dtype)
-                if not counts:
+                if not counts or (dtype is dtypes.variant and self._holds_no_gradient(port)):
                     continue
                 takers = consumers.get(port)
                 if takers is None:
@@ -90,6 +117,10 @@ class Reach:
         for port in ys:
             consumers.setdefault(port, [])
         return consumers
+
+    def _holds_no_gradient(self, port: OutputPort) -> bool:
+        found = element_type(self.graph, port)
+        return found is not None and not can_have_gradient(found)
 
     def _spread(self, xs: Iterable[OutputPort], consumers: Mapping[OutputPort, list[Node]]) -> None:
         """Go from the xs along the edges that lead to a y."""
@@ -105,13 +136,28 @@ class Reach:
                 found = self.nodes.get(node)
                 if found is None:
                     found = self.nodes[node] = []
-                if not found:
-                    for slot in range(len(self.graph.nodes[node].output_types)):
-                        output = OutputPort(node, slot)
-                        if output not in reached and output in consumers and output not in self.stops:
-                            reached.add(output)
-                            waiting.append(output)
+                for output in self._outputs(self.graph.nodes[node], port, is_first=not found):
+                    if output not in reached and output in consumers and output not in self.stops:
+                        reached.add(output)
+                        waiting.append(output)
                 found.append(port)
+
+    def _outputs(self, node: Node, port: OutputPort, *, is_first: bool) -> list[OutputPort]:
+        """The outputs of a node that depend on an input; those that an input before gave may be left out."""
+        if node.op == "IdentityN" and not _is_overridden(node):
+            return [OutputPort(node.name, slot) for slot, each in enumerate(node.inputs) if each == port]
+        if not is_first:
+            return []
+        return [OutputPort(node.name, slot) for slot in range(len(node.output_types))]
+
+
+def _has_no_gradient(node: Node) -> bool:
+    """Whether an op is known to have no derivative, and nobody has said otherwise."""
+    return node.has(NotDifferentiable) and not _is_overridden(node) and find(node.op) is None
+
+
+def _is_overridden(node: Node) -> bool:
+    return "_gradient_op_type" in node.attrs
 
 
 def path(reach: Reach, start: str, is_end: Callable[[str], bool]) -> list[str]:
