@@ -13,7 +13,7 @@ from flowengine.gradients.backprop import Sweep, waiting_for_each_other
 from flowengine.gradients.control.functional import FunctionRules
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.lowering import CallLowering
-from flowengine.gradients.reach import Reach, can_have_gradient
+from flowengine.gradients.reach import Reach, can_have_gradient, has_no_gradient
 from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
 from flowengine.gradients.structure import Structure, structure_of
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
@@ -131,8 +131,7 @@ def _open_calls(
         reach = _reach(graph, structure, ys, xs, stops)
         calls = [name for name, ports in reach.nodes.items() if ports and lowering.can_lower(graph[name])]
         if connected is None:
-            taken = {port for ports in reach.nodes.values() for port in ports} if calls else set()
-            connected = {x.port for x in xs if x.port in taken}
+            connected = _connected(graph, structure, ys, xs, stops) if calls else set()
         if not calls:
             return connected
         with graph.name_scope(None):
@@ -141,16 +140,32 @@ def _open_calls(
                 lowering.lower(graph[name], is_tied)
 
 
-def _reach(
+def _connected(
     graph: Graph, structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]
+) -> set[OutputPort]:
+    """The xs on which a y depends by ops that have a derivative, taking calls for such."""
+    ends = {node.name for node in graph if has_no_gradient(node)}
+    reach = _reach(graph, structure, ys, xs, stops, ends)
+    taken = {port for ports in reach.nodes.values() for port in ports}
+    return {x.port for x in xs if x.port in taken}
+
+
+def _reach(
+    graph: Graph,
+    structure: Structure,
+    ys: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    stops: Sequence[Tensor],
+    ends: Collection[str] = (),
 ) -> Reach:
+    """What lies between; nothing comes through the ends."""
     return Reach(
         graph,
         [y.port for y in ys],
         [x.port for x in xs],
         {each.port for each in stops},
         structure.stack_edges,
-        _merges_around(structure, common_frame(structure, ys)),
+        _merges_around(structure, common_frame(structure, ys)).union(ends),
     )
 
 

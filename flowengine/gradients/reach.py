@@ -93,8 +93,6 @@ class Reach:
         seen = set(waiting)
         while waiting:
             node = nodes[waiting.pop()]
-            if _has_no_gradient(node):
-                continue
             for port in self.sources(node):
                 source = nodes[port.node]
                 output_types = source.output_types
@@ -136,28 +134,18 @@ class Reach:
                 found = self.nodes.get(node)
                 if found is None:
                     found = self.nodes[node] = []
-                for output in self._outputs(self.graph.nodes[node], port, is_first=not found):
-                    if output not in reached and output in consumers and output not in self.stops:
-                        reached.add(output)
-                        waiting.append(output)
+                if not found:
+                    for slot in range(len(self.graph.nodes[node].output_types)):
+                        output = OutputPort(node, slot)
+                        if output not in reached and output in consumers and output not in self.stops:
+                            reached.add(output)
+                            waiting.append(output)
                 found.append(port)
 
-    def _outputs(self, node: Node, port: OutputPort, *, is_first: bool) -> list[OutputPort]:
-        """The outputs of a node that depend on an input; those that an input before gave may be left out."""
-        if node.op == "IdentityN" and not _is_overridden(node):
-            return [OutputPort(node.name, slot) for slot, each in enumerate(node.inputs) if each == port]
-        if not is_first:
-            return []
-        return [OutputPort(node.name, slot) for slot in range(len(node.output_types))]
 
-
-def _has_no_gradient(node: Node) -> bool:
+def has_no_gradient(node: Node) -> bool:
     """Whether an op is known to have no derivative, and nobody has said otherwise."""
-    return node.has(NotDifferentiable) and not _is_overridden(node) and find(node.op) is None
-
-
-def _is_overridden(node: Node) -> bool:
-    return "_gradient_op_type" in node.attrs
+    return node.has(NotDifferentiable) and "_gradient_op_type" not in node.attrs and find(node.op) is None
 
 
 def path(reach: Reach, start: str, is_end: Callable[[str], bool]) -> list[str]:

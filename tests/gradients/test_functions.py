@@ -196,6 +196,34 @@ def test_while(graph: fe.Graph, op: str) -> None:
     assert evaluate(graph, loop[2], {x: 2.0}) == 2.0
 
 
+def test_what_only_zeros_are_made_of_is_not_connected() -> None:
+    """The third variable of the loop leads to y by ZerosLike alone, which has no derivative."""
+    graph = fe.Graph.from_graph_def(LIBRARY)
+    x, z = (graph.placeholder("float64", [], name=name) for name in "xz")
+    ops = graph.ops
+    loop = ops.While(
+        [graph.constant(0), graph.constant(1.0, "float64"), x], cond=function("less"), body=function("round")
+    )
+    other = ops.While([graph.constant(0), z, x], cond=function("less"), body=function("round"))
+    y = ops.AddV2(loop[1], ops.ZerosLike(other[1]))
+    dx, dz = fe.gradients(y, [x, z])
+    assert dz is None
+    assert evaluate(graph, dx, {x: 2.0, z: 5.0}) == 12.0
+
+
+@pytest.mark.parametrize(("dtype", "is_connected"), [("int32", False), ("float64", True)])
+def test_a_list_of_whole_numbers_has_no_gradient(graph: fe.Graph, dtype: str, is_connected: bool) -> None:
+    ops = graph.ops
+    x, z = (graph.placeholder("float64", [], name=name) for name in "xz")
+    numbers = ops.EmptyTensorList(np.zeros(0, np.int32), 3, element_dtype=dtype)
+    pushed = ops.TensorListPushBack(numbers, graph.constant(3, dtype))
+    beside_x = ops.IdentityN([pushed, x])
+    y = ops.IdentityN([beside_x[0], ops.Square(z)])[1]
+    dx, dz = fe.gradients(y, [x, z])
+    assert (dx is not None) == is_connected
+    assert evaluate(graph, dz, {z: 2.0}) == 4.0
+
+
 def _calling_by(op: str, *, also: str = "") -> fe.Graph:
     """The library, whose recursive function calls itself by an op; `also` is a node of its body."""
     call = 'node_def { name: "more" op: "PartitionedCall"'
