@@ -221,7 +221,7 @@ def test_a_list_of_whole_numbers_has_no_gradient(graph: fe.Graph, dtype: str, is
     y = ops.IdentityN([beside_x[0], ops.Square(z)])[1]
     dx, dz = fe.gradients(y, [x, z])
     assert (dx is not None) == is_connected
-    assert evaluate(graph, dz, {z: 2.0}) == 4.0
+    assert evaluate(graph, dz, {x: 1.0, z: 2.0}) == 4.0
 
 
 def _calling_by(op: str, *, also: str = "") -> fe.Graph:
