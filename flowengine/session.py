@@ -19,6 +19,7 @@ from typing import Any
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from flowengine.core.sandboxing import box_of
 from flowengine.core.session_view import SessionView
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
@@ -99,6 +100,12 @@ class Session(SessionVariables, SessionView):
         self.graph: NodeGraph = graph if graph is not None else Graph()
         self.config = config if config is not None else Config()
         self._settings = self.config.resolved()
+        if box_of(self.config) is not None:
+            if target or kernels is not None or devices is not None:
+                raise InvalidArgumentError(
+                    "a sandboxed session runs in a process of its own: it takes no target, kernels or devices"
+                )
+            target = "sandbox://"
         self._target = target
         #: A session opened elsewhere, which every call is passed to.
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None

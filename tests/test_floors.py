@@ -36,6 +36,7 @@ ALLOWED = {
         "flowengine.portal",
         "flowengine.resources.",
         "flowengine.runtime.",
+        "flowengine.sandbox.",
         "flowengine.saved_model.loading",
         "flowengine.saved_model.saving",
         "flowengine.session",

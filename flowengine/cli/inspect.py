@@ -14,6 +14,7 @@ from flowengine.cli.graphs import load_graph
 from flowengine.cli.imports import import_option
 from flowengine.cli.overview import TensorFacts, VariableFacts
 from flowengine.cli.results import dumps
+from flowengine.cli.sandbox.running import boxable
 from flowengine.core.shapes import TensorShape
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 
 
 @click.command("inspect", help=HELP)
+@boxable
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
 @import_option
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")

@@ -32,6 +32,7 @@ VERBS: Final = {
     "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
     "freeze": ("flowengine.cli.models.freezing", "Write a graph with its variables as constants."),
     "gradients": ("flowengine.cli.gradients", "Extend a graph by derivatives."),
+    "sandbox": ("flowengine.cli.sandbox.check", "Show what locks a stranger's graph in."),
 }
 
 EXAMPLES: Final = """\
@@ -128,7 +129,9 @@ def _main(arguments: list[str], *, ends_process: bool) -> int:
             stack.enter_context(shown_whole())
         try:
             # Not cli.main: it has ways of its own with closed pipes and Ctrl-C.
-            with cli.make_context("flowengine", arguments, obj={"interrupt": interrupt}) as context:
+            with cli.make_context(
+                "flowengine", arguments, obj={"interrupt": interrupt, "arguments": tuple(arguments)}
+            ) as context:
                 cli.invoke(context)
             sys.stdout.flush()
             return failure.OK

@@ -11,6 +11,7 @@ from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.imports import import_option
 from flowengine.cli.overview import likely_outputs, placeholders
 from flowengine.cli.placement import config_of, placement_options
+from flowengine.cli.sandbox.running import boxable
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
@@ -26,6 +27,7 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 
 
 @click.command("plan", help=HELP)
+@boxable
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
 @click.option("-x", "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that the step is fed.")
 @click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step gives.")

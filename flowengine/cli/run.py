@@ -19,6 +19,7 @@ from flowengine.cli.models.restoring import remedied, restoration_of
 from flowengine.cli.models.signatures import CalledSignature, called_signature, told
 from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
+from flowengine.cli.sandbox.running import boxable
 from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
 from flowengine.cli.training import MetaFacts, RunCheckpoints, facts_of
@@ -83,6 +84,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 
 
 @click.command("run", help=HELP)
+@boxable
 @click.argument("graph", type=click.Path(), metavar="[GRAPH]", required=False)
 @click.option(
     "-x", "--feed", "feeds", multiple=True, metavar="NAME=SOURCE", help="Feed a tensor; y means y:0."

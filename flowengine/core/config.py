@@ -37,9 +37,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Final
 
 from flowengine.core import device_config
+from flowengine.core.bounds import LEVELS, Sandbox, roots, texts
 from flowengine.core.errors import InvalidArgumentError
 
 #: What the ops of a graph may do with files: anything, read only, or nothing.
@@ -130,6 +132,59 @@ class Config:
     silence_seconds: float | None = None
     abort_on_restart: bool | None = None
     checked: bool | None = None
+
+    @classmethod
+    def sandbox(
+        cls,
+        *,
+        memory_bytes: int,
+        seconds: float,
+        read: str | Path | Sequence[str | Path] = (),
+        write: str | Path | Sequence[str | Path] = (),
+        write_bytes: int = 0,
+        require: Sequence[str] = LEVELS,
+        exec_memory: bool = True,
+        cores: int = 1,
+        init: str | Sequence[str] = (),
+        imports: str | Sequence[str] = (),
+        trusted_graph: bool = False,
+        spare: bool = True,
+        max_steps: int = 1,
+        **settings: Any,
+    ) -> Config:
+        """Settings under which a stranger's graph runs in a process that has locked itself in.
+
+        memory_bytes    all that the graph's values may take
+        seconds         what a step may take, by the clock and of each of `cores` processors
+        read, write     files and folders for the graph's ops; what may be written may be read
+        write_bytes     the largest file that they may make
+        require         levels without which no session is opened: "limits", "landlock", "seccomp"
+        exec_memory     False: memory is never executable, and NumPy alone computes
+        init            nodes that are run first in every new process, such as initialisers
+        imports         modules with ops and kernels of the program
+        trusted_graph   take a `Graph` of this process, not only `GraphBytes`
+        spare           keep a process ready for the next one that is needed
+        settings        fields of `Config` for the process
+
+        Raises InvalidArgumentError naming what cannot be, such as a folder that is not there.
+        """
+        from flowengine.core.sandboxing import sandbox_config
+
+        box = Sandbox(
+            memory_bytes=memory_bytes,
+            seconds=seconds,
+            read=roots(read, "read"),
+            write=roots(write, "write"),
+            write_bytes=write_bytes,
+            require=tuple(require),
+            exec_memory=exec_memory,
+            cores=cores,
+            init=texts(init, "init"),
+            imports=texts(imports, "imports"),
+            trusted_graph=trusted_graph,
+            spare=spare,
+        )
+        return sandbox_config(box, settings, max_steps)
 
     def __repr__(self) -> str:
         """What differs from the defaults."""

@@ -50,10 +50,7 @@ class TcpStream:
     def __init__(self, connected: socket.socket, address: str) -> None:
         release_gone()
         connected.setblocking(False)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-        self.is_within_machine = _is_within_machine(connected)
+        self.is_within_machine = self._tune(connected)
         if self.is_within_machine:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ON_ITS_WAY_BYTES)
         #: Whether `lend_nowait` can be used.
@@ -66,7 +63,14 @@ class TcpStream:
         self._is_full = False
 
     def __repr__(self) -> str:
-        return f"<TcpStream {self.address}>"
+        return f"<{type(self).__name__} {self.address}>"
+
+    def _tune(self, connected: socket.socket) -> bool:
+        """Set what the kind of socket has; whether its other end is on this machine."""
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        return _is_within_machine(connected)
 
     async def wait_spoken(self) -> None:
         """Wait until there is something to read, or the link is gone."""

@@ -24,6 +24,7 @@ from flowengine.cli.checkpoint.reading import (
 )
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
 from flowengine.cli.results import as_json, dumps
+from flowengine.cli.sandbox.running import boxable
 
 HELP: Final = """\
 Look into checkpoints of format V1 and V2.
@@ -51,6 +52,7 @@ def command(ctx: click.Context) -> None:
 
 
 @command.command("ls", short_help="List tensors, or the checkpoints in a directory.")
+@boxable
 @click.argument("path", metavar="CHECKPOINT")
 @_JSON
 @_DEBUG
@@ -115,6 +117,7 @@ def _line(facts: CheckpointTensorFacts) -> str:
 
 
 @command.command("show", short_help="Print values, or check that all are sound.")
+@boxable
 @click.argument("path", metavar="CHECKPOINT")
 @click.argument("patterns", metavar="[NAME]...", nargs=-1)
 @_JSON
@@ -141,6 +144,7 @@ def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -
 
 
 @command.command("diff", short_help="Tell how two checkpoints differ.")
+@boxable
 @click.argument("one", metavar="CHECKPOINT")
 @click.argument("other", metavar="CHECKPOINT")
 @_ONLY
@@ -177,6 +181,7 @@ def diff(
 
 
 @command.command("export", short_help="Write tensors into .npz or .safetensors.")
+@boxable
 @click.argument("path", metavar="CHECKPOINT")
 @click.argument("target", metavar="FILE")
 @_ONLY

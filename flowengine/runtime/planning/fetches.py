@@ -46,6 +46,10 @@ class FetchPlan:
             return lambda values: with_parts(fetch, [member(values) for member in members])
         if hasattr(type(fetch), FETCH_HOOK):
             return self._read(fetch.__flowengine_fetch__())
+        return self._leaf(fetch)
+
+    def _leaf(self, fetch: Any) -> Assemble:
+        """What is taken from the values for one name, tensor or operation."""
         name = name_of(self._graph, fetch)
         if ":" not in name:
             self._targets[node_of(self._graph, name)] = None

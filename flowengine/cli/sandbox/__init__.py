@@ -1,0 +1,1 @@
+"""`flowengine sandbox`, and `--sandbox` of other verbs."""

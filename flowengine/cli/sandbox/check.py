@@ -1,0 +1,38 @@
+"""`flowengine sandbox`: what this machine gives to lock a stranger's graph in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from flowengine.cli.failure import STEP_ERROR
+from flowengine.cli.results import dumps
+
+HELP: Final = """\
+Show what a sandbox is made of on this machine.
+
+Three levels: limits on memory, time and files; Landlock, which lets the process open nothing but what it was
+given; seccomp, which lets it make no other system calls than it needs. Where one is missing, the exit code is
+1, and sessions and --sandbox refuse to run unless told to do without.
+"""
+
+
+@click.command("sandbox", help=HELP)
+@click.option("--check", is_flag=True, help="Look at this machine; the only thing that there is to do.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.pass_context
+def command(ctx: click.Context, check: bool, as_json: bool, debug: bool) -> None:
+    from flowengine.sandbox import confine
+
+    without = confine.missing()
+    found = {level: without.get(level, "") for level in confine.LEVELS}
+    if as_json:
+        click.echo(dumps({level: {"there": not why, "why": why} for level, why in found.items()}), nl=False)
+    else:
+        for level, why in found.items():
+            there = f"version {confine.landlock_version()}" if level == confine.LANDLOCK else "there"
+            click.echo(f"{level:<10}{(why and f'missing: {why}') or there}")
+    if without:
+        ctx.exit(STEP_ERROR)

@@ -1,0 +1,46 @@
+"""Graphs that this process does not read: bytes, handed as they are to whoever runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.ir.graph import NodeGraph
+
+
+class GraphBytes(NodeGraph):
+    """A graph as its bytes, for a session in a sandbox: nothing of it is looked at here.
+
+    data   a GraphDef, MetaGraphDef or SavedModel with one graph, binary or text
+
+    To this process it has no nodes: fetch and feed by names. Raises InvalidArgumentError for what are no
+    bytes.
+    """
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidArgumentError(
+                f"GraphBytes are bytes, not a {type(data).__name__}; a file is read by GraphBytes.read(path)"
+            )
+        super().__init__(())
+        self.data = bytes(data)
+
+    @classmethod
+    def read(cls, path: str | Path) -> GraphBytes:
+        """The bytes of a file. Raises NotFoundError where it is not, InvalidArgumentError for a folder."""
+        try:
+            return cls(Path(path).read_bytes())
+        except FileNotFoundError:
+            raise NotFoundError(f"there is no file {path}") from None
+        except OSError as error:
+            raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
+
+    def __repr__(self) -> str:
+        return f"<GraphBytes, {len(self.data)} bytes>"
+
+    def __reduce__(self) -> Any:
+        return GraphBytes, (self.data,)
+
+
+__all__ = ["GraphBytes"]

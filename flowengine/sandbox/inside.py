@@ -1,0 +1,178 @@
+"""What a process in a box answers, over the wire protocol: open a graph, say what names mean, run steps."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import trio
+
+from flowengine.core.arrays import Value, to_array
+from flowengine.core.config import Config, RunOptions
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from flowengine.core.recent import Recent
+from flowengine.graphs.graph import Graph
+from flowengine.ir.graph import OutputPort
+from flowengine.kernels.load import registry as kernel_registry
+from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.fetches import as_values, port_of
+from flowengine.runtime.planning.requests import Requests
+from flowengine.sandbox import confine
+from flowengine.sandbox import words as w
+from flowengine.sandbox.orders import BoxOrders, said
+from flowengine.session import Session
+from flowengine.transport.calls.service import IncomingCall, Reply, Service
+from flowengine.transport.connection import Connection
+from flowengine.transport.peer import Peer
+from flowengine.transport.streams.pair import PairStream
+from flowengine.transport.wire.identity import Identity, new_incarnation
+from flowengine.transport.wire.states import Side
+
+_CLUSTER: Final = "sandbox"
+#: A graph that makes the first step's libraries and threads before calls are closed.
+_WARM_ELEMENTS: Final = 64
+
+
+class _Prepared(NamedTuple):
+    """A request: names of what is fed, fetched and run."""
+
+    feeds: tuple[str, ...]
+    fetches: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+class BoxService:
+    """The methods of one process: one graph, its variables and queues, its steps."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._resources = ResourceManager()
+        self._session: Session | None = None
+        self._requests: Requests | None = None
+        self._prepared: Recent[int, _Prepared] = Recent(w.REQUESTS_MAX)
+        self._next = 1
+
+    def service(self) -> Service:
+        """The methods by name."""
+        return Service({w.OPEN: self._open, w.PREPARE: self._prepare, w.RUN: self._run, w.RESET: self._reset})
+
+    def _open(self, request: IncomingCall) -> None:
+        """Read the graph that came along, instead of the last one; what variables hold stays."""
+        if len(request.tensors) != 1 or not isinstance(request.tensors[0], np.ndarray):
+            raise InvalidArgumentError(f"'{w.OPEN}' comes with one graph")
+        graph = Graph.from_graph_def(request.tensors[0].tobytes())
+        self._session = Session(graph, config=self._config, resources=self._resources)
+        self._requests = Requests(graph)
+        self._prepared.clear()
+
+    def _opened(self) -> tuple[Session, Requests]:
+        if self._session is None or self._requests is None:
+            raise FailedPreconditionError("no graph has been opened here")
+        return self._session, self._requests
+
+    def _prepare(self, request: IncomingCall) -> Any:
+        message = w.BoxPrepare.from_wire(request.arguments)
+        session, requests = self._opened()
+        fetches = message.fetches
+        if message.as_values:
+            fetches = [as_values(session.graph, each) for each in fetches]
+        read = requests.read(fetches, message.feeds, message.targets)
+        names = tuple(map(str, read.wanted.ports))
+        number, self._next = self._next, self._next + 1
+        self._prepared.put(number, _Prepared(tuple(map(str, read.ports)), names, tuple(read.wanted.targets)))
+        # What is fetched is told in the caller's order; a name without a value is told as such.
+        return w.BoxMeaning(
+            number=number,
+            feeds=[_described(spec.name, spec.dtype.name, spec.shape.dims) for spec in read.feeds],
+            fetches=[self._fetched(session, port) for port in read.wanted.ports],
+            positions=[
+                names.index(str(port_of(session.graph, each))) if ":" in each else -1 for each in fetches
+            ],
+        ).to_wire()
+
+    def _fetched(self, session: Session, port: OutputPort) -> dict[str, Any]:
+        types = session.graph[port.node].output_types
+        if port.slot >= len(types):
+            raise NotFoundError(f"'{port}' cannot be fetched: the op of '{port.node}' is not known here")
+        return _described(str(port), types[port.slot].base.name, None)
+
+    async def _run(self, request: IncomingCall) -> Reply | None:
+        message = w.BoxRun.from_wire(request.arguments)
+        session, _ = self._opened()
+        prepared = self._prepared.get(message.prepared)
+        if prepared is None:
+            return None
+        if len(request.tensors) != len(prepared.feeds):
+            raise InvalidArgumentError(
+                f"the request takes {len(prepared.feeds)} feeds, it was given {len(request.tensors)}"
+            )
+        feeds = dict(zip(prepared.feeds, request.tensors, strict=True))
+        options = RunOptions(message.timeout_seconds) if message.timeout_seconds is not None else None
+        values = await session.run(prepared.fetches, feeds, targets=prepared.targets, options=options)
+        return Reply(True, [_bare(each) for each in values])
+
+    def _reset(self, request: IncomingCall) -> None:
+        message = w.BoxReset.from_wire(request.arguments)
+        for container in message.containers:
+            self._resources.clear(container)
+
+
+def _described(name: str, dtype: str, dims: Any) -> dict[str, Any]:
+    return {"name": name, "dtype": dtype, "dims": None if dims is None else list(dims)}
+
+
+def _bare(value: Any) -> Value:
+    """A fetched value as it travels: without the structure that quantised numbers have outside."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.names:
+        value = np.asarray(value)[value.dtype.names[0]]
+    return value if isinstance(value, np.ndarray) else to_array(value)
+
+
+async def _warm_up(config: Config) -> None:
+    """Run a step of every kind of library: its threads, and what it reads from the system, come now."""
+    graph = Graph()
+    a = graph.constant(np.ones((_WARM_ELEMENTS, _WARM_ELEMENTS), np.float32))
+    product = graph.ops.MatMul(a=a, b=a)
+    async with Session(graph, config=config) as session:
+        await session.run(product)
+    await trio.to_thread.run_sync(int)
+
+
+async def _serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.socket) -> None:
+    config = Config(**orders.settings)
+    for module in orders.imports:
+        importlib.import_module(module)
+    if not orders.exec_memory:
+        list(kernel_registry(config.resolved().kernel_provider))
+    await _warm_up(config)
+    try:
+        confine.limit_sizes(orders.write_bytes)
+        if confine.SECCOMP in levels:
+            confine.close_calls(exec_memory=orders.exec_memory)
+    except confine.ConfinementError as error:
+        channel.sendall(said({}, str(error)))
+        return
+    channel.sendall(said(levels))
+    stream = PairStream(channel, "the host", lends=True)
+    identity = Identity(_CLUSTER, _CLUSTER, "box", new_incarnation())
+    now = trio.current_time()
+    connection = Connection(
+        Side.LISTENER, identity, address=stream.address, now=now, is_channel_authenticated=True
+    )
+    await Peer(stream, connection, service=BoxService(config).service()).run()
+
+
+def serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.socket) -> None:
+    """Lock the rest and answer until the host is gone."""
+    sys.path[:] = orders.modules
+    try:
+        trio.run(_serve, orders, levels, channel)
+    except OpError:
+        sys.exit(0)  # the host is gone, or speaks another language
+
+
+__all__ = ["BoxService", "serve"]

@@ -1,0 +1,126 @@
+"""Requests to a graph that this process has not read: names, and what the box says that they mean.
+
+The box may say anything. Dtypes are those that there are, shapes are shapes, and what comes back from a step
+has the dtype and shape that was said, one value for each name; anything else is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.dtypes import DType, as_dtype, resource, string, variant
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.graph import NodeGraph
+from flowengine.runtime.planning.fetches import Assemble, FetchPlan, name_of
+from flowengine.runtime.planning.values import FeedSpec, FetchSpec
+from flowengine.sandbox import words as w
+from flowengine.transport.errors import RemoteProtocolError
+
+
+class _NamesOnly(FetchPlan):
+    """The structure of fetches over names that nobody has looked up."""
+
+    def __init__(self, graph: NodeGraph, fetches: Any) -> None:
+        self.names: dict[str, int] = {}
+        super().__init__(graph, fetches)
+
+    def _leaf(self, fetch: Any) -> Assemble:
+        index = self.names.setdefault(name_of(self._graph, fetch), len(self.names))
+        return lambda values: values[index]
+
+
+class AskedNames:
+    """One combination of feeds, fetches and targets, by name.
+
+    as_values   whether a bare name of a fetch means the node's first output
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        fetches: Any,
+        feeds: Sequence[Any],
+        targets: Sequence[Any],
+        *,
+        as_values: bool = False,
+    ) -> None:
+        plan = _NamesOnly(graph, fetches)
+        self.assemble: Callable[[Sequence[Any]], Any] = plan.assemble
+        self.feeds = [name_of(graph, each) for each in feeds]
+        self.fetches = list(plan.names)
+        self.targets = [name_of(graph, each) for each in targets]
+        self._as_values = as_values
+        self.key = tuple(self.feeds), tuple(self.fetches), tuple(self.targets), as_values
+
+    def message(self) -> w.BoxPrepare:
+        """What the box is asked."""
+        return w.BoxPrepare(self.feeds, self.fetches, self.targets, self._as_values)
+
+
+class BoxRequest:
+    """What the box says of a request, as far as it can be believed.
+
+    Raises RemoteProtocolError where it makes no sense.
+    """
+
+    def __init__(self, asked: AskedNames, said: w.BoxMeaning) -> None:
+        if len(said.feeds) != len(asked.feeds) or len(said.positions) != len(asked.fetches):
+            raise RemoteProtocolError("the sandbox speaks of other tensors than it was asked for")
+        if not all(-1 <= each < len(said.fetches) for each in said.positions):
+            raise RemoteProtocolError("the sandbox speaks of values that there are none of")
+        self.number = said.number
+        self.feeds = [
+            FeedSpec(name, _dtype(entry), _shape(entry))
+            for name, entry in zip(asked.feeds, said.feeds, strict=True)
+        ]
+        self._dtypes = [_dtype(entry) for entry in said.fetches]
+        self._specs = [FetchSpec("", dtype) for dtype in self._dtypes]
+        self._positions = said.positions
+
+    def values(self, results: list[Any]) -> list[Any]:
+        """What the caller gets for each name; RemoteProtocolError where the box gave something else."""
+        if len(results) != len(self._dtypes):
+            raise RemoteProtocolError(f"the sandbox gave {len(results)} values for {len(self._dtypes)}")
+        for value, dtype in zip(results, self._dtypes, strict=True):
+            if not _is_of(value, dtype):
+                raise RemoteProtocolError(f"the sandbox gave something else than a tensor of {dtype.name}")
+        # Each value is taken from the list before it is handed out, so that it is not copied once more.
+        owned = [spec.convert(results, index) for index, spec in enumerate(self._specs)]
+        return [None if each < 0 else owned[each] for each in self._positions]
+
+
+def _is_of(value: Any, dtype: DType) -> bool:
+    if not isinstance(value, np.ndarray | np.generic):
+        return dtype == string and isinstance(value, bytes)
+    if dtype == string and isinstance(value, np.ndarray):
+        return value.dtype == np.dtype(object) and all(isinstance(each, bytes) for each in value.flat)
+    return bool(value.dtype == dtype.as_numpy_dtype)
+
+
+def _dtype(entry: Any) -> DType:
+    try:
+        dtype = as_dtype(str(entry.get("dtype"))).base
+    except (OpError, TypeError, ValueError):
+        raise RemoteProtocolError("the sandbox speaks of a dtype that there is not") from None
+    if dtype in (resource, variant):
+        raise InvalidArgumentError(
+            f"a {dtype.name} can neither be fed to a sandbox nor fetched from it: it means nothing outside"
+        )
+    return dtype
+
+
+def _shape(entry: Any) -> TensorShape:
+    dims = entry.get("dims")
+    if dims is None:
+        return TensorShape(None)
+    sizes = dims if isinstance(dims, list) else [-1]
+    if not all(each is None or (type(each) is int and each >= 0) for each in sizes):
+        raise RemoteProtocolError("the sandbox speaks of a shape that is none")
+    return TensorShape(sizes)
+
+
+__all__ = ["AskedNames", "BoxRequest"]

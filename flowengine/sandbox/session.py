@@ -1,0 +1,310 @@
+"""Sessions whose graph runs in a box: what `fe.Session` hands its calls to under `Config.sandbox`.
+
+The graph goes to the process as the bytes that it is. Names of what is fed and fetched go as text, and the
+process says what they mean; that, and the values that come back, is compared with what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import trio
+
+from flowengine.core.bounds import Sandbox
+from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
+from flowengine.core.errors import (
+    AbortedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+)
+from flowengine.core.recent import Recent
+from flowengine.core.sandboxing import box_of
+from flowengine.core.text import printable
+from flowengine.graphs.unread import GraphBytes
+from flowengine.ir.graph import NodeGraph
+from flowengine.runtime.planning.fetches import spread_feeds
+from flowengine.runtime.planning.requests import request_key
+from flowengine.sandbox import words as w
+from flowengine.sandbox.process import BoxProcess, start
+from flowengine.sandbox.requests import AskedNames, BoxRequest
+from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
+
+#: So many deaths within so many seconds end the session: something is wrong that another process will meet.
+_DEATHS_MAX: Final = 3
+_DEATHS_SECONDS: Final = 10.0
+#: What only a process can have caused that is gone, or says what no process of ours says.
+_LOST: Final = (ConnectionLostError, RemoteProtocolError)
+#: What of an error is text.
+_TEXTS: Final = ("message", "node_name", "op_type", "device", "frame", "creation_site", "missing_op")
+
+
+class BoxSession:
+    """Steps of one graph in a process that has locked itself in. As `RemoteSession`.
+
+    State lives and dies with the process: after a death the next step runs in a new one, with fresh variables
+    and queues, and `incarnation` is another number.
+    """
+
+    def __init__(self, target: str, graph: NodeGraph, config: Config) -> None:
+        box = box_of(config)
+        if box is None:
+            raise InvalidArgumentError(f"a session at {target!r} needs its bounds: give Config.sandbox(...)")
+        if not isinstance(graph, GraphBytes) and not box.trusted_graph:
+            raise InvalidArgumentError(
+                "a graph that was read in this process is no stranger's any more: give a sandboxed session "
+                "fe.GraphBytes(data), or say trusted_graph=True"
+            )
+        self._box: Sandbox = box
+        self._graph = graph
+        self._config = config
+        self._version = -1
+        self._process: BoxProcess | None = None
+        self._spare: BoxProcess | None = None
+        self._is_starting_spare = False
+        self._opening = trio.Lock()
+        self._asked: Recent[Any, AskedNames] = Recent(w.REQUESTS_MAX)
+        self._requests: Recent[Any, BoxRequest] = Recent(w.REQUESTS_MAX)
+        self._deaths: deque[float] = deque(maxlen=_DEATHS_MAX)
+        self._is_closed = False
+        #: Steps under way, the oldest first.
+        self._running: dict[object, None] = {}
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether there is a process that only `close` ends."""
+        return self._process is not None or self._spare is not None
+
+    @property
+    def incarnation(self) -> int:
+        """The number of the process that holds the state; 0 before the first step."""
+        return 0 if self._process is None else self._process.incarnation
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """What the box is made of; empty before the first step."""
+        return {} if self._process is None else dict(self._process.levels)
+
+    # -- steps --------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        targets: Sequence[Any] = (),
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """As `Session.run`. Besides: ResourceExhaustedError or DeadlineExceededError where the process was
+        ended for what it took, UnavailableError where it died, AbortedError for other steps of that process.
+        """
+        feed_dict = spread_feeds(feed_dict or {})
+        key = request_key(fetches, feed_dict, targets)
+        asked = self._asked.get(key) if key is not None else None
+        if asked is None:
+            asked = AskedNames(self._graph, fetches, list(feed_dict), targets)
+            if key is not None:
+                self._asked.put(key, asked)
+        return await self._step(asked, list(feed_dict.values()), options, run_metadata)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+    ) -> Callable[..., Awaitable[Any]]:
+        """As `Session.make_callable`. What the names mean is only known with the first call."""
+        asked = AskedNames(self._graph, fetches, feeds, targets, as_values=True)
+        size = len(asked.feeds)
+
+        async def call(*values: Any) -> Any:
+            if len(values) != size:
+                raise InvalidArgumentError(f"this callable takes {size} values, it was given {len(values)}")
+            return await self._step(asked, values, None, None)
+
+        return call
+
+    async def _step(
+        self,
+        asked: AskedNames,
+        values: Sequence[Any],
+        options: RunOptions | None,
+        run_metadata: RunMetadata | None,
+    ) -> Any:
+        timeout = None if options is None else timeout_of(options)
+        seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
+        process = await self._open()
+        step = object()
+        began = trio.current_time()
+        self._running[step] = None
+        process.step_began(step)
+        try:
+            results, request = await self._call(process, asked, values, seconds)
+            owned = request.values(results)
+        except OpError as error:
+            if process.is_alive and not isinstance(error, _LOST):
+                raise _cleaned(error) from None
+            raise await self._died(process, step, error) from None
+        finally:
+            process.step_ended(step)
+            self._running.pop(step, None)
+        if run_metadata is not None:
+            run_metadata.wall_seconds = trio.current_time() - began
+        return asked.assemble(owned)
+
+    async def _call(
+        self, process: BoxProcess, asked: AskedNames, values: Sequence[Any], seconds: float
+    ) -> tuple[list[Any], BoxRequest]:
+        peer = process.peer
+        assert peer is not None
+        while True:
+            request = self._requests.get(asked.key)
+            if request is None:
+                reply = await peer.call(w.PREPARE, asked.message().to_wire())
+                request = BoxRequest(asked, w.BoxMeaning.from_wire(reply.result))
+                self._requests.put(asked.key, request)
+            feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
+            reply = await peer.call(w.RUN, w.BoxRun(request.number, seconds).to_wire(), feeds)
+            if reply.result is not None:
+                return list(reply.tensors), request
+            # The process has dropped it meanwhile.
+            self._requests.pop(asked.key)
+
+    # -- the process --------------------------------------------------------------------------------
+
+    async def _open(self) -> BoxProcess:
+        """The process with the graph as it is now."""
+        if self._is_closed:
+            raise FailedPreconditionError("this session is closed")
+        process = self._process
+        if process is not None and process.is_alive and self._version == self._graph.version:
+            return process
+        async with self._opening:
+            process = self._process
+            if process is None or not process.is_alive:
+                self._check_deaths()
+                process = await self._take_spare() or await start(self._config, self._box)
+                self._process, self._version = process, -1
+            if self._version != self._graph.version:
+                await self._send_graph(process)
+            self._begin_spare()
+        return process
+
+    async def _send_graph(self, process: BoxProcess) -> None:
+        from flowengine.cluster.graphs import graph_tensor
+
+        version, graph, peer = self._graph.version, self._graph, process.peer
+        assert peer is not None
+        is_new = self._version < 0
+        data = np.frombuffer(graph.data, np.uint8) if isinstance(graph, GraphBytes) else graph_tensor(graph)
+        self._requests.clear()
+        step = object()
+        process.step_began(step)
+        try:
+            await peer.call(w.OPEN, None, [data])
+            if is_new and self._box.init:
+                message = w.BoxPrepare([], [], list(self._box.init), as_values=False)
+                number = w.BoxMeaning.from_wire((await peer.call(w.PREPARE, message.to_wire())).result).number
+                await peer.call(w.RUN, w.BoxRun(number, self._box.seconds).to_wire())
+        except OpError as error:
+            if process.is_alive and not isinstance(error, _LOST):
+                raise _cleaned(error) from None
+            raise await self._died(process, step, error) from None
+        finally:
+            process.step_ended(step)
+        self._version = version
+
+    def _check_deaths(self) -> None:
+        now = trio.current_time()
+        if len(self._deaths) == _DEATHS_MAX and now - self._deaths[0] < _DEATHS_SECONDS:
+            self._is_closed = True
+            raise FailedPreconditionError(
+                f"this session is closed: its process died {_DEATHS_MAX} times within {_DEATHS_SECONDS:g} s"
+            )
+
+    async def _died(self, process: BoxProcess, step: object, error: OpError) -> OpError:
+        """What a step is told whose process is gone: the oldest why, the others that it is."""
+        if isinstance(error, RemoteProtocolError):
+            process.kill(UnavailableError(f"the sandbox was ended: {printable(error.message)}"))
+        is_oldest = next(iter(self._running), step) is step
+        if self._is_closed:
+            return AbortedError("this session was closed")
+        why = await process.why_ended()
+        if self._process is process:
+            self._process = None
+            self._deaths.append(trio.current_time())
+        if is_oldest:
+            return why
+        return AbortedError(f"the sandbox, and its state, ended because of another step: {why.message}")
+
+    async def _take_spare(self) -> BoxProcess | None:
+        spare, self._spare = self._spare, None
+        return spare if spare is not None and spare.is_alive else None
+
+    def _begin_spare(self) -> None:
+        """Have another process lock itself in, for the next time that one is needed."""
+        if self._spare is not None or self._is_starting_spare or not self._box.spare:
+            return
+        self._is_starting_spare = True
+
+        async def begin() -> None:
+            try:
+                spare = await start(self._config, self._box)
+            except OpError:
+                return  # whoever needs a process will hear why there is none
+            finally:
+                self._is_starting_spare = False
+            if self._is_closed:
+                spare.kill()
+            else:
+                self._spare = spare
+
+        trio.lowlevel.spawn_system_task(begin, name="flowengine spare sandbox")
+
+    # -- what is held there -------------------------------------------------------------------------
+
+    async def reset(self, containers: Sequence[str]) -> None:
+        """Clear containers of the process."""
+        process = await self._open()
+        assert process.peer is not None
+        await process.peer.call(w.RESET, w.BoxReset(list(containers)).to_wire())
+
+    async def random_places(self, sequences: Sequence[str]) -> dict[str, str]:
+        """Not of a process that may be gone with the next step: FailedPreconditionError."""
+        raise FailedPreconditionError("a sandboxed session's state ends with its process: it cannot be kept")
+
+    async def set_random_places(self, sequences: Sequence[str], places: Mapping[str, str]) -> None:
+        """As `random_places`."""
+        await self.random_places(sequences)
+
+    async def close(self) -> None:
+        """End the process. Steps that run end with AbortedError."""
+        self._is_closed = True
+        processes, self._process, self._spare = (self._process, self._spare), None, None
+        for process in processes:
+            if process is not None:
+                process.kill(UnavailableError("the session was closed"))
+                with trio.CancelScope(shield=True):
+                    await process.why_ended()
+
+
+def _cleaned(error: OpError) -> OpError:
+    """An error whose texts can be shown: bounded, without control characters."""
+    for name in _TEXTS:
+        text = getattr(error, name)
+        if text is not None:
+            setattr(error, name, printable(text))
+    error.args = (error.message,)
+    if error.input_shapes is not None:
+        error.input_shapes = tuple(printable(each, 200) for each in error.input_shapes[:32])
+    return error
+
+
+def open_box(target: str, graph: NodeGraph, config: Config) -> BoxSession:
+    """What `fe.Session` calls for a target `sandbox:`."""
+    return BoxSession(target, graph, config)
+
+
+__all__ = ["BoxSession", "open_box"]
