@@ -46,12 +46,12 @@ def graph(tmp_path: Path) -> Path:
 def test_verbs_print_what_they_print_elsewhere(graph: Path, tmp_path: Path) -> None:
     values = tmp_path / "values.npy"
     np.save(values, np.array([1, 2], np.float32))
-    each: list[str | Path]
-    for each in (
+    lines: list[list[str | Path]] = [
         ["inspect", graph],
         ["run", graph, "--feed", f"x={values}", "--fetch", "y"],
         ["plan", graph, "--fetch", "y"],
-    ):
+    ]
+    for each in lines:
         assert _flowengine(*each, "--sandbox") == _flowengine(*each)
 
 

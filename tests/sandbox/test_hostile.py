@@ -57,19 +57,24 @@ def _graph() -> fe.GraphBytes:
 
 
 def _config(**given: Any) -> fe.Config:
-    settings: dict[str, Any] = {"memory_bytes": 50_000_000, "seconds": 1.0, "spare": False}
+    settings: dict[str, Any] = {"memory_bytes": 50_000_000, "seconds": 60.0, "spare": False}
     return fe.Config.sandbox(**(settings | given))
 
 
 async def _error_of(
-    monkeypatch: pytest.MonkeyPatch, program: str, body: str, *, goes_on: bool = False
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    body: str,
+    *,
+    goes_on: bool = False,
+    seconds: float = 60.0,
 ) -> OpError:
     """What a step of a session in this process ends with. `goes_on`: see that the next one is right."""
     indented = textwrap.indent(textwrap.dedent(body).strip(), "    " if program is _LOCKED else "")
-    async with fe.Session(_graph(), config=_config()) as session:
+    async with fe.Session(_graph(), config=_config(seconds=seconds)) as session:
         with monkeypatch.context() as patch:
             patch.setattr("flowengine.sandbox.process._BEGIN", program.format(body=indented))
-            patch.setattr("flowengine.sandbox.process._START_SECONDS", 5.0)
+            patch.setattr("flowengine.sandbox.process._START_SECONDS", 30.0)
             with pytest.raises(OpError) as raised:
                 await session.run("y:0", {"x:0": [1, 2]})
         if goes_on:
@@ -151,7 +156,7 @@ async def test_memory_that_no_account_knows_of_ends_the_process(monkeypatch: pyt
 async def test_a_step_that_never_answers_ends_with_its_process(
     monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
-    error = await _error_of(monkeypatch, _LOCKED, body)
+    error = await _error_of(monkeypatch, _LOCKED, body, seconds=0.5)
     assert isinstance(error, DeadlineExceededError)
 
 
