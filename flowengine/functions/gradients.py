@@ -20,16 +20,25 @@ from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.names import ARGUMENT
 
 
-def gradient_body(library: FunctionLibrary, function: FuncAttr, types: Sequence[DType]) -> FunctionBody:
+def gradient_body(
+    library: FunctionLibrary, function: FuncAttr, types: Sequence[DType], result_count: int
+) -> FunctionBody:
     """What computes the gradients of a function's arguments from those and the gradients of its results.
 
-    types   of the arguments of the function and of the gradients, in that order
+    types          of the arguments of the function and of the gradients, in that order
+    result_count   how many gradients the node gives
 
     Raises InvalidArgumentError where they do not fit, MissingGradientError for an op without a gradient.
     """
     given = library.gradient_of(function.name)
     if given is not None:
-        return library.instantiate(given, function.attrs)
+        body = library.instantiate(given, function.attrs)
+        if len(body.results) != result_count:
+            raise InvalidArgumentError(
+                f"the gradient of '{function.name}', function '{given}', gives {len(body.results)} tensors "
+                f"where {result_count} are expected"
+            )
+        return body
     graph, arguments, results = _forward(library, function, types)
     if len(arguments) + len(results) != len(types):
         raise InvalidArgumentError(

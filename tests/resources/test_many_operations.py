@@ -20,8 +20,9 @@ from flowengine.core import dtypes
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.accumulator import Accumulator
 from flowengine.resources.barrier import Barrier
-from flowengine.resources.batching import Batcher, Unbatcher
+from flowengine.resources.batching.steps import Batcher, Unbatcher
 from flowengine.resources.mutex import Mutex
+from flowengine.resources.services import Services
 from flowengine.resources.staging import StagingArea, StagingMap
 
 _OPERATIONS = 10_000
@@ -207,7 +208,7 @@ async def test_mutex(autojump_clock: trio.testing.MockClock) -> None:
 async def test_batching(autojump_clock: trio.testing.MockClock) -> None:
     """Every request gets its own rows back, whoever else is cancelled before their batch is closed."""
     chance = random.Random(11)
-    batcher = Batcher("b", max_batch_size=8, timeout_seconds=0.02)
+    batcher = Batcher("b", Services(), max_batch_size=8, timeout_seconds=0.02)
     unbatcher = Unbatcher()
     served = cancelled = 0
 

@@ -10,9 +10,10 @@ import trio
 import trio.testing
 
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
-from flowengine.resources.batching import Batcher, Regatherer, Unbatcher
+from flowengine.resources.batching.steps import Batcher, Regatherer, Unbatcher
 from flowengine.resources.container import StepContainer
 from flowengine.resources.mutex import Mutex
+from flowengine.resources.services import Services
 
 
 async def test_mutex_excludes_and_hands_over_in_order() -> None:
@@ -72,7 +73,7 @@ async def _serve(
 
 
 async def test_concurrent_steps_share_a_batch(autojump_clock: trio.testing.MockClock) -> None:
-    batcher = Batcher("b", max_batch_size=10, timeout_seconds=1)
+    batcher = Batcher("b", Services(), max_batch_size=10, timeout_seconds=1)
     unbatcher = Unbatcher()
     sizes: list[int] = []
     results: dict[int, list[int]] = {}
@@ -89,7 +90,7 @@ async def test_concurrent_steps_share_a_batch(autojump_clock: trio.testing.MockC
 
 
 async def test_a_lone_step_waits_no_longer_than_the_timeout(autojump_clock: trio.testing.MockClock) -> None:
-    batcher = Batcher("b", max_batch_size=10, timeout_seconds=0.5)
+    batcher = Batcher("b", Services(), max_batch_size=10, timeout_seconds=0.5)
     before = trio.current_time()
     batched = await batcher.submit(_rows(1))
     assert trio.current_time() - before == pytest.approx(0.5)
@@ -98,7 +99,7 @@ async def test_a_lone_step_waits_no_longer_than_the_timeout(autojump_clock: trio
 
 
 async def test_cancelled_rows_leave_the_batch(autojump_clock: trio.testing.MockClock) -> None:
-    batcher = Batcher("b", max_batch_size=10, timeout_seconds=1)
+    batcher = Batcher("b", Services(), max_batch_size=10, timeout_seconds=1)
     unbatcher = Unbatcher()
     results: list[list[int]] = []
 
@@ -116,17 +117,17 @@ async def test_cancelled_rows_leave_the_batch(autojump_clock: trio.testing.MockC
 
 
 async def test_allowed_sizes_are_filled_with_copies(autojump_clock: trio.testing.MockClock) -> None:
-    batcher = Batcher("b", max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=(4, 8))
+    batcher = Batcher("b", Services(), max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=(4, 8))
     batched = await batcher.submit(_rows(1, 2))
     assert batched.tensors[0].tolist() == [1, 2, 1, 1]
     assert batched.batch_index[0, 1:].tolist() == [0, 2]
     with pytest.raises(InvalidArgumentError, match="must rise and end"):
-        Batcher("b", max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=(4, 6))
+        Batcher("b", Services(), max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=(4, 6))
     assert autojump_clock.autojump_threshold == 0
 
 
 async def test_batcher_refuses(autojump_clock: trio.testing.MockClock) -> None:
-    batcher = Batcher("b", max_batch_size=2, timeout_seconds=1)
+    batcher = Batcher("b", Services(), max_batch_size=2, timeout_seconds=1)
     with pytest.raises(InvalidArgumentError, match="at least one dimension"):
         await batcher.submit((np.asarray(1),))
     with pytest.raises(InvalidArgumentError, match="equal 0th-dimension size"):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Value
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.pieces import Piecework
 from flowengine.ir.attrs import FuncAttr
 from flowengine.resources.calling import FunctionCaller, NamedFunction
@@ -72,6 +73,11 @@ class _Called:
         plans = self._plans
         if plans is None:
             plans = await self._planned()
+        if len(arguments) != len(plans.interpreted.feeds):
+            raise InvalidArgumentError(
+                f"function '{self.name}' takes {len(plans.interpreted.feeds)} arguments; "
+                f"{len(arguments)} are given"
+            )
         runner = self._runner
         compiles = runner.settings.compiles_plans
         plan = plans.choose(arguments) if compiles else plans.interpreted

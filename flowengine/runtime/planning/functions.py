@@ -114,7 +114,8 @@ class FunctionTable:
         # Here because few graphs differentiate when they run.
         from flowengine.functions.gradients import gradient_body
 
-        return gradient_body(self._library, function.attrs["f"], function.attrs["Tin"])
+        attrs = function.attrs
+        return gradient_body(self._library, attrs["f"], attrs["Tin"], len(attrs["Tout"]))
 
     def planning_beforehand(self, function: FuncAttr) -> Pieces[None]:
         """Plan a body that a call will need, unless it is under way, as one is that calls itself."""

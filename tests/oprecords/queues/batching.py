@@ -7,6 +7,6 @@ from typing import Final
 #: {why they have no record: ops}
 EXCUSED: Final = {
     "they wait, or hold what others wait for: tests/resources, tests/conformance": """
-        Batch Unbatch UnbatchGrad
+        Batch BatchFunction Unbatch UnbatchGrad
     """,
 }

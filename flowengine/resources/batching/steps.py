@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import trio
 
 from flowengine.core.arrays import WOULD_WAIT, Array
-from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
+from flowengine.core.errors import CancelledError, DeadlineExceededError, InvalidArgumentError
+from flowengine.resources.batching.rows import (
+    allowed_sizes,
+    check_same_rows,
+    joined_rows,
+    padded_size,
+    rows_of,
+)
+from flowengine.resources.services import Services
 from flowengine.resources.waiting import Attempt, AttemptCrowd, Condition, wait_finished
 
 #: Identifies the rows of one step; unique in the process, so that a late one is never mistaken.
@@ -49,59 +58,54 @@ class _Member(Attempt):
 
 
 class _Batch:
-    __slots__ = ("is_sealed", "members", "rows")
+    __slots__ = ("is_sealed", "members", "rows", "timer")
 
     def __init__(self) -> None:
         self.members: list[_Member] = []
         self.rows = 0
         self.is_sealed = False
-
-    def check(self, tensors: tuple[Array, ...]) -> None:
-        """InvalidArgumentError where rows have other shapes than those here."""
-        if not self.members:
-            return
-        for ours, theirs in zip(self.members[0].tensors, tensors, strict=True):
-            if ours.shape[1:] != theirs.shape[1:]:
-                raise InvalidArgumentError(
-                    "tensors of one batch must agree but for their rows, but have shapes "
-                    f"{list(ours.shape)} and {list(theirs.shape)}"
-                )
+        self.timer: trio.CancelScope | None = None
 
 
 class Batcher:
     """See the module.
 
+    services              where its timers run
     max_batch_size        most rows of a batch
     timeout_seconds       how long the first rows of a batch wait for others
     allowed_batch_sizes   rising, the last one `max_batch_size`: a batch is filled up to one of them with
                           copies of a row; empty: batches may have any size
     """
 
-    __slots__ = ("__weakref__", "_open", "allowed_batch_sizes", "max_batch_size", "name", "timeout_seconds")
+    __slots__ = (
+        "__weakref__",
+        "_open",
+        "_tasks",
+        "allowed_batch_sizes",
+        "max_batch_size",
+        "name",
+        "timeout_seconds",
+    )
 
     def __init__(
         self,
         name: str,
+        services: Services,
         *,
         max_batch_size: int,
         timeout_seconds: float,
         allowed_batch_sizes: Sequence[int] = (),
     ) -> None:
-        sizes = tuple(allowed_batch_sizes)
-        if sizes and (sizes[-1] != max_batch_size or any(b <= a for a, b in itertools.pairwise(sizes))):
-            raise InvalidArgumentError(
-                f"allowed_batch_sizes must rise and end with max_batch_size {max_batch_size}, "
-                f"not {list(sizes)}"
-            )
         self.name = name
         self.max_batch_size = max_batch_size
         self.timeout_seconds = timeout_seconds
-        self.allowed_batch_sizes = sizes
+        self.allowed_batch_sizes = allowed_sizes(allowed_batch_sizes, max_batch_size)
+        self._tasks = services.new_tasks()
         self._open: _Batch | None = None
 
     def submit_nowait(self, tensors: tuple[Array, ...]) -> Any:
         """`submit` where the rows fill the batch up, else WOULD_WAIT with nothing changed."""
-        rows = self._check(tensors)
+        rows = rows_of(tensors, self.max_batch_size)
         present = 0 if self._open is None else self._open.rows
         if rows != self.max_batch_size and present + rows != self.max_batch_size:
             return WOULD_WAIT
@@ -111,9 +115,11 @@ class Batcher:
         """Put rows (n, ...) into the current batch and wait until it is sealed.
 
         Raises InvalidArgumentError for tensors without rows or with different numbers of them, and for
-        more than fit. Cancelled before the batch is sealed, the rows leave it.
+        more than fit, CancelledError where the batcher is removed meanwhile. Cancelled before the batch is
+        sealed, the rows leave it.
         """
-        result: BatchShare = await wait_finished(self._join(tensors, self._check(tensors)), self._leave)
+        member = self._join(tensors, rows_of(tensors, self.max_batch_size))
+        result: BatchShare = await wait_finished(member, self._leave)
         return result
 
     def _join(self, tensors: tuple[Array, ...], rows: int) -> _Member:
@@ -122,13 +128,16 @@ class Batcher:
             self._seal(batch)
             batch = None
         if batch is not None:
-            batch.check(tensors)
+            check_same_rows(batch.members[0].tensors if batch.members else tensors, tensors)
         else:
-            batch = self._open = _Batch()
+            batch = _Batch()
             if rows < self.max_batch_size:
                 # One timer a batch, on nobody's account: whoever came first may be cancelled.
                 deadline = trio.current_time() + self.timeout_seconds
-                trio.lowlevel.spawn_system_task(self._seal_at, deadline, batch, name=f"batch of {self.name}")
+                batch.timer = self._tasks.start(
+                    partial(self._seal_at, deadline, batch), f"batch of {self.name}"
+                )
+            self._open = batch
         member = _Member(tensors, rows, batch)
         batch.members.append(member)
         batch.rows += rows
@@ -146,25 +155,11 @@ class Batcher:
         attempt.batch.members.remove(attempt)
         attempt.batch.rows -= attempt.rows
 
-    def _check(self, tensors: tuple[Array, ...]) -> int:
-        for tensor in tensors:
-            if getattr(tensor, "ndim", 0) == 0:
-                raise InvalidArgumentError("Batching input tensors must have at least one dimension")
-            if len(tensor) != len(tensors[0]):
-                raise InvalidArgumentError(
-                    "Batching input tensors supplied in a given op invocation must have equal "
-                    f"0th-dimension size, not {[len(each) for each in tensors]}"
-                )
-        rows = len(tensors[0])
-        if rows > self.max_batch_size:
-            raise InvalidArgumentError(
-                f"Task size {rows} is larger than maximum batch size {self.max_batch_size}"
-            )
-        return rows
-
     def _seal(self, batch: _Batch) -> None:
         """Close a batch and give each member its result."""
         batch.is_sealed = True
+        if batch.timer is not None:
+            batch.timer.cancel()
         if self._open is batch:
             self._open = None
         members = batch.members
@@ -188,23 +183,22 @@ class Batcher:
         """All rows of a batch, for its last member."""
         ends = list(itertools.accumulate(member.rows for member in members))
         index = [(m.id, end - m.rows, end) for m, end in zip(members, ends, strict=True)]
-        padding = self._padded(ends[-1]) - ends[-1]
+        padding = padded_size(self.allowed_batch_sizes, ends[-1]) - ends[-1]
         last = members[-1]
         return BatchShare(
-            tuple(_joined([m.tensors[i] for m in members], padding) for i in range(len(last.tensors))),
+            tuple(joined_rows([m.tensors[i] for m in members], padding) for i in range(len(last.tensors))),
             np.array(index, dtype=np.int64),
             last.id,
         )
 
-    def _padded(self, rows: int) -> int:
-        return next((size for size in self.allowed_batch_sizes if size >= rows), rows)
-
-
-def _joined(parts: list[Array], padding: int) -> Array:
-    """Rows of all parts, then so many copies of the first row of the last part."""
-    if padding and len(parts[-1]):
-        parts = [*parts, np.repeat(parts[-1][:1], padding, axis=0)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def destroy(self) -> None:
+        """End the timers, and whoever waits with CancelledError."""
+        self._tasks.cancel()
+        batch, self._open = self._open, None
+        for member in [] if batch is None else batch.members:
+            member.fail(CancelledError(f"Batch '{self.name}' was removed"))
+            if member.wake is not None:
+                member.wake()
 
 
 class Unbatcher:
