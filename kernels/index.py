@@ -513,7 +513,7 @@ OPS: Final[dict[str, str]] = {
         Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
     """,
     "queues.batching": """
-        Batch Unbatch UnbatchGrad
+        Batch BatchFunction Unbatch UnbatchGrad
     """,
     "queues.queues": """
         FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 QueueClose

@@ -23,6 +23,7 @@ from flowengine.ir.objectgraph import object_graph_of
 from flowengine.ir.proto import FunctionDef, FunctionDefLibrary, MetaGraphDef, NodeDef
 from flowengine.ir.proto.saved_object_graph_pb2 import SavedFunction, SavedObjectGraph
 from flowengine.ir.tensorproto import decode_tensor
+from flowengine.ir.traits import GivesVariable
 
 #: In a checkpoint's keys it stands between an object's path and what of the object it is.
 _ATTRIBUTES = "/.ATTRIBUTES/"
@@ -80,6 +81,25 @@ class ObjectGraph:
             for place, port in self._captured_by(call):
                 found.setdefault(place, port)
         return found
+
+    @cached_property
+    def copies(self) -> Mapping[str, str]:
+        """{node: the node whose variable it means} of nodes of one object's variable beside the restored one.
+
+        TensorFlow 2.21 writes such for Keras' variables: the function that restores is given a copy of what
+        the signatures read.
+        """
+        restored = dict(self._restored())
+        found: dict[str, str] = {}
+        for call in self.graph:
+            for place, port in self._captured_by(call):
+                held = restored.get(place)
+                if held is not None and held.node != port.node and self._is_variable(port, held):
+                    found[port.node] = held.node
+        return found
+
+    def _is_variable(self, *ports: OutputPort) -> bool:
+        return all(self.graph[port.node].has(GivesVariable) for port in ports)
 
     @property
     def variables(self) -> Iterator[tuple[str, int]]:

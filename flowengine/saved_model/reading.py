@@ -106,9 +106,7 @@ def read_saved_model(
     assert directory is not None
     graph_def = found.graph_def
     feeds = _place_assets(graph_def, _assets(meta), directory)
-    graph = Graph(registry=registry)
-    read_into(graph, graph_def, graph.registry)
-    read_collections(graph, meta.collection_def)
+    graph, objects = _graph_of(graph_def, meta, registry)
     checkpoint = directory / VARIABLES / VARIABLES
     stored = any(os.path.exists(f"{checkpoint}{ending}") for ending in (".index", ""))
     restoring = None
@@ -119,7 +117,6 @@ def read_saved_model(
         for name in sorted(found.signatures)
         if name not in (INIT_OP, TRAIN_OP)
     }
-    objects = objects_of(meta, graph)
     return SavedGraph(
         path=directory,
         tags=tuple(meta.meta_info_def.tags),
@@ -134,6 +131,31 @@ def read_saved_model(
         objects=objects,
         meta_graph=meta,
     )
+
+
+def _graph_of(
+    graph_def: GraphDef, meta: MetaGraphDef, registry: OpRegistry | None
+) -> tuple[Graph, ObjectGraph | None]:
+    """The graph, in which one object's variable is one, and the objects."""
+    graph = _read(graph_def, meta, registry)
+    objects = objects_of(meta, graph)
+    copies = {} if objects is None else objects.copies
+    if copies:
+        nodes = {node.name: node for node in graph_def.node}
+        for name, held in copies.items():
+            attrs = graph[held].attrs
+            nodes[name].attr["container"].s = attrs["container"]
+            nodes[name].attr["shared_name"].s = attrs["shared_name"]
+        graph = _read(graph_def, meta, registry)
+        objects = objects_of(meta, graph)
+    return graph, objects
+
+
+def _read(graph_def: GraphDef, meta: MetaGraphDef, registry: OpRegistry | None) -> Graph:
+    graph = Graph(registry=registry)
+    read_into(graph, graph_def, graph.registry)
+    read_collections(graph, meta.collection_def)
+    return graph
 
 
 def _assets(meta: MetaGraphDef) -> list[AssetFileDef]:

@@ -1,6 +1,6 @@
 """Small SavedModels that TensorFlow made, with values: what `test_loading.py` loads.
 
-    python record_models.py [FOLDER]
+    python record_models.py [FOLDER [NAME ...]]
 
 Run by TensorFlow 1.15 it records models of that, by TensorFlow 2 those of this one: each a zip of the
 directory with `values.json`, a list of calls [{"signature", "inputs", "outputs"}], run in this order; bytes
@@ -211,17 +211,51 @@ def module(folder: str) -> list[Any]:
     return run_again(folder, ["serve"], [("look", {"words": ["x", "q"]}), ("look", {"words": ["z"]})])
 
 
+def whole(name: str) -> Any:
+    """One of the models of `serving_models.py`, called as the object that TensorFlow 2 loads."""
+
+    def make(folder: str) -> list[Any]:
+        sys.path.insert(0, os.path.join(HERE, "..", "..", ".."))
+        from tests.saved_model.serving_models import MODELS
+
+        tf.keras.utils.set_random_seed(7)
+        made, signatures, calls = MODELS[name](tf, tf.keras)
+        tf.saved_model.save(made, folder, signatures=signatures)
+        loaded = tf.saved_model.load(folder)
+        return [recorded(loaded, **{"signature": "serving_default", **call}) for call in calls]
+
+    return make
+
+
+def recorded(loaded: Any, signature: str, **feeds: Any) -> Any:
+    values = loaded.signatures[signature](**{key: tf.constant(value) for key, value in feeds.items()})
+    return {
+        "signature": signature,
+        "inputs": {key: plain(value) for key, value in feeds.items()},
+        "outputs": {key: plain(value.numpy()) for key, value in values.items()},
+    }
+
+
 MAKERS = (
     {"simple": simple, "estimator": estimator, "hub": hub}
     if tf.__version__.startswith("1.")
-    else {"keras_dense": keras_dense, "keras_words": keras_words, "module": module}
+    else {
+        "keras_dense": keras_dense,
+        "keras_words": keras_words,
+        "keras_trains": whole("trains_itself"),
+        "keras_ragged": whole("ragged_texts"),
+        "ragged": whole("ragged_signature"),
+        "module": module,
+    }
 )
 
 
-def main(target: str) -> None:
+def main(target: str, *only: str) -> None:
     warnings.simplefilter("ignore")
     tf1.logging.set_verbosity(tf1.logging.ERROR)
     for name, make in MAKERS.items():
+        if only and name not in only:
+            continue
         with tempfile.TemporaryDirectory() as place:
             folder = os.path.join(place, name)
             pack(folder, name, make(folder), target)

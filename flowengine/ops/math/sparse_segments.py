@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, dimension_value, ranked, ranked_at_least, replace_dim
 
+#: What TensorFlow 2 says beside: whether the gradient is to be sparse. What is computed is the same.
+_SPARSE_GRADIENT: Final = "sparse_gradient: bool = false"
+
 
 @define(
-    "SparseSegmentSum(data: T, indices: Tidx, segment_ids: int32) -> output: T",
-    "T: realnumbertype; Tidx: indextype = int32",
+    "SparseSegmentSum(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T",
+    "T: realnumbertype; Tidx, Tsegmentids: indextype = int32",
+    _SPARSE_GRADIENT,
 )
 @define(
-    "SparseSegmentMean, SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: int32) -> output: T",
-    "T: {float, double}; Tidx: indextype = int32",
+    "SparseSegmentMean, SparseSegmentSqrtN(data: T, indices: Tidx, segment_ids: Tsegmentids) -> output: T",
+    "T: {bfloat16, half, float, double}; Tidx, Tsegmentids: indextype = int32",
+    _SPARSE_GRADIENT,
 )
 def sparse_segment(c: ShapeContext) -> Shapes:
     data = ranked_at_least(c, 0, 1)
@@ -27,15 +34,17 @@ def _check_ids(c: ShapeContext) -> None:
 
 
 @define(
-    "SparseSegmentSumWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
+    "SparseSegmentSumWithNumSegments(data: T, indices: Tidx, segment_ids: Tsegmentids, "
     "num_segments: Tnumsegments) -> output: T",
-    "T: realnumbertype; Tidx, Tnumsegments: indextype = int32",
+    "T: realnumbertype; Tidx, Tnumsegments, Tsegmentids: indextype = int32",
+    _SPARSE_GRADIENT,
 )
 @define(
     "SparseSegmentMeanWithNumSegments, "
-    "SparseSegmentSqrtNWithNumSegments(data: T, indices: Tidx, segment_ids: int32, "
+    "SparseSegmentSqrtNWithNumSegments(data: T, indices: Tidx, segment_ids: Tsegmentids, "
     "num_segments: Tnumsegments) -> output: T",
-    "T: {float, double}; Tidx, Tnumsegments: indextype = int32",
+    "T: {bfloat16, half, float, double}; Tidx, Tnumsegments, Tsegmentids: indextype = int32",
+    _SPARSE_GRADIENT,
 )
 def sparse_segments_counted(c: ShapeContext) -> Shapes:
     data = ranked_at_least(c, 0, 1)
@@ -45,8 +54,9 @@ def sparse_segments_counted(c: ShapeContext) -> Shapes:
 
 @define(
     "SparseSegmentMeanGrad, "
-    "SparseSegmentSqrtNGrad(grad: T, indices: Tidx, segment_ids, output_dim0: int32) -> output: T",
-    "T: {float, double}; Tidx: indextype = int32",
+    "SparseSegmentSqrtNGrad(grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32) "
+    "-> output: T",
+    "T: {bfloat16, half, float, double}; Tidx, Tsegmentids: indextype = int32",
 )
 def sparse_segment_grad(c: ShapeContext) -> Shapes:
     gradient = ranked_at_least(c, 0, 1)

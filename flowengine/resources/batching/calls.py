@@ -191,7 +191,9 @@ class CallBatcher:
         rows = rows_of(tensors, self.options.max_batch_size)
         requests = self._joined(tensors, call, rows)
         try:
-            results = [await wait_finished(request, self._leave) for request in requests]
+            results: list[tuple[Value, ...]] = [
+                await wait_finished(request, self._leave) for request in requests
+            ]
         finally:
             self._leave_all(requests)
         if len(results) == 1:

@@ -49,7 +49,7 @@ def _sparse_segment_records() -> list[OpRecord]:
     picks = [sample(_M, [3, 0, 0, 1], [0, 0, 1, 3])]
     counted = [sample(_M, [3, 0, 0, 1], [0, 0, 1, 3], 6)]
     grads = [sample(_M, [2, 0, 0, 1], [0, 0, 1, 3], 5)]
-    dtypes, two = {"T": ("float32", "float64")}, 2.0
+    dtypes, two = {"T": ("float32", "float64"), "Tsegmentids": ("int32", "int64")}, 2.0
     found = []
     for name, scale in _SCALES.items():
         wrong = [
