@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, in .venvs/, from nothing but Python 3.11 or newer and make.
 #
 #   make demo     train, evaluate and use a small classifier of handwritten digits from the command line
-#   make demo-cluster   the same over a parameter server and two workers, as processes of this machine
+#   make demo-cluster   the same over a parameter server and two workers, as processes of this machine; TLS=1 under TLS
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make docs-shots   pictures of all its pages, looked over for what is cut off; needs Chromium
@@ -69,7 +69,7 @@ $(DOCS)/ready $(SHOTS)/ready: pyproject.toml
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image; fast=fast,;; test-*) extras=image,snappy,test; fast=fast,;; mutants-*) extras=image,snappy,test,mutants; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
+	@case "$*" in demo-*) extras=image,tls; fast=fast,;; test-*) extras=image,snappy,test,tls; fast=fast,;; mutants-*) extras=image,snappy,test,tls,mutants; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet $${compile:-} --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
@@ -81,7 +81,7 @@ demo: $(DEMO)/ready
 	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo.sh
 
 demo-cluster: $(DEMO)/ready
-	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo_cluster.sh
+	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo_cluster.sh $(if $(TLS),--tls)
 
 test: $(TEST)/ready
 	$(TEST)/bin/python -m pytest $(ARGS)

@@ -216,4 +216,5 @@ def _open_sandbox(target: str, graph: _Any, config: _Any) -> _Any:
 
 
 _register_scheme("flow", _open_flow)
+_register_scheme("flow+tls", _open_flow)
 _register_scheme("sandbox", _open_sandbox)

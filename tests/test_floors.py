@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: library -> the modules, or packages with a trailing dot, that may import it. Others may not.
 ALLOWED = {
+    "cryptography": ("flowengine.cluster.authority",),
     "click": ("flowengine.cli.",),
     "cupy": ("flowengine.devices.cuda", "flowengine.kernels.cuda."),
     "google": ("flowengine.ir.", "flowengine.kernels."),
@@ -61,7 +62,7 @@ ALLOWED = {
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"scipy", "PIL", "cramjam", "cupy", "re2"}
+LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "re2"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:

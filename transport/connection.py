@@ -22,7 +22,7 @@ from flowengine.core.errors import OpError, UnavailableError
 from flowengine.transport import events as e
 from flowengine.transport.calls.incoming import IncomingCalls
 from flowengine.transport.calls.outgoing import OutgoingCalls
-from flowengine.transport.errors import ConnectionLostError, plain
+from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError, plain
 from flowengine.transport.limits import CHUNK_BYTES_MAX, Limits, PeerLimits
 from flowengine.transport.tensors.deliveries import Deliveries
 from flowengine.transport.tensors.ledger import TensorLedger
@@ -33,6 +33,7 @@ from flowengine.transport.wire.framing import FrameReader
 from flowengine.transport.wire.handshake import Handshake, Refusal
 from flowengine.transport.wire.heartbeat import Heartbeat
 from flowengine.transport.wire.identity import Identity, Statement
+from flowengine.transport.wire.prefix import is_tls, what_speaks
 from flowengine.transport.wire.reading import MessageReader
 from flowengine.transport.wire.states import TRUSTED, Side, State
 from flowengine.transport.wire.wire import Wire
@@ -60,10 +61,12 @@ class Connection:
         key: bytes | None = None,
         limits: Limits | None = None,
         is_channel_authenticated: bool = False,
+        channel_binding: Callable[[], bytes] = bytes,
         expected_incarnation: int = 0,
     ) -> None:
         """`is_channel_authenticated`: the stream proves its peer itself, by certificate or because it never
-        leaves the process. Otherwise `key` must be given. InvalidArgumentError if neither is so."""
+        leaves the process. Otherwise `key` must be given. InvalidArgumentError if neither is so.
+        `channel_binding`: see `Handshake`."""
         self.limits = limits = limits if limits is not None else Limits()
         self.wire = wire = Wire(side, limits=limits, address=address, now=now)
         self.heartbeat = Heartbeat(wire)
@@ -113,6 +116,7 @@ class Connection:
             Statement(identity, limits.announced(), expected_incarnation),
             key=key,
             is_channel_authenticated=is_channel_authenticated,
+            channel_binding=channel_binding,
             address=address,
         )
         if side is Side.DIALLER:
@@ -163,7 +167,10 @@ class Connection:
         if self.state in (State.LEFT, State.LEAVING) and self._reader.is_between_frames:
             self.close()
             return
-        if self.state not in TRUSTED:
+        if self.state not in TRUSTED and is_tls(begun := self._reader.unread):
+            # A refusal in TLS is shorter than a prefix of ours.
+            text = f"{self.address}: {what_speaks(begun)}"
+        elif self.state not in TRUSTED:
             text = f"{self.address} closed the connection before it was open (while: {self.state.value})"
         elif self._reader.is_between_frames:
             text = f"{self.address} closed the connection without a goodbye"
@@ -243,6 +250,10 @@ class Connection:
         if can_say_why:
             outbox.clear(keep_current=True)
             outbox.add_small(m.write_header(m.GOODBYE, plain(error.message, _REASON_MAX)), [], 0)
+        elif isinstance(error, RemoteProtocolError) and self.wire.side is Side.LISTENER:
+            outbox.clear()
+            if error.last_words:
+                outbox.add_frame(error.last_words, [], 0)
         if self.peer is not None and self.address not in error.message:
             error.message = f"{self.address}: {error.message}"
             error.args = (error.message,)

@@ -21,7 +21,14 @@ class LocalProtocolError(FailedPreconditionError):
 
 
 class RemoteProtocolError(UnavailableError):
-    """The other side broke the protocol; its connection is closed and costs nothing any more."""
+    """The other side broke the protocol; its connection is closed and costs nothing any more.
+
+    last_words   bytes that it is told in its own protocol, where that is known and nothing was said before
+    """
+
+    def __init__(self, message: str, *, last_words: bytes = b"") -> None:
+        super().__init__(message)
+        self.last_words = last_words
 
 
 class ConnectionLostError(UnavailableError):

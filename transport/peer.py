@@ -26,7 +26,13 @@ from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
 from flowengine.transport.statistics import PeerStatistics, peer_statistics
-from flowengine.transport.streams.schemes import ByteStream, connect_stream, is_within_machine, lends_memory
+from flowengine.transport.streams.schemes import (
+    ByteStream,
+    channel_binding,
+    connect_stream,
+    is_within_machine,
+    lends_memory,
+)
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side, State
 
@@ -373,6 +379,7 @@ async def connect(
             key=key,
             limits=limits,
             is_channel_authenticated=stream.is_authenticated,
+            channel_binding=channel_binding(stream),
             expected_incarnation=expected_incarnation,
         )
     except BaseException:

@@ -22,7 +22,13 @@ from flowengine.transport.connection import Connection
 from flowengine.transport.limits import STRANGER_SECONDS, Limits
 from flowengine.transport.lobby import Lobby, LobbyPlace, origin_of
 from flowengine.transport.peer import Peer
-from flowengine.transport.streams.schemes import ByteStream, Listener, listen_streams, wait_spoken
+from flowengine.transport.streams.schemes import (
+    ByteStream,
+    Listener,
+    channel_binding,
+    listen_streams,
+    wait_spoken,
+)
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side
 
@@ -173,6 +179,7 @@ async def serve(
             key=key,
             limits=limits,
             is_channel_authenticated=stream.is_authenticated,
+            channel_binding=channel_binding(stream),
         )
         return Peer(stream, connection, service=service, tensors=tensors)
 

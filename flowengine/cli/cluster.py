@@ -6,7 +6,8 @@ import os
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,16 +15,23 @@ from flowengine.cli.clusterfile import cluster_of
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
 from flowengine.cli.results import dumps
 
+if TYPE_CHECKING:
+    from flowengine.cluster.spec import ClusterSpec
+
 CLUSTER_HELP: Final = (
     "The cluster's file (TOML), or its folder; by default FLOWENGINE_CLUSTER or ./cluster.toml."
+)
+
+CLIENT_HELP: Final = (
+    "Who gets a certificate to dial with, in place of 'client', or besides with --renew. May be repeated."
 )
 
 UP_HELP: Final = """\
 Start a cluster on this machine, run COMMAND beside it, and end it; the exit code is the command's.
 
 COMMAND finds the cluster in its environment: FLOWENGINE_TARGET is the target of a session,
-FLOWENGINE_CLUSTER the cluster's file, FLOWENGINE_CLUSTER_KEY_FILE its key. Without a command the cluster
-stays until Ctrl-C.
+FLOWENGINE_CLUSTER the cluster's file, FLOWENGINE_CLUSTER_KEY_FILE its key, FLOWENGINE_CLUSTER_TLS its
+certificates with --tls. Without a command the cluster stays until Ctrl-C.
 """
 
 
@@ -38,26 +46,61 @@ def command() -> None:
     "--job",
     "jobs",
     multiple=True,
-    required=True,
     metavar="JOB=HOST:PORT,...",
     help="A job and where its tasks are, such as worker=10.0.0.6:7000,10.0.0.7:7000. May be repeated.",
 )
 @click.option("--name", default="flowengine", show_default=True, help="Tasks of other names are refused.")
+@click.option("--tls", is_flag=True, help="With an authority, and a certificate for each task and client.")
+@click.option("--client", "clients", multiple=True, metavar="NAME", help=CLIENT_HELP)
+@click.option("--renew", is_flag=True, help="New certificates in the place of those that FOLDER has.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def new(folder: str, jobs: tuple[str, ...], name: str, debug: bool) -> None:
+def new(
+    folder: str,
+    jobs: tuple[str, ...],
+    name: str,
+    tls: bool,
+    clients: tuple[str, ...],
+    renew: bool,
+    debug: bool,
+) -> None:
     """Write cluster.toml and a new key into FOLDER, for every machine of the cluster to have a copy of.
 
-    Files that are there are never overwritten.
+    Files that are there are never overwritten, but certificates with --renew. They hold for a year, and are
+    warned of in the last 30 days; tasks that run take the new ones for their next connections.
     """
     from flowengine.cluster.founding import found_cluster
     from flowengine.cluster.spec import ClusterSpec
 
-    file = found_cluster(folder, _addresses(jobs), name=name)
+    if renew:
+        if jobs or tls:
+            raise CommandError(
+                "--renew is for a cluster that is there: it takes no --job and no --tls", USAGE
+            )
+        _renew(cluster_of(folder), clients)
+        return
+    if not jobs:
+        raise CommandError("say who is in the cluster: --job JOB=HOST:PORT,...", USAGE)
+    if clients and not tls:
+        raise CommandError("--client names certificates: it belongs to --tls or --renew", USAGE)
+    file = found_cluster(folder, _addresses(jobs), name=name, tls=tls, clients=clients or ("client",))
     click.echo(file)
-    click.echo("copy the folder to each machine, and start its task there:", err=True)
+    less = ", of tls/ only authority.pem and its own certificate," if tls else ""
+    click.echo(f"copy the folder{less} to each machine, and start its task there:", err=True)
     for job, tasks in ClusterSpec.from_toml(file).jobs.items():
         for task in tasks:
             click.echo(f"  flowengine worker --cluster {file} --job {job} --task {task}", err=True)
+
+
+def _renew(spec: ClusterSpec, clients: tuple[str, ...]) -> None:
+    from flowengine.cluster.authority import renew_certificates
+
+    if not spec.tls:
+        raise CommandError(
+            f"cluster '{spec.name}' has no TLS: its file names no folder of certificates", USAGE
+        )
+    for path in renew_certificates(Path(spec.tls), spec, clients):
+        click.echo(path)
+    click.echo("copy them to their machines; who runs there takes them for new connections", err=True)
 
 
 def _addresses(jobs: tuple[str, ...]) -> dict[str, list[str]]:
@@ -166,17 +209,24 @@ def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> N
 
 @command.command("up", help=UP_HELP, context_settings={"ignore_unknown_options": True})
 @click.option("--local", "jobs", required=True, metavar="JOB=N,...", help="Such as ps=1,worker=2.")
+@click.option("--tls", is_flag=True, help="Under TLS, with certificates that are made for it.")
 @click.option("--restart", is_flag=True, help="Start tasks again that end before the command does.")
 @click.option("--log-level", default="warning", show_default=True, metavar="LEVEL", help="Of the tasks.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
 def up(
-    ctx: click.Context, jobs: str, restart: bool, log_level: str, debug: bool, arguments: tuple[str, ...]
+    ctx: click.Context,
+    jobs: str,
+    tls: bool,
+    restart: bool,
+    log_level: str,
+    debug: bool,
+    arguments: tuple[str, ...],
 ) -> None:
     import trio
 
-    code = trio.run(_up, _counts(jobs), restart, log_level, arguments, ctx.obj["interrupt"])
+    code = trio.run(_up, _counts(jobs), tls, restart, log_level, arguments, ctx.obj["interrupt"])
     ctx.exit(code)
 
 
@@ -191,7 +241,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 async def _up(
-    jobs: dict[str, int], restart: bool, log_level: str, arguments: tuple[str, ...], interrupt: Any
+    jobs: dict[str, int], tls: bool, restart: bool, log_level: str, arguments: tuple[str, ...], interrupt: Any
 ) -> int:
     import trio
 
@@ -203,7 +253,7 @@ async def _up(
         try:
             async with AsyncExitStack() as stack:
                 cluster = await stack.enter_async_context(
-                    local_cluster(jobs, options=["--log-level", log_level])
+                    local_cluster(jobs, options=["--log-level", log_level], tls=tls)
                 )
                 if restart:
                     await stack.enter_async_context(_supervised(cluster))

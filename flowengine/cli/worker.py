@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -29,6 +30,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option("--job", metavar="NAME", help="The job that this task is of.")
 @click.option("--task", type=int, metavar="N", help="Its number in the job.")
 @click.option("--device-count", "device_counts", multiple=True, metavar="TYPE=N", help="Such as CPU=4.")
+@click.option("--tls", metavar="FOLDER", help="Speak under TLS with the certificates of this folder.")
 @import_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON document a line.")
@@ -40,6 +42,7 @@ def command(
     job: str | None,
     task: int | None,
     device_counts: tuple[str, ...],
+    tls: str | None,
     log_level: str,
     log_json: bool,
     debug: bool,
@@ -48,6 +51,8 @@ def command(
 
     start_logging(log_level, as_json=log_json)
     member = membership(cluster_file, job, task)
+    if tls is not None:
+        member = replace(member, cluster=replace(member.cluster, tls=tls))
     trio.run(_serve, member, config_of(device_counts, (), None), ctx.obj["interrupt"])
 
 

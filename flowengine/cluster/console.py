@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.credentials import CLIENT, read_key
+from flowengine.cluster.credentials import CLIENT, client_certificates, read_key
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.cluster.together import together
 from flowengine.core.errors import OpError, UnauthenticatedError, UnavailableError
@@ -33,6 +33,8 @@ class Console:
         self._nursery = nursery
         self._key = key
         self._timeout = timeout_seconds
+        self._scheme = "tls" if cluster.tls else "tcp"
+        self._security = client_certificates(cluster.tls) if cluster.tls else None
         self._identity = Identity(CLIENT, cluster.name, f"console-{secrets.token_hex(6)}", new_incarnation())
         self._peers: dict[str, Peer] = {}
 
@@ -44,9 +46,10 @@ class Console:
                 if peer is None or not peer.is_open:
                     peer = self._peers[task] = await connect(
                         self._nursery,
-                        f"tcp://{self.cluster.address(task)}",
+                        f"{self._scheme}://{self.cluster.address(task)}",
                         identity=self._identity,
                         key=self._key,
+                        security=self._security,
                         expected_task=task,
                     )
                 return (await peer.call(method, arguments)).result

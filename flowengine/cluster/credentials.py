@@ -1,12 +1,14 @@
-"""Roles in a cluster, and the key that proves that a peer belongs to it."""
+"""Roles in a cluster, the key that proves that a peer belongs to it, and certificates where it has TLS."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Final
 
-from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.cluster.certificates import CLIENT_CERTIFICATE, certificates_in
+from flowengine.core.errors import InvalidArgumentError, NotFoundError, UnauthenticatedError
+from flowengine.core.secret_files import read_secret
+from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.wire.identity import check_key
 
 #: The role of a task, and of whoever only opens sessions.
@@ -15,18 +17,21 @@ CLIENT: Final = "client"
 #: Where a cluster's key is looked for if it is not given: the key itself, as hexadecimal digits, or a file.
 KEY_VARIABLE: Final = "FLOWENGINE_CLUSTER_KEY"
 KEY_FILE_VARIABLE: Final = "FLOWENGINE_CLUSTER_KEY_FILE"
+#: And the folder of its certificates.
+TLS_VARIABLE: Final = "FLOWENGINE_CLUSTER_TLS"
 
 
 def read_key(key_file: str = "") -> bytes | None:
     """The cluster's key: from this file, else from the environment; None if nothing says one.
 
-    Raises NotFoundError for a file that is not there, InvalidArgumentError for a key that is too short.
+    Raises NotFoundError for a file that is not there, PermissionDeniedError for one that others can read or
+    replace, InvalidArgumentError for a key that is too short.
     """
     key_file = key_file or os.environ.get(KEY_FILE_VARIABLE, "")
     if key_file:
         try:
-            text = Path(key_file).read_text(encoding="ascii").strip()
-        except FileNotFoundError:
+            text = read_secret(key_file).decode("ascii").strip()
+        except NotFoundError:
             raise NotFoundError(f"there is no key file {key_file}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidArgumentError(f"the key file {key_file} cannot be read: {error}") from None
@@ -41,4 +46,26 @@ def read_key(key_file: str = "") -> bytes | None:
         raise InvalidArgumentError(f"{where} does not hold a key in hexadecimal digits") from None
 
 
-__all__ = ["CLIENT", "KEY_FILE_VARIABLE", "KEY_VARIABLE", "WORKER", "read_key"]
+def client_certificates(folder: str, name: str = "") -> Certificates:
+    """What a client shows under TLS: of this folder, else of the one that the environment names.
+
+    Raises UnauthenticatedError where none is named, NotFoundError for files that are not there.
+    """
+    folder = folder or os.environ.get(TLS_VARIABLE, "")
+    if not folder:
+        raise UnauthenticatedError(
+            "this cluster has TLS: name the folder of its certificates as tls in the target, or in "
+            f"{TLS_VARIABLE}"
+        )
+    return certificates_in(folder, name or CLIENT_CERTIFICATE)
+
+
+__all__ = [
+    "CLIENT",
+    "KEY_FILE_VARIABLE",
+    "KEY_VARIABLE",
+    "TLS_VARIABLE",
+    "WORKER",
+    "client_certificates",
+    "read_key",
+]

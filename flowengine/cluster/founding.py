@@ -3,54 +3,76 @@
     folder/             0700 where it is made here
       cluster.toml      names, addresses and the key's file
       cluster.key       0600, 32 random bytes as hexadecimal digits
+      tls/              0700, with TLS: see `certificates`
 
-Every machine of the cluster gets a copy of both.
+Every machine of the cluster gets a copy, without the key of the authority and the certificates of others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from flowengine.cluster.certificates import CLIENT_CERTIFICATE
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import AlreadyExistsError
+from flowengine.core.secret_files import make_folder, write_new
 from flowengine.transport.wire.identity import new_key
 
 FILE: Final = "cluster.toml"
 KEY_FILE: Final = "cluster.key"
+TLS_FOLDER: Final = "tls"
 
 
-def found_cluster(folder: str | Path, jobs: Mapping[str, Any], *, name: str = "flowengine") -> Path:
+def found_cluster(
+    folder: str | Path,
+    jobs: Mapping[str, Any],
+    *,
+    name: str = "flowengine",
+    tls: bool = False,
+    clients: Iterable[str] = (CLIENT_CERTIFICATE,),
+) -> Path:
     """Write the files of a cluster with these jobs (see `ClusterSpec.of`) and a new key; the cluster's file.
 
-    Raises InvalidArgumentError for jobs that cannot be, AlreadyExistsError where one of the files is there:
-    then nothing is written, and nothing is ever overwritten.
+    tls      whether its tasks speak under TLS: an authority and certificates are made, too
+    clients  what the clients' certificates are called then
+
+    Raises InvalidArgumentError for jobs and names that cannot be, PermissionDeniedError where others can
+    write in the folder, AlreadyExistsError where one of the files is there: then nothing is written, and
+    nothing is ever overwritten.
     """
     folder = Path(folder)
-    text = ClusterSpec.of(jobs, name=name, key_file=KEY_FILE).to_toml()
-    there = [str(folder / each) for each in (FILE, KEY_FILE) if os.path.lexists(folder / each)]
+    spec = ClusterSpec.of(jobs, name=name, key_file=KEY_FILE, tls=TLS_FOLDER if tls else "")
+    names = (FILE, KEY_FILE, TLS_FOLDER) if tls else (FILE, KEY_FILE)
+    there = [str(folder / each) for each in names if os.path.lexists(folder / each)]
     if there:
         raise AlreadyExistsError(
             f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} there already; "
             "name another folder, or take them away"
         )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(folder / KEY_FILE, new_key().hex() + "\n", 0o600)
+    make_folder(folder)
+    written: list[Path] = []
     try:
-        _write(folder / FILE, text, 0o644)
+        if tls:
+            from flowengine.cluster.authority import found_authority
+
+            written += found_authority(folder / TLS_FOLDER, spec, clients)
+        for path, text, mode in (
+            (folder / KEY_FILE, new_key().hex() + "\n", 0o600),
+            (folder / FILE, spec.to_toml(), 0o644),
+        ):
+            write_new(path, text.encode(), mode=mode)
+            written.append(path)
     except BaseException:
-        (folder / KEY_FILE).unlink()
+        for path in written:
+            path.unlink()
+        with suppress(OSError):
+            (folder / TLS_FOLDER).rmdir()
         raise
     return folder / FILE
 
 
-def _write(path: Path, text: str, mode: int) -> None:
-    """Write a new file with this mode from its first byte on; FileExistsError where there is one."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-__all__ = ["FILE", "KEY_FILE", "found_cluster"]
+__all__ = ["FILE", "KEY_FILE", "TLS_FOLDER", "found_cluster"]

@@ -25,10 +25,10 @@ import trio
 
 import flowengine
 from flowengine.cluster.console import open_console
-from flowengine.cluster.credentials import KEY_FILE_VARIABLE
+from flowengine.cluster.credentials import KEY_FILE_VARIABLE, TLS_VARIABLE
 from flowengine.cluster.founding import found_cluster
 from flowengine.cluster.pages import huge_pages
-from flowengine.cluster.spec import ClusterSpec, task_name
+from flowengine.cluster.spec import TLS_SCHEME, ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
 
 logger: Final = logging.getLogger("flowengine.cluster")
@@ -75,12 +75,11 @@ class LocalCluster:
 
     def environment(self) -> dict[str, str]:
         """Variables that tell a program where the cluster is: file, key, and the first task as target."""
-        keyless = ClusterSpec(self.spec.jobs, self.spec.name)
-        return {
-            CLUSTER_VARIABLE: str(self.file),
-            KEY_FILE_VARIABLE: self.spec.key_file,
-            TARGET_VARIABLE: target_of(keyless, self.first_task),
-        }
+        secrets = {KEY_FILE_VARIABLE: self.spec.key_file}
+        if self.spec.tls:
+            secrets[TLS_VARIABLE] = self.spec.tls
+        target = target_to(self.spec, self.spec.address(self.first_task), secrets)
+        return {CLUSTER_VARIABLE: str(self.file), TARGET_VARIABLE: target, **secrets}
 
     @property
     def first_task(self) -> str:
@@ -180,15 +179,17 @@ def target_of(spec: ClusterSpec, task: str) -> str:
     return target_to(spec, spec.address(task))
 
 
-def target_to(spec: ClusterSpec, address: str) -> str:
+def target_to(spec: ClusterSpec, address: str, environment: Mapping[str, str] = os.environ) -> str:
     """The target of a session at an address of a cluster.
 
-    It names the key's file, unless that is the one which the environment names anyway.
+    It names the key's file and the folder of certificates, unless the environment names the same anyway.
     """
     query = {"cluster": spec.name}
-    if spec.key_file and spec.key_file != os.environ.get(KEY_FILE_VARIABLE):
+    if spec.key_file and spec.key_file != environment.get(KEY_FILE_VARIABLE):
         query["key_file"] = spec.key_file
-    return f"flow://{address}?{urlencode(query, safe='/')}"
+    if spec.tls and spec.tls != environment.get(TLS_VARIABLE):
+        query["tls"] = spec.tls
+    return f"{TLS_SCHEME if spec.tls else 'flow'}://{address}?{urlencode(query, safe='/')}"
 
 
 def free_ports(count: int, outgoing: Path = _OUTGOING_PORTS) -> list[int]:
@@ -227,18 +228,24 @@ def _candidates(outgoing: Path) -> Iterator[int]:
 
 @asynccontextmanager
 async def local_cluster(
-    jobs: Mapping[str, int], *, options: Sequence[str] = (), name: str = "local", cwd: str | None = None
+    jobs: Mapping[str, int],
+    *,
+    options: Sequence[str] = (),
+    name: str = "local",
+    cwd: str | None = None,
+    tls: bool = False,
 ) -> AsyncIterator[LocalCluster]:
     """Start {job: number of tasks} as processes of this machine; they end with the block.
 
     options    more arguments of `flowengine worker`
     cwd        the folder that they run in, which relative names of files in graphs are taken from
+    tls        whether they speak under TLS, with certificates that are made for them
     Raises UnavailableError if a task does not come up.
     """
     with tempfile.TemporaryDirectory(prefix="flowengine-cluster-") as folder:
         ports = free_ports(sum(jobs.values()))
         addresses = {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
-        file = found_cluster(folder, addresses, name=name)
+        file = found_cluster(folder, addresses, name=name, tls=tls)
         spec = ClusterSpec.from_toml(file)
         cluster = LocalCluster(spec, file, {}, options, cwd)
         try:

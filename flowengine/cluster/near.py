@@ -20,8 +20,8 @@ from flowengine.transport.calls.templates import CallTemplate
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.wire.identity import Identity
 
-#: The one scheme of addresses that a target can have.
-_SCHEME: Final = "tcp://"
+#: The schemes of addresses that a target can have.
+_SCHEMES: Final = ("tcp://", "tls://")
 
 
 class NearMaster:
@@ -53,7 +53,7 @@ _masters: Final[dict[str, NearMaster]] = {}
 
 def enter(address: str, cluster: str, key: bytes | None, service: Service) -> NearMaster | None:
     """Let sessions of this process find a server; None where its address can be no session's target."""
-    if not address.startswith(_SCHEME):
+    if not address.startswith(_SCHEMES):
         return None
     near = _masters[address] = NearMaster(address, cluster, key, service)
     return near

@@ -2,6 +2,7 @@
 
     flow://10.0.0.5:7000
     flow://10.0.0.5:7000?cluster=digits&key_file=/run/secrets/cluster.key
+    flow+tls://10.0.0.5:7000?cluster=digits&tls=/run/secrets/tls
 
 The graph goes to the master once, and again where it has grown; a request's names go once; a step is one
 message there and one back. A master of this very process is called without any, see `near`. A connection
@@ -21,11 +22,12 @@ from urllib.parse import parse_qs
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.credentials import CLIENT, read_key
+from flowengine.cluster.credentials import CLIENT, client_certificates, read_key
 from flowengine.cluster.graphs import graph_tensor
 from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
+from flowengine.cluster.spec import TLS_SCHEME
 from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
 from flowengine.core.errors import (
     AbortedError,
@@ -42,9 +44,12 @@ from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.peer import Peer, connect
+from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.wire.identity import Identity, new_incarnation
 
-_QUERY: Final = frozenset({"client", "cluster", "key_file"})
+_QUERY: Final = frozenset({"certificate", "client", "cluster", "key_file", "tls"})
+#: Scheme of a target -> that of its address.
+_SCHEMES: Final = {"flow": "tcp", TLS_SCHEME: "tls"}
 #: What a master may take to close a session before the connection is closed on it.
 _CLOSE_SECONDS: Final = 1.0
 
@@ -53,22 +58,26 @@ _CLOSE_SECONDS: Final = 1.0
 class Target:
     """Where a session runs.
 
-    address    "tcp://host:port"
+    address    "tcp://host:port", "tls://host:port" of a target `flow+tls://`
     cluster    the cluster's name
     key_file   "" where the environment has the key
     client     who opens sessions there; "" for a name that nobody else has. When a client comes again under
                its name, its older sessions are closed
+    tls        the folder of the cluster's certificates; "" where the environment names it
+    certificate   which of them is shown; "" for "client"
     """
 
     address: str
     cluster: str = "flowengine"
     key_file: str = ""
     client: str = ""
+    tls: str = ""
+    certificate: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Target:
         """Read `flow://host:port?cluster=...&key_file=...`; InvalidArgumentError naming what is wrong."""
-        _, _, rest = text.partition("://")
+        scheme, _, rest = text.partition("://")
         place, _, query = rest.partition("?")
         if not place:
             raise InvalidArgumentError(f"{text!r} has no address: write flow://host:port")
@@ -79,7 +88,14 @@ class Target:
                 f"{text!r}: {', '.join(unknown)} is not understood; there are {', '.join(sorted(_QUERY))}"
             )
         named = {name: each[-1] for name, each in values.items()}
-        return cls(f"tcp://{place.rstrip('/')}", **named)
+        if scheme != TLS_SCHEME and named.keys() & {"tls", "certificate"}:
+            raise InvalidArgumentError(f"{text!r} is a target without TLS: write {TLS_SCHEME}://{rest}")
+        return cls(f"{_SCHEMES.get(scheme, 'tcp')}://{place.rstrip('/')}", **named)
+
+    def certificates(self) -> Certificates | None:
+        """What is shown there under TLS; None without. Raises as `client_certificates`."""
+        is_secured = self.address.startswith("tls://")
+        return client_certificates(self.tls, self.certificate) if is_secured else None
 
 
 class _RemoteRequest(NamedTuple):
@@ -140,6 +156,7 @@ class RemoteSession:
             if each.name in SESSION_FIELDS and (value := getattr(config, each.name)) is not None
         }
         self._key = read_key(target.key_file)
+        self._certificates = target.certificates()
         self._name = f"client-{target.client or secrets.token_hex(6)}"
         settings = config.resolved()
         self._aborts = settings.abort_on_restart
@@ -316,6 +333,7 @@ class RemoteSession:
                             self._target.address,
                             identity=identity,
                             key=self._key,
+                            security=self._certificates,
                             limits=self._limits,
                         )
                     outcome.append(_Link(peer, nursery.cancel_scope))
@@ -384,7 +402,7 @@ def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:
 
 
 def open_remote(target: str, graph: NodeGraph, config: Config) -> RemoteSession:
-    """What `fe.Session` calls for a target `flow://...`."""
+    """What `fe.Session` calls for a target `flow://...` or `flow+tls://...`."""
     return RemoteSession(Target.parse(target), graph, config)
 
 

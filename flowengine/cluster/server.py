@@ -13,6 +13,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import near
+from flowengine.cluster.certificates import certificates_in, task_certificate
 from flowengine.cluster.credentials import (
     CLIENT,
     KEY_FILE_VARIABLE,
@@ -24,7 +25,7 @@ from flowengine.cluster.handlers import TaskService
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.links import Links
 from flowengine.cluster.master.master import Master
-from flowengine.cluster.spec import ClusterSpec, device_prefix, task_name
+from flowengine.cluster.spec import TLS_SCHEME, ClusterSpec, device_prefix, task_name
 from flowengine.cluster.worker.worker import Worker
 from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
@@ -49,7 +50,9 @@ class Server:
     job, task   which of its tasks this is
     key         the cluster's key; if None, the cluster's key file or the environment says it
     config      settings of what runs here: devices, memory, file access
-    scheme      how addresses are reached: "tcp", "tls" (with `security`), "inproc" (within a process)
+    scheme      how addresses are reached: "tcp", "tls", "inproc" (within a process); if "", under TLS where
+                the cluster has a folder of certificates
+    security    the certificates for "tls"; if None, those of that folder. They are read anew when they change
 
     Use it with `async with`. When it ends, its steps end with UnavailableError and its state is freed.
     """
@@ -62,15 +65,17 @@ class Server:
         *,
         key: bytes | None = None,
         config: Config | None = None,
-        scheme: str = "tcp",
+        scheme: str = "",
         security: Any = None,
         limits: Limits | None = None,
     ) -> None:
         self.cluster = cluster
         self.name = task_name(job, task)
         address = cluster.address(self.name)
-        self._key = key if key is not None or scheme == "tls" else read_key(cluster.key_file)
-        self._scheme = scheme
+        self._key = key if key is not None else read_key(cluster.key_file)
+        self._scheme = scheme = scheme or ("tls" if cluster.tls else "tcp")
+        if security is None and scheme == "tls":
+            security = certificates_in(cluster.tls, task_certificate(job, task))
         self._security = security
         self._settings = settings = (config if config is not None else Config()).resolved()
         self._limits = limits if limits is not None else limits_for(settings.silence_seconds)
@@ -103,7 +108,7 @@ class Server:
 
     async def __aenter__(self) -> Server:
         """Listen. Raises UnavailableError if the address is taken, InvalidArgumentError without a key."""
-        if self._key is None and self._scheme == "tcp":
+        if self._key is None and self._scheme in ("tcp", "tls"):
             raise InvalidArgumentError(
                 f"{self.name} has no key, and would be open to anybody: give key_file in the cluster's "
                 f"file, set {KEY_FILE_VARIABLE} or {KEY_VARIABLE}, or give the Server its key: 32 bytes, the "
@@ -179,7 +184,8 @@ class Server:
     @property
     def target(self) -> str:
         """The target of a session whose master this is."""
-        return f"flow://{self._address.partition('://')[2]}"
+        scheme = TLS_SCHEME if self._scheme == "tls" else "flow"
+        return f"{scheme}://{self._address.partition('://')[2]}"
 
     async def drain(self) -> None:
         """Take no more sessions and steps, and return when those that run have ended."""

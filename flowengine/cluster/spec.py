@@ -2,6 +2,7 @@
 
     name = "digits"
     key_file = "cluster.key"
+    tls = "tls"
 
     [jobs]
     ps = ["10.0.0.5:7000"]
@@ -16,7 +17,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +25,10 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 
 _JOB: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})\Z")
+#: Of a session's target that is reached under TLS.
+TLS_SCHEME: Final = "flow+tls"
 #: What the fields of a cluster's file may be called.
-_FIELDS: Final = frozenset({"name", "key_file", "jobs"})
+_FIELDS: Final = frozenset({"name", "key_file", "tls", "jobs"})
 
 
 def task_name(job: str, task: int) -> str:
@@ -46,6 +49,7 @@ class ClusterSpec:
     name       tasks of clusters with different names refuse each other
     key_file   where the cluster's key is kept, relative to the file that says so; "" where it is given
                otherwise
+    tls        the folder of its certificates, found as the key's file is (see `certificates`); "" without TLS
 
     Raises InvalidArgumentError for a job or address that cannot be one, and for two tasks at one address.
     """
@@ -53,6 +57,7 @@ class ClusterSpec:
     jobs: Mapping[str, Mapping[int, str]]
     name: str = "flowengine"
     key_file: str = ""
+    tls: str = ""
     _tasks: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,7 +80,9 @@ class ClusterSpec:
             raise InvalidArgumentError("a cluster has at least one task: name jobs with their addresses")
 
     @classmethod
-    def of(cls, jobs: Mapping[str, Any], *, name: str = "flowengine", key_file: str = "") -> ClusterSpec:
+    def of(
+        cls, jobs: Mapping[str, Any], *, name: str = "flowengine", key_file: str = "", tls: str = ""
+    ) -> ClusterSpec:
         """From {job: [address, ...]} or {job: {number: address}}, as JSON and TOML write them."""
         table: dict[str, dict[int, str]] = {}
         for job, tasks in jobs.items():
@@ -87,11 +94,11 @@ class ClusterSpec:
                 table[job] = {index: _text(value, job) for index, value in enumerate(tasks)}
             else:
                 raise InvalidArgumentError(f"job {job!r} is a list of addresses, not {tasks!r}")
-        return cls(table, name, key_file)
+        return cls(table, name, key_file, tls)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> ClusterSpec:
-        """Read a cluster's file; `key_file` is taken from the file's folder.
+        """Read a cluster's file; `key_file` and `tls` are taken from the file's folder.
 
         Raises NotFoundError if there is none, InvalidArgumentError for what cannot be understood.
         """
@@ -110,13 +117,12 @@ class ClusterSpec:
         jobs = data.get("jobs")
         if not isinstance(jobs, dict):
             raise InvalidArgumentError(f'{path}: a table [jobs] is needed, such as worker = ["host:7000"]')
-        key_file = data.get("key_file", "")
+        places = {
+            name: str(path.parent / value) if (value := data.get(name)) else ""
+            for name in ("key_file", "tls")
+        }
         try:
-            return cls.of(
-                jobs,
-                name=str(data.get("name", "flowengine")),
-                key_file=str(path.parent / key_file) if key_file else "",
-            )
+            return cls.of(jobs, name=str(data.get("name", "flowengine")), **places)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{path}: {error.message}") from None
 
@@ -125,6 +131,8 @@ class ClusterSpec:
         lines = [f"name = {_quoted(self.name)}"]
         if self.key_file:
             lines.append(f"key_file = {_quoted(self.key_file)}")
+        if self.tls:
+            lines.append(f"tls = {_quoted(self.tls)}")
         lines += ["", "[jobs]"]
         for job, tasks in self.jobs.items():
             if sorted(tasks) == list(range(len(tasks))):
@@ -156,7 +164,7 @@ class ClusterSpec:
             job: {number: address if task_name(job, number) == task else old for number, old in tasks.items()}
             for job, tasks in self.jobs.items()
         }
-        return ClusterSpec(jobs, self.name, self.key_file)
+        return replace(self, jobs=jobs)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tasks)
@@ -227,4 +235,4 @@ def _check_address(address: str, task: str) -> None:
         raise InvalidArgumentError(f"{task}: {address!r} is no address: write 'host:port'")
 
 
-__all__ = ["ClusterSpec", "Membership", "device_prefix", "from_tf_config", "task_name"]
+__all__ = ["TLS_SCHEME", "ClusterSpec", "Membership", "device_prefix", "from_tf_config", "task_name"]

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import flowengine as fe
 from flowengine.cli.main import main
+from flowengine.cluster.founding import found_cluster
+from flowengine.cluster.local import free_ports, target_of
+from flowengine.cluster.spec import ClusterSpec
 
 DIGITS = Path(__file__).resolve().parent.parent / "data" / "digits"
 GRAPH = str(DIGITS / "digits.pb")
@@ -56,3 +65,42 @@ def test_the_picture_is_the_digit_that_was_held_out() -> None:
         shown = np.asarray(picture) // 15
         matches = np.flatnonzero((archive["test_images"][..., 0] == shown).all(axis=(1, 2)))
         assert archive["test_labels"][matches].tolist() == [9]
+
+
+SCRIPT = DIGITS / "demo_cluster.sh"
+
+
+async def test_what_the_demo_of_a_cluster_places_can_be_placed(tmp_path: Path) -> None:
+    """As its script says, without its processes: a step of training at one worker, one of testing after it."""
+    ps, *workers = (f"127.0.0.1:{port}" for port in free_ports(3))
+    spec = ClusterSpec.from_toml(found_cluster(tmp_path / "c", {"ps": [ps], "worker": workers}))
+    asked = [re.findall(r"--place '?([^' ]+)=([^' ]+)", line) for line in SCRIPT.read_text().splitlines()]
+    training, testing = [dict(each) for each in asked if each]
+    async with AsyncExitStack() as stack:
+        for job, task in (("ps", 0), ("worker", 0), ("worker", 1)):
+            await stack.enter_async_context(fe.Server(spec, job, task))
+        target = target_of(spec, "/job:worker/task:1")
+        graph = fe.Graph.load(GRAPH)
+        with np.load(DATA) as archive:
+            images = {"images:0": archive["test_images"][:50], "labels:0": archive["test_labels"][:50]}
+        for place, step in ((training, {"targets": ["train"]}), (testing, {"fetches": "accuracy:0"})):
+            async with fe.Session(graph, target=target, config=fe.Config(place=place)) as session:
+                if place is training:
+                    await session.run([], targets=["init"])
+                await session.run(**{"fetches": [], "feed_dict": images, **step})
+
+
+@pytest.mark.nightly
+def test_the_demo_of_a_cluster_under_tls() -> None:
+    pytest.importorskip("cryptography")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("FLOWENGINE_")}
+    done = subprocess.run(
+        ["bash", str(SCRIPT), "--tls"],
+        env={**environment, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("serves at tls://") == 3

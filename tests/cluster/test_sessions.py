@@ -12,6 +12,7 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.core.secret_files import write_new
 from flowengine.testing.control import while_loop
 from flowengine.transport.wire.identity import new_key
 
@@ -21,7 +22,7 @@ async def cluster(tmp_path: Path, **jobs: int) -> AsyncIterator[tuple[dict[str, 
     """({task: server}, what a target needs beside its address) of a cluster with so many tasks a job."""
     key = new_key()
     key_file = tmp_path / "cluster.key"
-    key_file.write_text(key.hex())
+    write_new(key_file, key.hex().encode())
     ports = await _free_ports(sum(jobs.values()))
     addresses = {job: [f"127.0.0.1:{ports.pop()}" for _ in range(count)] for job, count in jobs.items()}
     spec = fe.ClusterSpec.of(addresses, name="test", key_file=str(key_file))
@@ -235,7 +236,7 @@ async def test_without_the_key_nobody_is_told_anything(tmp_path: Path) -> None:
     g = fe.Graph()
     g.constant(np.float32(1), name="c")
     other = tmp_path / "other.key"
-    other.write_text(new_key().hex())
+    write_new(other, new_key().hex().encode())
     async with cluster(tmp_path, worker=1) as (servers, _):
         target = servers["/job:worker/task:0"].target
         async with fe.Session(g, target=f"{target}?cluster=test&key_file={other}") as session:

@@ -16,6 +16,7 @@ import flowengine
 from flowengine.cluster.console import open_console
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import OpError
+from flowengine.core.secret_files import write_new
 from flowengine.transport.wire.identity import new_key
 
 #: The first task is where this process is; the others have a namespace each.
@@ -112,7 +113,7 @@ async def tasks_in(
 ) -> AsyncIterator[ClusterSpec]:
     """The tasks as processes, each in its namespace, for the time of the block."""
     key_file = folder / "cluster.key"
-    key_file.write_text(new_key().hex())
+    write_new(key_file, new_key().hex().encode())
     addresses = {task: f"{network.address(place)}:{_PORT}" for place, task in enumerate(TASKS)}
     spec = ClusterSpec.of(
         {"ps": [addresses[TASKS[1]]], "worker": [addresses[TASKS[0]], addresses[TASKS[2]]]},

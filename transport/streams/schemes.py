@@ -55,6 +55,11 @@ async def wait_spoken(stream: ByteStream) -> None:
         await wait()
 
 
+def channel_binding(stream: ByteStream) -> Callable[[], bytes]:
+    """What tells bytes that belong to this stream's connection and no other; b"" for plain streams."""
+    return getattr(stream, "channel_binding", bytes)
+
+
 def is_within_machine(stream: ByteStream) -> bool:
     """Whether nothing but one system's memory lies between the two ends; no, if the stream does not say."""
     return bool(getattr(stream, "is_within_machine", False))
@@ -129,7 +134,7 @@ def _scheme_of(address: str) -> Scheme:
 
 
 async def connect_stream(address: str, security: Any = None) -> ByteStream:
-    """A stream to this address. `security` is the scheme's own: `tls.Certificates` for tls://.
+    """A stream to this address. `security` is the scheme's own: `Certificates` for tls://.
 
     Raises InvalidArgumentError for an address that cannot be read, UnavailableError if nobody answers,
     UnauthenticatedError if certificates do not fit.
@@ -162,6 +167,7 @@ __all__ = [
     "LendingStream",
     "Listener",
     "Scheme",
+    "channel_binding",
     "connect_stream",
     "host_and_port",
     "is_within_machine",

@@ -6,10 +6,9 @@ through OpenSSL, so they are copied: about 1 GB/s a core is what that leaves.
 
 from __future__ import annotations
 
-import os
+import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import trio
@@ -20,9 +19,12 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX
+from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.streams.schemes import Scheme, host_and_port, register_scheme
 from flowengine.transport.streams.tcp import TcpListener, open_listener, open_socket
 from flowengine.transport.wire.placing import place
+from flowengine.transport.wire.prefix import TLS_HANDSHAKE, TLS_REFUSAL
 
 #: Decrypted at a time; a TLS record holds 16 KiB.
 _RECEIVE_BYTES: Final = 256 * 1024
@@ -30,34 +32,6 @@ _SEND_BYTES: Final = 256 * 1024
 
 #: From the first byte of TLS to the last of its handshake.
 _HANDSHAKE_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Certificates:
-    """One side's certificates, as PEM files.
-
-    certificate     of this side, with the chain up to the authority
-    private_key     of that certificate
-    authority       what the other side's certificate must be signed by: the cluster's own, not the world's
-    """
-
-    certificate: str | os.PathLike[str]
-    private_key: str | os.PathLike[str]
-    authority: str | os.PathLike[str]
-
-    def context(self, purpose: ssl.Purpose) -> ssl.SSLContext:
-        """TLS 1.3, a certificate demanded of the other side. InvalidArgumentError for unreadable files."""
-        try:
-            context = ssl.create_default_context(purpose, cafile=os.fspath(self.authority))
-            context.load_cert_chain(os.fspath(self.certificate), os.fspath(self.private_key))
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidArgumentError(
-                f"the certificates {self.certificate}, {self.private_key}, {self.authority} "
-                f"cannot be used: {error}"
-            ) from None
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.verify_mode = ssl.CERT_REQUIRED
-        return context
 
 
 class TlsStream:
@@ -79,11 +53,31 @@ class TlsStream:
         return f"<TlsStream {self.address}>"
 
     async def wait_spoken(self) -> None:
-        """Wait for the first byte of the TLS handshake, or the end of the link."""
+        """Wait for the first byte of the TLS handshake, or the end of the link.
+
+        UnauthenticatedError for somebody who speaks without TLS, who is told so.
+        """
         try:
             await trio.lowlevel.wait_readable(self._socket)
+            first = await self._socket.recv(1, socket.MSG_PEEK)
+            if first not in (b"", TLS_HANDSHAKE):
+                await self._socket.send(TLS_REFUSAL)
+                # A socket that is closed with bytes unread takes its last words back.
+                await self._socket.recv(HANDSHAKE_HEADER_BYTES_MAX)
+                raise UnauthenticatedError(
+                    f"{self.address} speaks without TLS, and was told that this address is served under TLS"
+                )
         except (trio.ClosedResourceError, OSError, ValueError) as error:
             raise self._failed(error) from None
+
+    def channel_binding(self) -> bytes:
+        """What both ends of this very connection know, and nobody between two connections can bring about.
+
+        It is the dialler's last word of the handshake, a code over all of it under keys of this connection.
+        """
+        binding: bytes | None = self._stream.get_channel_binding("tls-unique")
+        assert binding, "asked for before the handshake was over"
+        return binding
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
         if self._is_closed:
@@ -149,13 +143,18 @@ def explain(error: BaseException | None, address: str) -> Exception:
         )
     if isinstance(cause, ssl.SSLError):
         reason = (cause.reason or str(cause)).lower().replace("_", " ")
+        if "protocol version" in reason or "wrong version" in reason or "http request" in reason:
+            return UnavailableError(
+                f"{address} does not speak TLS: it is reached as flow://, without it; "
+                "give the cluster's file a line tls and restart the task to have it"
+            )
         if "alert" in reason or "certificate" in reason:
             return UnauthenticatedError(
                 f"{address} refused TLS with this side: {reason}; "
                 "is this side's certificate signed by the cluster's authority?"
             )
-        if "wrong version" in reason or "http request" in reason or "record" in reason:
-            return UnavailableError(f"{address} does not speak TLS: use a tls:// address at both ends")
+        if "record" in reason:
+            return UnavailableError(f"{address} does not speak TLS: what it said is no record of TLS")
         return UnavailableError(f"TLS with {address} failed: {reason}")
     return UnavailableError(f"the link to {address} broke: {cause or error}")
 
@@ -184,15 +183,16 @@ async def _secure(
 class TlsListener:
     """A listener whose streams begin with a TLS handshake, which `accept` leaves to the first use."""
 
-    def __init__(self, listener: TcpListener, context: ssl.SSLContext) -> None:
+    def __init__(self, listener: TcpListener, certificates: Certificates) -> None:
         self._listener = listener
-        self._context = context
+        self._certificates = certificates
         self.address = listener.address
 
     async def accept(self) -> TlsStream:
         stream = await self._listener.accept_stream()
         name = stream.socket.getpeername()
-        secured = trio.SSLStream(stream, self._context, server_side=True, https_compatible=True)
+        context = self._certificates.listening()
+        secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
         # The handshake runs with the first bytes, in the task that reads them: a silent client
         # holds up nobody else, and the connection's own time limit covers it.
         return TlsStream(secured, f"tls://{name[0]}:{name[1]}")
@@ -208,14 +208,15 @@ def _certificates(security: Any, address: str) -> Certificates:
 
 
 async def connect(address: str, security: Any = None) -> TlsStream:
-    context = _certificates(security, address).context(ssl.Purpose.SERVER_AUTH)
+    context = _certificates(security, address).connecting()
     host, _ = host_and_port(address)
     return await _secure(await open_socket(address), context, address, host=host)
 
 
 async def listen(address: str, security: Any = None) -> TlsListener:
-    context = _certificates(security, address).context(ssl.Purpose.CLIENT_AUTH)
-    return TlsListener(await open_listener(address, "tls"), context)
+    certificates = _certificates(security, address)
+    certificates.listening()  # what is wrong with them is said now
+    return TlsListener(await open_listener(address, "tls"), certificates)
 
 
 register_scheme("tls", Scheme(connect, listen))

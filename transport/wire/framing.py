@@ -26,6 +26,7 @@ from flowengine.transport.wire.prefix import (
     PREFIX,
     PREFIX_BYTES,
     after_stream,
+    answer_to,
     what_speaks,
 )
 from flowengine.transport.wire.templates import NUMBERED, NUMBERED_BYTES, TemplateTable
@@ -199,6 +200,11 @@ class FrameReader(Generic[T]):
         """Whether the bytes so far end with a whole frame and no stream is open."""
         return self._phase == _IN_FRAMES and not self._streams and self._start == self._end
 
+    @property
+    def unread(self) -> bytes:
+        """The beginning of a frame that is not there as a whole."""
+        return bytes(self._staging[self._start : self._end])
+
     def oldest_progress(self) -> float | None:
         """When the frame under way began or an open stream last moved, whichever is longest ago."""
         moments = [stream.moved_at for stream in self._streams.values()]
@@ -231,7 +237,8 @@ class FrameReader(Generic[T]):
                 self._staging, start
             )
             if magic != MAGIC or format_ != FORMAT:
-                raise RemoteProtocolError(what_speaks(bytes(self._staging[start : start + PREFIX_BYTES])))
+                prefix = bytes(self._staging[start : start + PREFIX_BYTES])
+                raise RemoteProtocolError(what_speaks(prefix), last_words=answer_to(prefix))
             if kind == MESSAGE:
                 if self._needed == PREFIX_BYTES:
                     self._check_message(header_bytes, stream, payload_bytes)

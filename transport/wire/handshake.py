@@ -2,9 +2,12 @@
 
     dialler  -> HELLO      lowest version, highest version, nonce
     listener -> CHALLENGE  nonce
-    dialler  -> PROOF      statement, HMAC("dialler",  nonces, versions, 0, statement)
-    listener -> WELCOME    version, statement, HMAC("listener", nonces, versions, version, statement)
-             or REFUSED    reason, HMAC("listener", nonces, versions, 0, "refused" reason)
+    dialler  -> PROOF      statement, HMAC("dialler",  nonces, versions, 0, channel, statement)
+    listener -> WELCOME    version, statement, HMAC("listener", nonces, versions, version, channel, statement)
+             or REFUSED    reason, HMAC("listener", nonces, versions, 0, channel, "refused" reason)
+
+The channel is SHA-256 of what tells one connection of TLS from another (see `TlsStream.channel_binding`), and
+of nothing where the stream is plain.
 
 Nothing of a statement is read before its proof was found right. Whoever holds the key learns why it is
 refused (version, cluster, incarnation), in words that are proved too; whoever does not gets a REFUSED
@@ -13,8 +16,10 @@ without a word.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import struct
+from collections.abc import Callable
 from typing import Any, Final
 
 from flowengine.core.errors import (
@@ -51,7 +56,11 @@ class Refusal(Exception):
 
 
 class Handshake:
-    """One side of the handshake. `receive` takes a message and returns what to send."""
+    """One side of the handshake. `receive` takes a message and returns what to send.
+
+    channel_binding   what this connection's stream has that no other has, once a message has come over it;
+                      both sides put it under their proofs, so that no proof holds on another connection
+    """
 
     def __init__(
         self,
@@ -61,6 +70,7 @@ class Handshake:
         key: bytes | None,
         is_channel_authenticated: bool,
         address: str,
+        channel_binding: Callable[[], bytes] = bytes,
         versions: tuple[int, int] = (VERSION_LOWEST, VERSION_HIGHEST),
     ) -> None:
         if key is None and not is_channel_authenticated:
@@ -77,6 +87,7 @@ class Handshake:
         #: What the dialler offered; both sides put it under their proofs.
         self._offered = versions
         self._address = address
+        self._channel_binding = channel_binding
         #: Who is there and what it allows, once proved.
         self.peer: Statement | None = None
         #: The version that both speak, once agreed.
@@ -174,7 +185,8 @@ class Handshake:
         nonces = (self._nonce, self._other_nonce)
         if self._side is Side.LISTENER:
             nonces = nonces[::-1]
-        transcript = b"".join(nonces) + _VERSIONS.pack(*self._offered, version)
+        channel = hashlib.sha256(self._channel_binding()).digest()
+        transcript = b"".join(nonces) + _VERSIONS.pack(*self._offered, version) + channel
         return prove(self._key, side, transcript, text)
 
     def _is_proved(self, side: Side, version: int, text: bytes, proof: bytes) -> bool:

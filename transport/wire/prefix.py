@@ -23,6 +23,10 @@ MESSAGE: Final = 1
 DATA: Final = 2
 ABANDON: Final = 3
 
+#: What the first record of TLS begins with; a record that refuses, for "no version in common".
+TLS_HANDSHAKE: Final = b"\x16"
+TLS_REFUSAL: Final = bytes((0x15, 3, 3, 0, 2, 2, 70))
+
 #: Stream numbers count up from 1 and start again after this.
 STREAM_MAX: Final = 0xFFFF_FFFF
 
@@ -51,11 +55,34 @@ def what_speaks(prefix: bytes) -> str:
     """What is at the other end, by a prefix that is none of ours."""
     if prefix[:2] == MAGIC:
         return f"the other side frames its bytes in format {prefix[2]}, here it is {FORMAT}"
-    if prefix[:2] == b"\x16\x03":
-        return "the other side speaks TLS and this end does not: use a tls:// address at both ends"
+    if is_tls(prefix):
+        return (
+            "the other side speaks TLS and this end does not: a session's target begins with flow+tls://, "
+            "a cluster's file has a line tls"
+        )
     if prefix[:4] in (b"GET ", b"POST", b"HEAD", b"PRI ", b"HTTP"):
         return "the other side speaks HTTP: this address is FlowEngine's own protocol"
     return f"the other side does not speak FlowEngine's protocol: it began with {prefix[:8]!r}"
 
 
-__all__ = ["abandon_prefix", "after_stream", "data_prefix", "message_prefix", "what_speaks"]
+def is_tls(beginning: bytes) -> bool:
+    """Whether a record of TLS begins so."""
+    return beginning[:2] in (b"\x15\x03", b"\x16\x03")
+
+
+def answer_to(prefix: bytes) -> bytes:
+    """What tells somebody who began so, in his own words, that he has the wrong place; b"" for nothing."""
+    return TLS_REFUSAL if prefix[:1] == TLS_HANDSHAKE else b""
+
+
+__all__ = [
+    "TLS_HANDSHAKE",
+    "TLS_REFUSAL",
+    "abandon_prefix",
+    "after_stream",
+    "answer_to",
+    "data_prefix",
+    "is_tls",
+    "message_prefix",
+    "what_speaks",
+]

@@ -28,6 +28,7 @@ import flowengine as fe
 from flowengine.cluster.remote import RemoteSession, Target
 from flowengine.cluster.server import Server
 from flowengine.cluster.spec import ClusterSpec, task_name
+from flowengine.core.secret_files import write_new
 from flowengine.core.targets import register_scheme
 from flowengine.ir.graph import NodeGraph
 from flowengine.testing.simulation.chance import generator, seeded
@@ -82,7 +83,7 @@ class World:
         self._clients: dict[str, Callable[[], Awaitable[object]]] = {}
         self._key = generator(seed, "key").randbytes(32)
         self._key_file = disk / "cluster.key"
-        self._key_file.write_text(self._key.hex(), encoding="ascii")
+        write_new(self._key_file, self._key.hex().encode())
         self.tasks = {
             task_name(job, number): f"{job}{number}" for job, count in jobs.items() for number in range(count)
         }

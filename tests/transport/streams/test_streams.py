@@ -26,6 +26,7 @@ from flowengine.testing.links import KEY, faulty_pair, identity
 from flowengine.testing.streams import check_byte_stream, receive_exactly
 from flowengine.transport.peer import Reply, Service, connect
 from flowengine.transport.server import listen, serve
+from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import (
     ByteStream,
@@ -35,7 +36,6 @@ from flowengine.transport.streams.schemes import (
     listen_streams,
 )
 from flowengine.transport.streams.tcp import TcpStream
-from flowengine.transport.streams.tls import Certificates
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -175,14 +175,21 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Certi
         if not (folder / f"{name}.pem").exists():
             new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
             run("req", "-x509", *new_key, "-keyout", f"{name}-ca.key", "-out", f"{name}-ca.pem",
-                "-days", "30", "-subj", f"/CN={name} authority")  # fmt: skip
+                "-days", "90", "-subj", f"/CN={name} authority")  # fmt: skip
             run("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
             Path(folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
             run("x509", "-req", "-in", f"{name}.csr", "-CA", f"{name}-ca.pem", "-CAkey", f"{name}-ca.key",
-                "-CAcreateserial", "-out", f"{name}.pem", "-days", "30", "-extfile", "san")  # fmt: skip
+                "-CAcreateserial", "-out", f"{name}.pem", "-days", "90", "-extfile", "san")  # fmt: skip
         return Certificates(folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}-ca.pem")
 
     return make
+
+
+def _believing_both(ours: Certificates, theirs: Certificates) -> Certificates:
+    """Theirs, but they believe us, too."""
+    both = Path(theirs.authority).with_name("both.pem")
+    both.write_bytes(Path(ours.authority).read_bytes() + Path(theirs.authority).read_bytes())
+    return Certificates(theirs.certificate, theirs.private_key, both)
 
 
 async def test_tls_keeps_its_promises(authority: Callable[[str], Certificates]) -> None:
@@ -212,7 +219,7 @@ async def test_a_foreign_certificate_is_refused_on_either_side(
     authority: Callable[[str], Certificates],
 ) -> None:
     ours, theirs = authority("ours"), authority("theirs")
-    mixed = Certificates(theirs.certificate, theirs.private_key, ours.authority)
+    mixed = _believing_both(ours, theirs)
     listener = await listen_streams("tls://127.0.0.1:0", ours)
     errors: list[BaseException] = []
 
@@ -319,8 +326,7 @@ async def test_peers_over_tls_need_no_key(authority: Callable[[str], Certificate
         assert peer.statistics().bytes_copied_to_receive > array.nbytes
         # Silence, nonsense and a foreign certificate hold up nobody.
         silent = await connect_stream(address.replace("tls", "tcp"))
-        foreign = authority("theirs")
-        mixed = Certificates(foreign.certificate, foreign.private_key, certificates.authority)
+        mixed = _believing_both(certificates, authority("theirs"))
         with pytest.raises(UnauthenticatedError, match="is this side's certificate signed"):
             await connect(nursery, address, identity=who, security=mixed)
         with pytest.raises(UnauthenticatedError, match="hold different keys"):

@@ -404,3 +404,35 @@ def test_the_table_of_states_is_whole() -> None:
         said = {number for _, number in RECEIVING[side]} | {number for _, number in SENDING[side]}
         assert said == m.SHAPES.keys()
         assert not [state for state, _ in (*RECEIVING[side], *SENDING[side]) if state is State.CLOSED]
+
+
+def test_a_proof_holds_on_its_own_channel_only() -> None:
+    """Who stands between two connections under TLS cannot hand the proof of one on to the other."""
+
+    def handshake(side: Side, channel: bytes) -> Handshake:
+        limits = Limits().announced()
+        statement = Statement(Identity("worker", "c", f"/job:{side.value}/task:0", 1), limits)
+        return Handshake(
+            side,
+            statement,
+            key=b"k" * 32,
+            is_channel_authenticated=True,
+            channel_binding=lambda: channel,
+            address="x",
+        )
+
+    for dialled, heard in ((b"one", b"one"), (b"one", b"other"), (b"", b"other")):
+        dialler, listener = handshake(Side.DIALLER, dialled), handshake(Side.LISTENER, heard)
+        challenge = listener.receive(*_listed(dialler.first()))
+        proof = dialler.receive(*_listed(challenge))
+        if dialled == heard:
+            dialler.receive(*_listed(listener.receive(*_listed(proof))))
+            assert dialler.peer is not None
+        else:
+            with pytest.raises(Refusal, match="did not prove that it has the cluster's key"):
+                listener.receive(*_listed(proof))
+
+
+def _listed(answer: tuple[int, tuple[object, ...]] | None) -> tuple[int, list[object]]:
+    assert answer is not None
+    return answer[0], list(answer[1])

@@ -1,0 +1,53 @@
+"""A cluster's certificates as they lie in a folder, and which of them a task or a client shows.
+
+    tls/                    0700
+      authority.pem         the certificate of the cluster's own authority: whom all believe
+      authority.key         0600, its key: wanted for new certificates only, and best kept elsewhere
+      worker-0.pem          0600, a task's certificate and its key
+      client.pem            0600, a client's
+
+They are written by `flowengine.cluster.authority`; a cluster that has an authority already may put its files
+there under these names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from flowengine.core.errors import NotFoundError
+from flowengine.transport.streams.certificates import Certificates
+
+#: The files of the authority, and what a client shows unless it is told otherwise.
+AUTHORITY: Final = "authority.pem"
+AUTHORITY_KEY: Final = "authority.key"
+CLIENT_CERTIFICATE: Final = "client"
+SUFFIX: Final = ".pem"
+
+
+def task_certificate(job: str, task: int) -> str:
+    """What a task's certificate is called: "worker-0"."""
+    return f"{job}-{task}"
+
+
+def certificates_in(folder: str | Path, name: str) -> Certificates:
+    """What is shown under this name, and whom to believe; NotFoundError naming the file that is not there."""
+    folder = Path(folder)
+    own, authority = folder / f"{name}{SUFFIX}", folder / AUTHORITY
+    for each in (own, authority):
+        if not each.exists():
+            raise NotFoundError(
+                f"there is no certificate {each}: `flowengine cluster new --tls` makes a folder of them, "
+                "and each machine gets a copy of those that it needs"
+            )
+    return Certificates(own, own, authority)
+
+
+__all__ = [
+    "AUTHORITY",
+    "AUTHORITY_KEY",
+    "CLIENT_CERTIFICATE",
+    "SUFFIX",
+    "certificates_in",
+    "task_certificate",
+]
