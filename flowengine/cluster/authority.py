@@ -37,7 +37,7 @@ def _x509() -> Any:
         from cryptography import x509
     except ImportError:
         raise InvalidArgumentError(
-            "certificates are made by the package cryptography: pip install 'flowengine-dataflow[tls]'"
+            "certificates are made by the package cryptography, the extra tls: pip install cryptography"
         ) from None
     return x509
 
