@@ -21,7 +21,7 @@ from flowengine.cluster.certificates import (
 )
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
-from flowengine.core.secret_files import check_folder, make_folder, read_secret, replace, write_new
+from flowengine.core.files.secrets import check_folder, make_folder, read_secret, replace, write_new
 
 CERTIFICATE_DAYS: Final = 365
 AUTHORITY_DAYS: Final = 3650

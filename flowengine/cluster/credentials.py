@@ -7,7 +7,7 @@ from typing import Final
 
 from flowengine.cluster.certificates import CLIENT_CERTIFICATE, certificates_in
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, UnauthenticatedError
-from flowengine.core.secret_files import read_secret
+from flowengine.core.files.secrets import read_secret
 from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.wire.identity import check_key
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from flowengine.cluster.certificates import CLIENT_CERTIFICATE
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import AlreadyExistsError
-from flowengine.core.secret_files import make_folder, write_new
+from flowengine.core.files.secrets import make_folder, write_new
 from flowengine.transport.wire.identity import new_key
 
 FILE: Final = "cluster.toml"

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.core.secret_files import write_new
+from flowengine.core.files.secrets import write_new
 from flowengine.testing.control import while_loop
 from flowengine.transport.wire.identity import new_key
 

@@ -21,7 +21,7 @@ from flowengine.cluster.console import open_console
 from flowengine.cluster.founding import found_cluster
 from flowengine.cluster.local import free_ports, target_of
 from flowengine.cluster.spec import ClusterSpec
-from flowengine.core.secret_files import read_secret
+from flowengine.core.files.secrets import read_secret
 from flowengine.transport.wire.identity import new_key
 
 pytest.importorskip("cryptography")

@@ -16,7 +16,7 @@ import flowengine
 from flowengine.cluster.console import open_console
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import OpError
-from flowengine.core.secret_files import write_new
+from flowengine.core.files.secrets import write_new
 from flowengine.transport.wire.identity import new_key
 
 #: The first task is where this process is; the others have a namespace each.

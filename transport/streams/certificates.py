@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.core.secret_files import read_secret
+from flowengine.core.files.secrets import read_secret
 
 logger: Final = logging.getLogger("flowengine.transport")
 

@@ -28,7 +28,7 @@ import flowengine as fe
 from flowengine.cluster.remote import RemoteSession, Target
 from flowengine.cluster.server import Server
 from flowengine.cluster.spec import ClusterSpec, task_name
-from flowengine.core.secret_files import write_new
+from flowengine.core.files.secrets import write_new
 from flowengine.core.targets import register_scheme
 from flowengine.ir.graph import NodeGraph
 from flowengine.testing.simulation.chance import generator, seeded
