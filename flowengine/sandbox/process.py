@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +57,14 @@ _ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/non
 _BEGIN: Final = "import sys; sys.path[:0] = sys.argv[2:]; from flowengine.sandbox.child import main; main()"
 
 
+@dataclass(slots=True)
+class _StepTimes:
+    """When a step began, and what its process had taken of the processors when it was first looked at."""
+
+    began: float
+    cpu: float | None = None
+
+
 class BoxProcess:
     """A process that has locked itself in, and the connection to it. Made by `start`."""
 
@@ -68,8 +76,8 @@ class BoxProcess:
         #: Why this side has ended it; None where it did not.
         self._verdict: OpError | None = None
         self._gauge = Gauge(process.pid)
-        #: {step: (when it began, the processor's time then)}
-        self._steps: dict[object, tuple[float, float]] = {}
+        #: {step: when it began, and the processor's time when it was first looked at}
+        self._steps: dict[object, _StepTimes] = {}
         self._busy = trio.Event()
         #: What it is made of, as it says.
         self.levels: dict[str, str] = {}
@@ -90,7 +98,7 @@ class BoxProcess:
 
     def step_began(self, step: object) -> None:
         """Watch a step's time from now on."""
-        self._steps[step] = trio.current_time(), self._gauge.cpu_seconds
+        self._steps[step] = _StepTimes(trio.current_time())
         self._busy.set()
 
     def step_ended(self, step: object) -> None:
@@ -182,12 +190,14 @@ class BoxProcess:
                 f"the sandbox was ended: it took {over} bytes more than its {box.memory_bytes}"
             )
         now, cpu = trio.current_time(), self._gauge.cpu_seconds
-        for began, cpu_then in self._steps.values():
-            if now - began > box.seconds + _SPARE_SECONDS:
+        for times in self._steps.values():
+            if times.cpu is None:
+                times.cpu = cpu
+            if now - times.began > box.seconds + _SPARE_SECONDS:
                 return DeadlineExceededError(
                     f"the sandbox was ended: a step did not end within {box.seconds:g} s"
                 )
-            if cpu - cpu_then > box.seconds * box.cores + _SPARE_SECONDS:
+            if cpu - times.cpu > box.seconds * box.cores + _SPARE_SECONDS:
                 return DeadlineExceededError(
                     f"the sandbox was ended: a step took more than {box.seconds:g} s of each processor"
                 )
