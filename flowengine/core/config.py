@@ -15,7 +15,7 @@
 | fuse_elementwise | FLOWENGINE_FUSE_ELEMENTWISE | true |
 | fuse_contractions | FLOWENGINE_FUSE_CONTRACTIONS | true |
 | fold_batch_norms | FLOWENGINE_FOLD_BATCH_NORMS | true |
-| open_calls | FLOWENGINE_OPEN_CALLS | false |
+| open_calls | FLOWENGINE_OPEN_CALLS | true |
 | kernel_provider | FLOWENGINE_KERNEL_PROVIDER | "auto" |
 | sync_checkpoints | FLOWENGINE_SYNC_CHECKPOINTS | true |
 | device_count | FLOWENGINE_DEVICE_COUNT | one CPU |
@@ -228,7 +228,7 @@ class Config:
             fuse_elementwise=_flag(self.fuse_elementwise, "FUSE_ELEMENTWISE"),
             fuse_contractions=_flag(self.fuse_contractions, "FUSE_CONTRACTIONS"),
             fold_batch_norms=_flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=True),
-            open_calls=_flag(self.open_calls, "OPEN_CALLS", default=False),
+            open_calls=_flag(self.open_calls, "OPEN_CALLS"),
             kernel_provider=provider,
             sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
             device_count=device_config.numbers(
@@ -271,7 +271,7 @@ class Settings:
     fuse_elementwise: bool = True
     fuse_contractions: bool = True
     fold_batch_norms: bool = True
-    open_calls: bool = False
+    open_calls: bool = True
     kernel_provider: str = "auto"
     sync_checkpoints: bool = True
     device_count: Mapping[str, int] = field(default_factory=dict)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.functions.lowering import CallLowering
 from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
 from flowengine.gradients.control.functional import FunctionRules
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
-from flowengine.gradients.lowering import CallLowering
 from flowengine.gradients.reach import Reach, can_have_gradient, has_no_gradient
 from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
 from flowengine.gradients.structure import Structure, structure_of

@@ -25,7 +25,7 @@ from flowengine.core.dtypes import int32 as INT32
 from flowengine.core.dtypes import resource as RESOURCE
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
-from flowengine.gradients.lowering import CallLowering
+from flowengine.functions.lowering import CallLowering
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import part_of, readers_of, value_of
 from flowengine.ir import make

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from flowengine.functions.bodies import body_of, functions_in
 from flowengine.gradients.errors import MissingGradientError
-from flowengine.gradients.lowering import body_of, functions_in
 from flowengine.gradients.registry import GradientRule, gradient
 from flowengine.gradients.values import Backward, Gradient, Results
 from flowengine.graphs.graph import Graph

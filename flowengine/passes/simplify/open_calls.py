@@ -1,28 +1,32 @@
 """Calls of functions become nodes of the graph, where that makes a step quicker.
 
     y = StatefulPartitionedCall(x, f)   ->   the nodes of f under `y/called/`,   y = IdentityN(their results)
+    y = If(p, x, then, else)            ->   Switches, both bodies, Merges,      y = IdentityN(the Merges)
     y = While(x, cond, body)            ->   Enter, Merge, Switch, both bodies,  y = IdentityN(the Exits)
 
 A body that is part of the graph is folded, merged and compiled with what is around it, and a loop becomes one
-Python loop. What stays a call: one whose output is fed; one that calls itself; a choice of branches, of which
-only the one that is taken needs a plan; a loop in which something may wait or choose, which the state machine
-would go through node by node while a call runs its body as compiled code; and whatever would make the graph
-too large. The order of effects is that of the call: it starts when all its inputs are there, and has ended
-when all its stateful nodes have run.
+Python loop. What stays a call: one whose output is fed; one that calls itself; one whose body has an op that
+is not known here, which may be a branch that is never taken; one whose body has an effect that its end would
+not wait for; a loop in which something may wait, which the state machine would go through node by node while
+a call runs its body as compiled code; and whatever would make the graph too large. The order of effects is
+that of the call: it starts when all its inputs are there, and has ended when all its stateful nodes have run.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from flowengine.core.errors import OpError
-from flowengine.gradients.lowering import CallLowering, body_of
+from flowengine.functions.bodies import body_of, ends_with_its_results
+from flowengine.functions.lowering import LOWERED_OPS, CallLowering
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import needed_by
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ARGUMENT, CALL_OPS, CONTROL_FLOW_OPS, FUNCTION_CALL_OPS, WHILE_OPS
 from flowengine.ir.traits import Constant, Fed, GivesVariable
+from flowengine.kernels.registry import Kernel
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
 
@@ -30,6 +34,8 @@ from flowengine.passes.simplify.prune import prune
 NODES_MAX: Final = 10_000
 #: How deep in one another calls are opened.
 DEPTH_MAX: Final = 32
+#: What of them can be dead inside.
+_BRANCHING: Final = LOWERED_OPS - CALL_OPS
 #: What is there before a step does anything.
 _CALM: Final = (Constant, GivesVariable, Fed)
 
@@ -43,7 +49,7 @@ def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
         return graph
     running = prune(graph, context)
     library = FunctionLibrary(graph.library, context.registry, graph.producer)
-    if not any(node.op in CALL_OPS or node.op in WHILE_OPS or node.op in library for node in running):
+    if not any(node.op in LOWERED_OPS or node.op in library for node in running):
         return graph
     try:
         names = needed_by(graph, [node.name for node in running])
@@ -70,7 +76,10 @@ class _Opening:
         self.feeds = frozenset(context.feeds)
         self.fed = {port.node for port in context.feeds}
         self.lowering = CallLowering(graph, to_run=True)
+        #: Whether a call of the graph itself may be dead.
         self.has_frames = any(node.op in CONTROL_FLOW_OPS for node in graph)
+        #: Nodes of branches and loops that calls were: they may be dead.
+        self.in_frames: set[str] = set()
 
     def run(self, names: set[str]) -> bool:
         """Open what may be opened of these nodes, and of what comes of them; whether anything was."""
@@ -79,18 +88,22 @@ class _Opening:
         while waiting:
             looked_at = len(self.graph)
             for name in waiting:
-                node = self.graph[name]
                 try:
-                    bodies = self._bodies(node)
-                    if bodies is None:
-                        continue
-                    self.lowering.lower(node, is_anchored=self._is_anchored(node, bodies))
+                    opened = self._opened(self.graph[name]) or opened
                 except OpError:
                     continue
-                opened = True
-                self.has_frames = self.has_frames or node.op in WHILE_OPS
             waiting = list(self.graph.nodes)[looked_at:]
         return opened
+
+    def _opened(self, node: Node) -> bool:
+        bodies = self._bodies(node)
+        if bodies is None:
+            return False
+        before = len(self.graph)
+        self.lowering.lower(node, is_anchored=self._is_anchored(node, bodies))
+        if node.op in _BRANCHING or node.name in self.in_frames:
+            self.in_frames.update(islice(self.graph.nodes, before, None))
+        return True
 
     def _bodies(self, node: Node) -> list[FunctionBody] | None:
         """The bodies of a call that is to be opened; None for anything else."""
@@ -101,7 +114,9 @@ class _Opening:
         bodies = [body_of(self.library, each) for each in self.lowering.functions_of(node)]
         if len(self.graph) + sum(len(body.graph) for body in bodies) > NODES_MAX:
             return None
-        if any(each.op_def is None for body in bodies for each in body.graph):
+        if not all(ends_with_its_results(body) for body in bodies):
+            return None
+        if not all(self._is_known(each) for body in bodies for each in body.graph):
             return None  # it is a fault of the step that makes the call
         if node.op in WHILE_OPS and not all(
             self._is_straight(body, self.lowering.within(node)) for body in bodies
@@ -110,10 +125,22 @@ class _Opening:
         return bodies
 
     def _is_call(self, node: Node) -> bool:
-        return node.op in CALL_OPS or node.op in WHILE_OPS or node.op in self.library
+        return node.op in LOWERED_OPS or node.op in self.library
+
+    def _is_known(self, node: Node) -> bool:
+        """Whether a plan can be made of a node: it is a call, the engine's own, or has a kernel."""
+        if node.op == ARGUMENT or node.op in CONTROL_FLOW_OPS or node.op in FUNCTION_CALL_OPS:
+            return True
+        if node.op_def is None:
+            return False
+        return self.kernels is None or node.op in self.library or self._kernel(node) is not None
+
+    def _kernel(self, node: Node) -> Kernel | None:
+        candidates = () if self.kernels is None else self.kernels.candidates(node.op)
+        return next((each for each in candidates if each.serves(node)), None)
 
     def _is_straight(self, body: FunctionBody, within: frozenset[str]) -> bool:
-        """Whether nothing in a body waits, chooses, or makes a resource: then its loop is compiled whole."""
+        """Whether nothing in a body waits or makes a resource: then its loop is compiled whole."""
         inside = within | {body.name}
         if len(inside) > DEPTH_MAX:
             return False
@@ -131,8 +158,7 @@ class _Opening:
             return False
         if node.op_def.is_stateful and not node.inputs:
             return False
-        kernels = () if self.kernels is None else self.kernels.candidates(node.op)
-        kernel = next((each for each in kernels if each.serves(node)), None)
+        kernel = self._kernel(node)
         return kernel is not None and not kernel.is_async
 
     def _is_anchored(self, node: Node, bodies: list[FunctionBody]) -> bool:
@@ -140,7 +166,7 @@ class _Opening:
 
         It need not where all that is there beforehand, or where nobody could tell.
         """
-        if self.has_frames:
+        if self.has_frames or node.name in self.in_frames:
             return True
         return any(body.targets for body in bodies) and not all(map(self._is_calm, node.inputs))
 

@@ -112,7 +112,7 @@ class FunctionTable:
         if function.name != SYMBOLIC_GRADIENT:
             return self._library.instantiate(function.name, function.attrs)
         # Here because few graphs differentiate when they run.
-        from flowengine.functions.gradients import gradient_body
+        from flowengine.gradients.bodies import gradient_body
 
         attrs = function.attrs
         return gradient_body(self._library, attrs["f"], attrs["Tin"], len(attrs["Tout"]))

@@ -1,0 +1,114 @@
+"""Calls of functions become code of the graph, for running them and for differentiating what they compute.
+
+    y = PartitionedCall(x, f)     ->   the nodes of f under `y/`,          y = IdentityN(their results)
+    y = If(p, x, then, else)      ->   Switches, both bodies, Merges,      y = IdentityN(the Merges)
+    y = Case(i, x, branches)      ->   the same for each branch,           y = IdentityN(the Merges)
+    y = While(x, cond, body)      ->   Enter, Merge, Switch, both bodies,  y = IdentityN(the Exits)
+
+The node that called keeps its name, outputs and effects; only what it is made of can be seen now. A call of a
+function from within itself stays a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from flowengine.functions.bodies import functions_in
+from flowengine.functions.branches import write_choice, write_conditional
+from flowengine.functions.loops import write_loop
+from flowengine.functions.writer import CallWriter, Written
+from flowengine.graphs.graph import Graph
+from flowengine.ir import make
+from flowengine.ir.attrs import FuncAttr
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.marks import SEGMENT
+from flowengine.ir.names import CALL_OPS, CASE_OPS, IF_OPS, WHILE_OPS
+
+#: Calls that can be lowered, beside functions used as ops.
+LOWERED_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS
+
+
+class CallLowering:
+    """Lowers calls in one graph.
+
+    own       the functions whose body the graph is
+    to_run    whether it is to be run: then a function with a gradient of its own is code like any other, and
+              the code of a call keeps the order of the call's effects
+    """
+
+    def __init__(self, graph: Graph, own: frozenset[str] = frozenset(), *, to_run: bool = False) -> None:
+        self._graph = graph
+        self._own = own
+        self._to_run = to_run
+        self._library = FunctionLibrary(graph.library, graph.registry, graph.producer)
+        #: {name of a node that a lowering has made: the functions whose bodies it is in}
+        self._within: dict[str, frozenset[str]] = {}
+
+    def can_lower(self, node: Node) -> bool:
+        """Whether a node is a call of functions that it is not itself a part of."""
+        functions = self.functions_of(node)
+        within = self.within(node)
+        return bool(functions) and not any(
+            each.name in within or (not self._to_run and self._library.gradient_of(each.name) is not None)
+            for each in functions
+        )
+
+    def within(self, node: Node) -> frozenset[str]:
+        """The functions whose bodies a node is in."""
+        return self._within.get(node.name, self._own)
+
+    def functions_of(self, node: Node) -> list[FuncAttr]:
+        """The functions that a call names; none if it is no call that can be lowered."""
+        if node.op in self._library:
+            return [FuncAttr(node.op, node.attrs)]
+        if node.op not in LOWERED_OPS or ("_gradient_op_type" in node.attrs and not self._to_run):
+            return []
+        return functions_in(node)
+
+    def lower(self, node: Node, is_anchored: bool) -> None:
+        """Put the code of its functions in the place of a call.
+
+        is_anchored   whether the call may be dead, or waits for what nobody can see, so that its code has to
+                      be tied to it
+        """
+        prefix = self._graph.scopes.unique(node.name + "/called") + "/"
+        writer = CallWriter(
+            self._graph, self._library, node, prefix, self.within(node), self._within, self._to_run
+        )
+        with self._graph.scopes.apart(None), self._graph.scopes.alone_on(node.device):
+            results, controls = self._written(writer, node, is_anchored)
+        if node.output_types:
+            self._graph.widen(_handing_on(self._graph, node, results, controls))
+        else:
+            self._graph.widen(make.no_op(self._graph.registry, node, tuple(dict.fromkeys(controls))))
+
+    def _written(self, writer: CallWriter, node: Node, is_anchored: bool) -> Written:
+        if node.op in IF_OPS:
+            return write_conditional(writer, is_anchored)
+        if node.op in CASE_OPS:
+            return write_choice(writer, is_anchored)
+        if node.op in WHILE_OPS:
+            return write_loop(writer, is_anchored)
+        return writer.plain(self.functions_of(node)[0], is_anchored)
+
+
+def _handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], controls: Iterable[str]) -> Node:
+    """What stands in the place of a call: it hands on what the code gives."""
+    definition = graph.registry["IdentityN"]
+    types = tuple(graph[port.node].output_types[port.slot].base for port in results)
+    attrs = dict(definition.with_defaults({"T": types}))
+    if SEGMENT in node.attrs:
+        attrs[SEGMENT] = node.attrs[SEGMENT]
+    return Node(
+        node.name,
+        definition.name,
+        tuple(results),
+        tuple(dict.fromkeys(controls)),
+        attrs,
+        node.device,
+        definition,
+        definition.output_types(attrs),
+        node.creation_site,
+    )
