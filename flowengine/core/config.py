@@ -71,8 +71,8 @@ class Config:
     fuse_contractions             in hot plans, let what follows a product or convolution work in its memory
     fold_batch_norms              multiply constant filters by the batch normalisation behind them; False
                                   keeps the bits of the nodes one by one
-    open_calls                    put functions and loops in the place of their calls when a plan is made, so
-                                  that they are compiled with what is around them
+    open_calls                    put functions, conditionals and loops in the place of their calls when a
+                                  plan is made, so that they are compiled with what is around them
     kernel_provider               "auto": oneDNN before NumPy where it is there; "numpy": NumPy alone;
                                   "onednn": fail where it is not there
     sync_checkpoints              a checkpoint counts once it has reached the disk; False leaves that to the

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from flowengine.ir.attrs import FuncAttr
+from flowengine.core.dtypes import DType
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.attrs import AttrValue, FuncAttr
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import CONTROL_FLOW_OPS, ENTER_OPS
@@ -15,6 +18,22 @@ def body_of(library: FunctionLibrary, function: FuncAttr) -> FunctionBody:
     """The body of a function that a call names; errors as `FunctionLibrary.instantiate`."""
     attrs = {key: value for key, value in function.attrs.items() if not key.startswith("_")}
     return library.instantiate(function.name, attrs)
+
+
+class FunctionBodies:
+    """The bodies of one library's functions, each made once for the attributes that a call gives."""
+
+    def __init__(self, library: FunctionLibrary) -> None:
+        self.library = library
+        self._made: dict[Any, FunctionBody] = {}
+
+    def of(self, function: FuncAttr) -> FunctionBody:
+        """As `body_of`. The body is shared and must not be changed."""
+        key = function_key(function)
+        body = self._made.get(key)
+        if body is None:
+            body = self._made[key] = body_of(self.library, function)
+        return body
 
 
 def functions_in(node: Node) -> list[FuncAttr]:
@@ -79,3 +98,23 @@ def renamed_attrs(node: Node, scope: str, inner: set[str]) -> dict[str, Any]:
         if kept:
             attrs["_class"] = kept
     return attrs
+
+
+def function_key(function: FuncAttr) -> Any:
+    """What a body may be filed under: the function and its attributes."""
+    return function.name, _frozen(function.attrs)
+
+
+def _frozen(value: AttrValue) -> Any:
+    """An attribute value as part of a dictionary's key; a tensor is known by its object."""
+    if isinstance(value, Mapping):
+        return tuple((name, _frozen(value[name])) for name in sorted(value))
+    if isinstance(value, FuncAttr):
+        return function_key(value)
+    if isinstance(value, tuple):
+        return tuple(_frozen(inner) for inner in value)
+    if isinstance(value, DType):
+        return value.number
+    if isinstance(value, int | float | bytes | TensorShape | None):
+        return value
+    return id(value)

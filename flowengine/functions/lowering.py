@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from flowengine.functions.bodies import functions_in
+from flowengine.functions.bodies import FunctionBodies, functions_in
 from flowengine.functions.branches import write_choice, write_conditional
 from flowengine.functions.loops import write_loop
 from flowengine.functions.writer import CallWriter, Written
@@ -43,6 +43,8 @@ class CallLowering:
         self._own = own
         self._to_run = to_run
         self._library = FunctionLibrary(graph.library, graph.registry, graph.producer)
+        #: Of all the calls.
+        self.bodies = FunctionBodies(self._library)
         #: {name of a node that a lowering has made: the functions whose bodies it is in}
         self._within: dict[str, frozenset[str]] = {}
 
@@ -75,7 +77,7 @@ class CallLowering:
         """
         prefix = self._graph.scopes.unique(node.name + "/called") + "/"
         writer = CallWriter(
-            self._graph, self._library, node, prefix, self.within(node), self._within, self._to_run
+            self._graph, self.bodies, node, prefix, self.within(node), self._within, self._to_run
         )
         with self._graph.scopes.apart(None), self._graph.scopes.alone_on(node.device):
             results, controls = self._written(writer, node, is_anchored)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.functions.bodies import body_of, certain_targets, renamed_attrs
+from flowengine.functions.bodies import FunctionBodies, certain_targets, renamed_attrs
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir import make
 from flowengine.ir.attrs import FuncAttr
-from flowengine.ir.functions import FunctionBody, FunctionLibrary
+from flowengine.ir.functions import FunctionBody
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.marks import SEGMENT
 from flowengine.ir.names import SWITCH_OPS
@@ -37,7 +37,7 @@ class CallWriter:
     def __init__(
         self,
         graph: Graph,
-        library: FunctionLibrary,
+        bodies: FunctionBodies,
         node: Node,
         prefix: str,
         within: frozenset[str],
@@ -49,13 +49,13 @@ class CallWriter:
         self.node = node
         self.prefix = prefix
         self.to_run = to_run
-        self._library = library
+        self._bodies = bodies
         self._within = within
         self._noted = noted
 
     def body(self, function: FuncAttr) -> FunctionBody:
         """The body of a function that the call names."""
-        return body_of(self._library, function)
+        return self._bodies.of(function)
 
     def begin(self, is_anchored: bool) -> str | None:
         """A node that runs when the call starts; None if nothing has to wait for that.

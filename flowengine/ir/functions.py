@@ -83,7 +83,7 @@ class FunctionLibrary:
         or an attribute that is missing.
         """
         function = self._function(name)
-        return _Instantiation(function, attrs, self.registry, self._library, self._producer).make()
+        return _Instantiation(function, attrs, self, self._producer).make()
 
     def op_def(self, op: str) -> OpDef | None:
         """The definition of an op of the registry, or of a function used as one."""
@@ -99,18 +99,15 @@ class _Instantiation:
         self,
         function: FunctionDef,
         attrs: Mapping[str, AttrValue],
-        registry: OpRegistry,
-        library: FunctionDefLibrary,
+        library: FunctionLibrary,
         producer: int,
     ) -> None:
         self.function = function
         self.signature = op_def_from_proto(function.signature)
         self.attrs = self.signature.with_defaults(attrs)
-        self.registry = registry
+        self.library = library
         self.graph_def = GraphDef()
         self.graph_def.versions.producer = producer
-        self.graph_def.library.CopyFrom(library)
-        self.lookup = FunctionLibrary(library, registry)
         #: {argument: the names of its _Arg nodes}
         self.arguments: dict[str, list[str]] = {}
         #: {node: {output argument: (first slot, number of slots)}}
@@ -121,7 +118,7 @@ class _Instantiation:
         nodes = [self._add_node(proto) for proto in self.function.node_def]
         for proto, original in zip(nodes, self.function.node_def, strict=True):
             proto.input.extend(self._inputs(original))
-        graph = graph_from_def(self.graph_def, self.registry)
+        graph = graph_from_def(self.graph_def, self.library.registry, library=self.library.definitions)
         results = [
             OutputPort(node, slot)
             for arg in self.signature.outputs
@@ -165,7 +162,7 @@ class _Instantiation:
         proto = self.graph_def.node.add(name=original.name, op=original.op, device=original.device)
         for key, value in original.attr.items():
             proto.attr[key].CopyFrom(self._substitute(value))
-        op_def = self.lookup.op_def(original.op)
+        op_def = self.library.op_def(original.op)
         slots: dict[str, tuple[int, int]] = {}
         if op_def is not None:
             attrs = op_def.with_defaults({k: decode_attr(v) for k, v in proto.attr.items()})

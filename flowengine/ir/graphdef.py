@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -27,6 +28,7 @@ from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
 from flowengine.ir.proto import FunctionDefLibrary, GraphDef, NodeDef
+from flowengine.ir.proto import OpDef as OpDefProto
 from flowengine.ir.signature import SignatureCache
 from flowengine.ir.validate import fault_error, graph_faults
 
@@ -54,14 +56,16 @@ def graph_from_def(
     *,
     strict: bool = False,
     supplied: Collection[OutputPort] = (),
+    library: FunctionDefLibrary | None = None,
 ) -> NodeGraph:
     """The graph; InvalidArgumentError with every fault in `faults`.
 
     strict     an op that the registry does not know is a fault; else it is kept as an opaque node
     supplied   ports that are fed, whose nodes may be missing: a partition is no whole graph
+    library    the functions, where they are another graph's; None for those of the GraphDef
     The GraphDef is kept by the graph and must not be changed afterwards.
     """
-    return read_into(NodeGraph(), graph_def, registry, strict=strict, supplied=supplied)
+    return read_into(NodeGraph(), graph_def, registry, strict=strict, supplied=supplied, library=library)
 
 
 def read_into(
@@ -71,32 +75,34 @@ def read_into(
     *,
     strict: bool = False,
     supplied: Collection[OutputPort] = (),
+    library: FunctionDefLibrary | None = None,
 ) -> _Graph:
     """Add the nodes of a GraphDef to a graph, which stays as it was where there is a fault.
 
     An empty graph takes over library and versions; errors as `graph_from_def`.
     """
     fresh = len(graph) == 0
+    if library is None and graph_def.HasField("library"):
+        library = graph_def.library
     with collection_paused():
-        for node in _read_nodes(graph, graph_def, registry, strict, supplied):
+        for node in _read_nodes(graph, graph_def, _Reader(registry, library), strict, supplied):
             graph.add(node)
     if fresh:
         graph.source = graph_def
         graph.producer = graph_def.versions.producer
         graph.min_consumer = graph_def.versions.min_consumer
-        graph.library = graph_def.library if graph_def.HasField("library") else None
+        graph.library = library
     return graph
 
 
 def _read_nodes(
     graph: NodeGraph,
     graph_def: GraphDef,
-    registry: OpRegistry,
+    reader: _Reader,
     strict: bool,
     supplied: Collection[OutputPort],
 ) -> list[Node]:
     """The nodes to add, checked together with those that the graph has."""
-    reader = _Reader(registry, graph_def.library)
     nodes: dict[str, Node] = dict(graph.nodes)
     added: list[Node] = []
     for proto in graph_def.node:
@@ -115,16 +121,21 @@ def _read_nodes(
 class _Reader:
     """NodeDefs to Nodes; what the nodes of one graph have in common is made once and shared."""
 
-    def __init__(self, registry: OpRegistry, library: FunctionDefLibrary) -> None:
+    def __init__(self, registry: OpRegistry, library: FunctionDefLibrary | None) -> None:
         self.faults: list[str] = []
         self._registry = registry
-        #: The signatures of the graph's own functions, any of which may be used as an op.
-        self._functions = {function.signature.name: function.signature for function in library.function}
+        self._library = library
         self._signatures = SignatureCache()
         #: op -> (its definition, the attributes that it gives by default).
         self._definitions: dict[str, tuple[OpDef | None, dict[str, AttrValue]]] = {}
         #: An input as it is spelled -> its port, with CONTROL_SLOT for a control input.
         self._ports: dict[str, OutputPort] = {}
+
+    @cached_property
+    def _functions(self) -> dict[str, OpDefProto]:
+        """The signatures of the graph's own functions, any of which may be used as an op."""
+        functions = () if self._library is None else self._library.function
+        return {function.signature.name: function.signature for function in functions}
 
     def read(self, proto: NodeDef) -> Node:
         name, op = proto.name, proto.op

@@ -74,7 +74,7 @@ def tensor_list_pop_back(
     if not tensors.length:
         raise InvalidArgumentError("Trying to pop from an empty list.")
     last = initialised(tensors, tensors.get(tensors.length - 1), shape_argument(element_shape))
-    return tensors.popped(), last
+    return tensors.shortened(tensors.length - 1), last
 
 
 @kernel("TensorListLength", heavy=False, host=("length",))
@@ -116,16 +116,13 @@ def tensor_list_set_item(
     if place >= tensors.length and resize_if_index_out_of_bounds:
         check_element(tensors, item, "set")
         check_length(place + 1)
-        missing = [None] * (place - tensors.length)
-        return tensors.replaced([*tensors.tensors(), *missing, item])
+        return tensors.lengthened([*[None] * (place - tensors.length), item])
     if not 0 <= place < tensors.length:
         raise InvalidArgumentError(
             f"Trying to modify element {place} in a list with {tensors.length} elements."
         )
     check_element(tensors, item, "set")
-    items = tensors.tensors()
-    items[place] = item
-    return tensors.replaced(items)
+    return tensors.with_element(place, item)
 
 
 @kernel("TensorListResize", heavy=False, host=("size",))
@@ -136,8 +133,9 @@ def tensor_list_resize(handle: Value, size: Value) -> TensorList:
     if count < 0:
         raise InvalidArgumentError(f"TensorListResize expects size to be non-negative. Got: {count}")
     check_length(count)
-    items = tensors.tensors()
-    return tensors.replaced(items[:count] + [None] * (count - len(items)))
+    if count <= tensors.length:
+        return tensors.shortened(count)
+    return tensors.lengthened([None] * (count - tensors.length))
 
 
 @kernel("TensorListConcatLists", heavy=False)
@@ -159,4 +157,4 @@ def tensor_list_concat_lists(a: Value, b: Value, *, element_dtype: DType) -> Val
             f"input_a and input_b TensorList element shapes are not identical: "
             f"{first.element_shape} vs. {second.element_shape}"
         )
-    return first.replaced(first.tensors() + second.tensors())
+    return first.lengthened(second.tensors())

@@ -1,22 +1,23 @@
 """TensorList: a list of tensors that flows along an edge as one variant value; what its kernels share.
 
-A list is a value: pushing or setting gives another list. Pushing onto the newest list of a chain shares
-its storage, so a loop that pushes n tensors costs n, not n squared.
+A list is a value: pushing or setting gives another list. Lists that come of one another share a storage, so
+a loop that pushes, sets or pops n tensors costs n, not n squared: see `list_storage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
-from flowengine.core.accounting import NUMBER_BYTES, REFERENCE_BYTES, ask_for
+from flowengine.core.accounting import REFERENCE_BYTES, ask_for
 from flowengine.core.arrays import Array, Value, describe
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.kernels.common.array_args import blank, brackets, integers, shape_of
+from flowengine.kernels.data.list_storage import Element, ListStorage, ListVersion
 
 #: Elements of a list that is lengthened at once: 512 MB, although nothing is in them yet.
 _LENGTH_MAX: Final = 1 << 26
@@ -31,18 +32,6 @@ def check_length(count: int) -> None:
         )
 
 
-class Storage(list[Value | None]):
-    """The elements of lists: None for one that is not initialised."""
-
-    __slots__ = ("__weakref__",)
-
-    @property
-    def nbytes(self) -> int:
-        """What the references take, and elements that are numbers; all are, where the last one is."""
-        is_number = bool(self) and isinstance(self[-1], np.generic)
-        return len(self) * (REFERENCE_BYTES + NUMBER_BYTES * is_number)
-
-
 class TensorList:
     """An immutable list of tensors of one element type.
 
@@ -51,22 +40,20 @@ class TensorList:
     max_num_elements    -1, or how many it may hold
     """
 
-    __slots__ = ("_length", "_storage", "element_dtype", "element_shape", "max_num_elements")
+    __slots__ = ("_length", "_version", "element_dtype", "element_shape", "max_num_elements")
 
     def __init__(
         self,
         element_dtype: DType,
         element_shape: TensorShape,
-        tensors: Iterable[Value | None] = (),
+        tensors: Iterable[Element] = (),
         max_num_elements: int = -1,
     ) -> None:
         self.element_dtype = element_dtype
         self.element_shape = element_shape
         self.max_num_elements = max_num_elements
-        # Shared by the lists of a chain of pushes, each of which sees its first `_length` items. None is
-        # an element that was reserved and not yet set.
-        self._storage = Storage(tensors)
-        self._length = len(self._storage)
+        self._version = ListVersion(tensors)
+        self._length = len(self._version.storage)
 
     @property
     def length(self) -> int:
@@ -82,18 +69,17 @@ class TensorList:
         )
 
     @property
-    def storage(self) -> Storage:
+    def storage(self) -> ListStorage:
         """What holds the elements, and perhaps those of longer lists too."""
-        return self._storage
+        return self._version.storage
 
-    def held_values(self) -> list[Value | None]:
+    def held_values(self) -> list[Element]:
         """The elements: `accounting.Composite`."""
         return self.tensors()
 
-    def tensors(self) -> list[Value | None]:
+    def tensors(self) -> list[Element]:
         """The elements, None where one is not initialised; the caller's own list."""
-        storage, length = self._storage, self._length
-        return Storage(storage if len(storage) == length else storage[:length])
+        return self._version.elements(self._length)
 
     def get(self, index: int) -> Value | None:
         """One element; InvalidArgumentError outside of the list."""
@@ -101,41 +87,44 @@ class TensorList:
             raise InvalidArgumentError(
                 f"Trying to access element {index} in a list with {self._length} elements."
             )
-        return self._storage[index]
+        return self._version.get(index)
 
     def pushed(self, tensor: Value) -> TensorList:
         """A list with one element more."""
-        storage = self._storage
-        if len(storage) == self._length:
-            storage.append(tensor)
-            # Another thread may have appended between the two lines above: then the place is not ours.
-            if storage[self._length] is tensor:
-                result = self._with(storage)
-                result._length = self._length + 1
-                return result
-        return self._with([*storage[: self._length], tensor])
+        return self._sharing(self._version.appended(self._length, (tensor,)), self._length + 1)
 
-    def popped(self) -> TensorList:
-        """A list without the last element."""
-        return self._with(self._storage[: self._length - 1])
+    def lengthened(self, elements: Sequence[Element]) -> TensorList:
+        """A list with these elements behind its own."""
+        return self._sharing(self._version.appended(self._length, elements), self._length + len(elements))
 
-    def replaced(self, tensors: list[Value | None]) -> TensorList:
+    def shortened(self, length: int) -> TensorList:
+        """A list of the first elements."""
+        if 2 * length < self._length:
+            return self.replaced(self._version.elements(length))  # most would be kept for nothing
+        return self._sharing(self._version.dropped(self._length), length)
+
+    def with_element(self, index: int, tensor: Value) -> TensorList:
+        """A list with another element at an index of it."""
+        return self._sharing(self._version.replaced(self._length, index, tensor), self._length)
+
+    def replaced(self, tensors: Iterable[Element]) -> TensorList:
         """A list of the same kind with these elements."""
-        return self._with(tensors)
+        version = ListVersion(tensors)
+        return self._sharing(version, len(version.storage))
 
-    def _with(self, storage: list[Value | None]) -> TensorList:
+    def _sharing(self, version: ListVersion, length: int) -> TensorList:
         result = TensorList.__new__(TensorList)
         result.element_dtype = self.element_dtype
         result.element_shape = self.element_shape
         result.max_num_elements = self.max_num_elements
-        result._storage = storage if type(storage) is Storage else Storage(storage)
-        result._length = len(storage)
+        result._version = version
+        result._length = length
         return result
 
     def zeros_like(self) -> TensorList:
         """A list of zeros in the shapes of the elements."""
         dtype = self.element_dtype.as_numpy_dtype
-        return self._with(
+        return self.replaced(
             [
                 None if t is None else t.zeros_like() if _is_variant(t) else blank(np, shape_of(t), dtype)
                 for t in self.tensors()
@@ -156,7 +145,7 @@ class TensorList:
                 "Trying to add two lists of tensors with different lengths: "
                 f"{self._length} and {other._length}"
             )
-        result = self._with(
+        result = self.replaced(
             [
                 b if a is None else a if b is None else a + b
                 for a, b in zip(self.tensors(), other.tensors(), strict=True)

@@ -29,6 +29,10 @@ def _tensor(number: int) -> Any:
     return np.array([number, number + 1], np.float32)
 
 
+def _number(item: Any) -> int | None:
+    return None if item is None else int(item[0])
+
+
 class Lists(RuleBasedStateMachine):
     """Every list ever made is kept beside a tuple that says what it holds, and none may change."""
 
@@ -73,6 +77,28 @@ class Lists(RuleBasedStateMachine):
         resized = ops.tensor_list_resize(tensors, np.int32(size))
         self.made.append((resized, (model + (None,) * size)[:size]))
 
+    @rule(choice=st.integers(0, 99), beyond=st.integers(0, 3), number=st.integers(0, 99))
+    def set_behind_the_end(self, choice: int, beyond: int, number: int) -> None:
+        tensors, model = self._pick(choice)
+        index = np.int32(len(model) + beyond)
+        grown = ops.tensor_list_set_item(
+            tensors, index, _tensor(number), element_dtype=_FLOAT, resize_if_index_out_of_bounds=True
+        )
+        self.made.append((grown, (*model, *[None] * beyond, number)))
+
+    @rule(choice=st.integers(0, 99))
+    def forget(self, choice: int) -> None:
+        """The others must not notice that one is gone, though they may have its storage for themselves."""
+        if len(self.made) > 1:
+            del self.made[choice % len(self.made)]
+
+    @rule(choice=st.integers(0, 99), index=st.integers(0, 9))
+    def get_item(self, choice: int, index: int) -> None:
+        tensors, model = self._pick(choice)
+        if index < len(model):
+            item: Any = tensors.get(index)
+            assert _number(item) == model[index]
+
     @invariant()
     def all_hold_what_they_held(self) -> None:
         for tensors, model in self.made:
@@ -88,17 +114,47 @@ TestLists = Lists.TestCase
 TestLists.settings = settings(stateful_step_count=25, max_examples=40)
 
 
-def test_a_chain_of_pushes_shares_its_storage() -> None:
-    first = TensorList(_FLOAT, TensorShape([2]))
-    tensors = first
+def test_lists_that_come_of_one_another_share_a_storage() -> None:
+    """Nothing is copied where only the newest list is used: what it costs does not grow with its length."""
+    tensors = TensorList(_FLOAT, TensorShape([2]))
+    storage = tensors.storage
     for number in range(100):
         tensors = tensors.pushed(_tensor(number))
-    assert tensors._storage is first._storage
-    assert first.length == 0
+    for number in range(100):
+        tensors = tensors.with_element(number, _tensor(-number))
+    for number in range(100, 120):
+        tensors = ops.tensor_list_set_item(
+            tensors,
+            np.int32(number),
+            _tensor(-number),
+            element_dtype=_FLOAT,
+            resize_if_index_out_of_bounds=True,
+        )
+    assert tensors.storage is storage
+    assert [_number(tensor) for tensor in tensors.tensors()] == [-number for number in range(120)]
+    for _ in range(50):
+        tensors, _ = ops.tensor_list_pop_back(tensors, _PAIR, element_dtype=_FLOAT)
+    assert tensors.storage is storage
+    assert len(storage) <= tensors.length + 1, "what was popped is let go"
 
 
-def test_two_threads_that_push_onto_one_list_do_not_meet() -> None:
+def test_a_list_that_is_kept_gets_a_storage_of_its_own_once() -> None:
+    kept = TensorList(_FLOAT, TensorShape([2]), [_tensor(0), _tensor(1)])
+    newest = kept
+    for number in range(10):
+        newest = newest.with_element(1, _tensor(number))
+    storage = newest.storage
+    assert _number(kept.get(1)) == 1
+    own = kept.storage
+    assert own is not storage
+    assert _number(kept.get(0)) == 0
+    assert kept.storage is own
+    assert newest.storage is storage
+
+
+def test_threads_that_push_onto_one_list_or_set_it_do_not_meet() -> None:
     base = TensorList(_FLOAT, TensorShape([]))
+    filled = TensorList(_FLOAT, TensorShape([]), [np.float32(0.0)] * 3)
     wrong: list[str] = []
 
     def push(mark: float) -> None:
@@ -106,6 +162,9 @@ def test_two_threads_that_push_onto_one_list_do_not_meet() -> None:
             pushed = base.pushed(np.float32(mark))
             if pushed.length != 1 or pushed.get(0) != mark:
                 wrong.append(repr(pushed))
+            changed = filled.with_element(1, np.float32(mark))
+            if changed.tensors() != [0, mark, 0] or filled.get(1) != 0:
+                wrong.append(repr(changed))
 
     threads = [threading.Thread(target=push, args=(mark,)) for mark in (1.0, 2.0)]
     for thread in threads:

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Final
 
 from flowengine.core.errors import OpError
-from flowengine.functions.bodies import body_of, ends_with_its_results
+from flowengine.functions.bodies import ends_with_its_results
 from flowengine.functions.lowering import LOWERED_OPS, CallLowering
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import needed_by
@@ -111,7 +111,7 @@ class _Opening:
             return None
         if len(self.lowering.within(node)) >= DEPTH_MAX:
             return None
-        bodies = [body_of(self.library, each) for each in self.lowering.functions_of(node)]
+        bodies = [self.lowering.bodies.of(each) for each in self.lowering.functions_of(node)]
         if len(self.graph) + sum(len(body.graph) for body in bodies) > NODES_MAX:
             return None
         if not all(ends_with_its_results(body) for body in bodies):
@@ -152,7 +152,7 @@ class _Opening:
         if self._is_call(node):
             called = self.lowering.functions_of(node)
             return not any(each.name in inside for each in called) and all(
-                self._is_straight(body_of(self.library, each), inside) for each in called
+                self._is_straight(self.lowering.bodies.of(each), inside) for each in called
             )
         if node.op_def is None or node.op in FUNCTION_CALL_OPS or node.op in CONTROL_FLOW_OPS:
             return False

@@ -8,18 +8,17 @@ first call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.pieces import Pieces, at_once
-from flowengine.core.shapes import TensorShape
-from flowengine.ir.attrs import AttrValue, FuncAttr
+from flowengine.functions.bodies import function_key
+from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node
 from flowengine.ir.names import (
@@ -82,12 +81,12 @@ class FunctionTable:
 
     def plans_of(self, function: FuncAttr) -> TieredPlan:
         """The plans of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
-        plans = self._plans.get(_key(function))
+        plans = self._plans.get(function_key(function))
         return at_once(self.planning(function)) if plans is None else plans
 
     def planning(self, function: FuncAttr) -> Pieces[TieredPlan]:
         """As `plans_of`, in pieces."""
-        key = _key(function)
+        key = function_key(function)
         plans = self._plans.get(key)
         if plans is None:
             body = self._instantiated(function)
@@ -119,7 +118,7 @@ class FunctionTable:
 
     def planning_beforehand(self, function: FuncAttr) -> Pieces[None]:
         """Plan a body that a call will need, unless it is under way, as one is that calls itself."""
-        if _key(function) in self._under_way:
+        if function_key(function) in self._under_way:
             return
         try:
             yield from self.planning(function)
@@ -318,22 +317,3 @@ def _case_index(value: Any, count: int) -> int:
     """The branch of a Case: the last one for an index out of range."""
     index = int(value)
     return index if 0 <= index < count else count - 1
-
-
-def _key(function: FuncAttr) -> Any:
-    return function.name, _frozen(function.attrs)
-
-
-def _frozen(value: AttrValue) -> Any:
-    """An attribute value as part of a dictionary's key; a tensor is known by its object."""
-    if isinstance(value, Mapping):
-        return tuple((name, _frozen(value[name])) for name in sorted(value))
-    if isinstance(value, FuncAttr):
-        return _key(value)
-    if isinstance(value, tuple):
-        return tuple(_frozen(inner) for inner in value)
-    if isinstance(value, DType):
-        return value.number
-    if isinstance(value, int | float | bytes | TensorShape | None):
-        return value
-    return id(value)

@@ -1,0 +1,164 @@
+"""What holds the elements of TensorLists: many lists, one storage, which the newest of them changes in place.
+
+A list is a value, and most are used once: the list before is gone when the next has been made of it. So the
+storage belongs to one *version*, the newest; the version before it is turned into what differs from it:
+
+    old -> storage [a, b, c]        new = old with x at 1        old -> (1, b) -> new -> storage [a, x, c]
+
+This is the persistent array of Baker ("Shallow binding makes functional arrays fast", 1991). Setting and
+pushing cost the same for every length. An old version that is read again gets a storage of its own, once.
+Readers take no lock: what they read was right if the version owns its storage afterwards too, for a writer
+takes the storage away before it changes an element.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from flowengine.core.accounting import NUMBER_BYTES, REFERENCE_BYTES
+from flowengine.core.arrays import Value
+
+#: None stands for an element that is not initialised.
+Element: TypeAlias = Value | None
+
+
+class ListStorage(list[Element]):
+    """The elements of lists, which may be shorter than it."""
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    def nbytes(self) -> int:
+        """What the references take, and elements that are numbers: all are, if the first or last is."""
+        is_number = bool(self) and (isinstance(self[-1], np.generic) or isinstance(self[0], np.generic))
+        return len(self) * (REFERENCE_BYTES + NUMBER_BYTES * is_number)
+
+
+#: Whoever writes to a storage, or takes one away, holds it: for less than a microsecond, copies aside.
+_WRITING: Final = threading.Lock()
+
+
+class ListVersion:
+    """One state of a storage; lists of several lengths may share it, each of which sees its first elements.
+
+    Elements are appended to a storage without a new version: shorter lists do not see them.
+    """
+
+    __slots__ = ("_change", "_storage")
+
+    def __init__(self, elements: Iterable[Element]) -> None:
+        self._storage: ListStorage | None = ListStorage(elements)
+        #: (index, the element that this version has there, the version after it), where that has the storage.
+        self._change: tuple[int, Element, ListVersion] | None = None
+
+    @property
+    def storage(self) -> ListStorage:
+        """What holds the elements of this version, and perhaps those of longer lists too."""
+        storage = self._storage
+        return self._taken_back() if storage is None else storage
+
+    def get(self, index: int) -> Element:
+        """The element at an index that a list of this version sees."""
+        while True:
+            storage = self.storage
+            element = storage[index]
+            if storage is self._storage:
+                return element
+
+    def elements(self, length: int) -> list[Element]:
+        """The first elements; the caller's own list."""
+        while True:
+            storage = self.storage
+            elements = storage[:length]
+            if storage is self._storage:
+                return elements
+
+    def appended(self, length: int, elements: Sequence[Element]) -> ListVersion:
+        """A version with these elements behind the first `length`, in which lists see `length` and more."""
+        with _WRITING:
+            self._drop(length)
+            storage = self._storage
+            if storage is not None and len(storage) == length:
+                storage.extend(elements)
+                return self
+            if storage is not None and len(elements) == 1:
+                return self._changed(storage, length, elements[0])
+        return ListVersion([*self.elements(length), *elements])
+
+    def dropped(self, length: int) -> ListVersion:
+        """This version, without what only lists saw that are gone and had more than `length` elements."""
+        with _WRITING:
+            self._drop(length)
+        return self
+
+    def _drop(self, length: int) -> None:
+        storage = self._storage
+        if storage is not None and len(storage) > length and sys.getrefcount(self) <= _ONE_LIST:
+            del storage[length:]
+
+    def replaced(self, length: int, index: int, element: Element) -> ListVersion:
+        """A version for lists of `length` elements, with another one at an index below it."""
+        with _WRITING:
+            storage = self._storage
+            if storage is not None:
+                return self._changed(storage, index, element)
+        elements = self.elements(length)
+        elements[index] = element
+        return ListVersion(elements)
+
+    def _changed(self, storage: ListStorage, index: int, element: Element) -> ListVersion:
+        newest = ListVersion.__new__(ListVersion)
+        newest._storage, newest._change = storage, None
+        # In this order: see the readers.
+        self._change = index, storage[index], newest
+        self._storage = None
+        storage[index] = element
+        return newest
+
+    def _taken_back(self) -> ListStorage:
+        """A storage of its own for a version that had lost it."""
+        with _WRITING:
+            if self._storage is not None:
+                return self._storage
+            changes: list[tuple[int, Element]] = []
+            version: ListVersion = self
+            while version._storage is None:
+                assert version._change is not None, "a version without a storage says what it was changed to"
+                index, element, version = version._change
+                changes.append((index, element))
+            storage = ListStorage(version._storage)
+            for index, element in reversed(changes):
+                storage[index] = element
+            self._storage, self._change = storage, None
+            return storage
+
+
+class _OneList:
+    """Refers to a version as a list does."""
+
+    __slots__ = ("_version",)
+
+    def __init__(self) -> None:
+        self._version = ListVersion([None, None])
+
+    def references(self) -> int:
+        """The least number of references with which a version drops what is behind its first element."""
+        global _ONE_LIST
+        for _ONE_LIST in range(16):
+            # The interpreter may call otherwise what has been called often.
+            for _ in range(50):
+                self._version.dropped(1)
+                if len(self._version.storage) == 1:
+                    return _ONE_LIST
+        return 0
+
+
+#: What `sys.getrefcount` tells a version that one list refers to: the list and those who ask. It is tried
+#: out, because it is the interpreter's affair how often one refers to what it calls.
+_ONE_LIST: int = 0
+_ONE_LIST = _OneList().references()
