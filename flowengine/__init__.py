@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from flowengine.core.config import RunOptions as RunOptions
     from flowengine.core.dtypes import DType as DType
     from flowengine.core.shapes import TensorShape as TensorShape
+    from flowengine.functions.definitions import GraphFunction as GraphFunction
+    from flowengine.functions.definitions import function as function
     from flowengine.gradients.custom import custom_gradient as custom_gradient
     from flowengine.gradients.differentiate import gradients as gradients
     from flowengine.gradients.jacobian import hessians as hessians
@@ -96,6 +98,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
     "GraphBytes": ("flowengine.graphs.unread", "GraphBytes"),
+    "GraphFunction": ("flowengine.functions.definitions", "GraphFunction"),
     "GraphTensorArray": ("flowengine.graphs.control.tensor_array", "GraphTensorArray"),
     "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
     "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),
@@ -127,6 +130,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "embedding": ("flowengine.client.embedding", None),
     "errors": ("flowengine.core.errors", None),
     "freeze": ("flowengine.saved_model.freezing", "freeze"),
+    "function": ("flowengine.functions.definitions", "function"),
     "global_norm": ("flowengine.client.clipping", "global_norm"),
     "gradients": ("flowengine.gradients", None),
     "hessians": ("flowengine.gradients.jacobian", "hessians"),

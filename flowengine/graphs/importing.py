@@ -45,7 +45,7 @@ def import_graph_def(
             raise at_construction(error) from None
     mapping = _MappedInputs(graph, source, input_map or {})
     names = _new_names(graph, source, prefix)
-    _take_library(graph, source)
+    take_library(graph, source)
     mapping.add(names)
     if return_elements is None:
         return None
@@ -182,7 +182,7 @@ def _new_names(graph: Graph, source: NodeGraph, prefix: str) -> dict[str, str]:
     return names
 
 
-def _take_library(graph: Graph, source: NodeGraph) -> None:
+def take_library(graph: Graph, source: NodeGraph) -> None:
     """The functions that the nodes call; two of one name must be the same."""
     from flowengine.ir.proto import FunctionDefLibrary
 

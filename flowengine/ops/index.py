@@ -43,9 +43,9 @@ OPS: Final[dict[str, str]] = {
     "control.control_flow": """ControlTrigger Enter Exit LoopCond Merge NextIteration RefEnter RefExit
         RefMerge RefNextIteration RefSelect RefSwitch Switch""",
     "control.devices": """DeviceIndex IsTensorFloat32Enabled""",
-    "control.functional": """Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessIf
-        StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If _ListToArray
-        _Retval _While""",
+    "control.functional": """Case For If PartitionedCall RemoteCall StatefulPartitionedCall StatelessCase
+        StatelessIf StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If
+        _ListToArray _Retval _While""",
     "control.python_calls": """PyFunc PyFuncStateless""",
     "control.sendrecv": """_HostRecv _HostSend _Narrow _Recv _Send _Widen""",
     "data.choosing": """ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset

@@ -27,6 +27,10 @@ from flowengine.ops.shape_functions import each_unchanged
     "stateful; Tin, Tout: list(type) >= 0; branches: list(func) >= 1; output_shapes: list(shape) = []",
 )
 @define(
+    "StatelessCase(branch_index: int32, input: Tin) -> output: Tout",
+    "Tin, Tout: list(type) >= 0; branches: list(func) >= 1; output_shapes: list(shape) = []",
+)
+@define(
     "While(input: T) -> output: T",
     "stateful; T: list(type) >= 0; cond, body: func; output_shapes: list(shape) = []",
     "parallel_iterations: int = 10",

@@ -1,0 +1,201 @@
+"""Functions that Python functions build: what they take, capture and give, written and read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.core.errors import InvalidArgumentError
+
+
+def run(graph: fe.Graph, fetches: Any, feeds: dict[str, Any], targets: Any = ()) -> Any:
+    """The values of the graph and of what is read of its GraphDef, which must be the same."""
+    found = []
+    for each in (graph, fe.Graph.from_graph_def(graph.to_graph_def())):
+        with fe.blocking.Session(each) as session:
+            if targets:
+                session.run([], targets=targets)
+            found.append(session.run(fetches, feeds))
+    np.testing.assert_equal(found[0], found[1])
+    return found[0]
+
+
+def test_a_function_is_called_with_tensors_and_values() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32", "float32"])
+    def scaled(x: fe.Tensor, by: fe.Tensor) -> fe.Tensor:
+        return x * by
+
+    x = graph.placeholder("float32", [2], name="x")
+    y, z = scaled(x, 3.0, name="y"), scaled(x, x, name="z")
+    assert (y.op.type, y.name, scaled.name) == ("PartitionedCall", "y:0", "scaled")
+    assert [each.tolist() for each in run(graph, ["y:0", "z:0"], {"x:0": [1.0, 2.0]})] == [[3, 6], [1, 4]]
+    assert repr(scaled) == "<function 'scaled' of float32, float32>"
+    assert z.dtype is fe.dtypes.float32
+
+
+def test_what_it_gives_has_the_shapes_that_its_inputs_allow() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, [("float32", [2, 3]), graph.placeholder("float32", [3, 4], name="like")])
+    def product(a: fe.Tensor, b: fe.Tensor) -> list[Any]:
+        return [fe.matmul(a, b), 7]
+
+    found, seven = product(np.ones([2, 3], np.float32), np.ones([3, 4], np.float32))
+    assert found.shape.as_list() == [2, 4]
+    assert seven.dtype is fe.dtypes.int32
+
+
+def test_functions_call_functions() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32"])
+    def inner(x: fe.Tensor) -> fe.Tensor:
+        return x + 1.0
+
+    @fe.function(graph, ["float32"])
+    def twice(x: fe.Tensor) -> fe.Tensor:
+        return inner(inner(x))
+
+    twice(1.0, name="y")
+    assert run(graph, "y:0", {}) == 3
+
+
+def test_a_function_of_a_body_alone_comes_along() -> None:
+    graph = fe.Graph()
+
+    def outer(x: fe.Tensor) -> Any:
+        @fe.function(x.graph, ["float32"])
+        def inner(y: fe.Tensor) -> fe.Tensor:
+            return y * 2.0
+
+        return inner(x)
+
+    fe.function(graph, ["float32"])(outer)(3.0, name="y")
+    assert run(graph, "y:0", {}) == 6
+
+    @fe.function(graph, ["float32"], name="other")
+    def other(x: fe.Tensor) -> Any:
+        @fe.function(x.graph, ["float32"])
+        def inner(y: fe.Tensor) -> fe.Tensor:
+            return y * 4.0
+
+        return inner(x)
+
+    with pytest.raises(InvalidArgumentError, match="another function called 'inner' already"):
+        other(1.0)
+
+
+def test_a_function_may_call_itself() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["int32"], outputs=["int32"], stateful=False)
+    def factorial(n: fe.Tensor) -> fe.Tensor:
+        @fe.function(graph, ["int32"])
+        def one(n: fe.Tensor) -> Any:
+            return 1
+
+        @fe.function(graph, ["int32"])
+        def more(n: fe.Tensor) -> fe.Tensor:
+            return n * factorial(n - 1)
+
+        branches = {"then_branch": one.attr, "else_branch": more.attr}
+        result: fe.Tensor = n.graph.ops.StatelessIf(n <= 1, [n], Tout=["int32"], **branches)[0]
+        return result
+
+    n = graph.placeholder("int32", [], name="n")
+    assert factorial(n, name="y").op.type == "PartitionedCall"
+    assert run(graph, "y:0", {"n:0": 10}) == 3628800
+
+
+def test_what_calls_itself_says_what_it_gives() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["int32"])
+    def forever(n: fe.Tensor) -> Any:
+        return forever(n)
+
+    with pytest.raises(InvalidArgumentError, match=r"function 'forever' calls itself: say what it gives"):
+        forever(1)
+
+    @fe.function(graph, ["int32"], outputs=["float32"])
+    def wrong(n: fe.Tensor) -> fe.Tensor:
+        return n
+
+    with pytest.raises(InvalidArgumentError, match=r"'wrong' gives \['int32'\]; its outputs are said"):
+        wrong(1)
+
+
+def test_a_variable_that_is_captured_is_the_same_in_all_calls() -> None:
+    graph = fe.Graph()
+    variable = graph.variable(np.float32([1, 2]), name="v")
+    x = graph.placeholder("float32", [2], name="x")
+
+    @fe.function(graph, [("float32", [2])])
+    def added(by: fe.Tensor) -> fe.Tensor:
+        ops = by.graph.ops
+        with by.graph.control_dependencies([ops.AssignAddVariableOp(variable.handle, by)]):
+            result: fe.Tensor = ops.ReadVariableOp(variable.handle, dtype="float32")
+        return result
+
+    first = added(x, name="first")
+    with graph.control_dependencies([first]):
+        added(x, name="second")
+    assert added.captures == [variable.handle]
+    assert added.is_stateful
+    assert first.op.type == "StatefulPartitionedCall"
+    found = run(graph, ["first:0", "second:0"], {"x:0": [1.0, 1.0]}, [variable.initializer.name])
+    assert [each.tolist() for each in found] == [[2, 3], [3, 4]]
+
+
+def test_what_is_captured_in_a_function_within_is_captured_by_those_around_it() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [], name="x")
+
+    @fe.function(graph, [])
+    def outer(body: fe.Graph) -> Any:
+        @fe.function(graph, ["float32"])
+        def inner(y: fe.Tensor) -> fe.Tensor:
+            return y * x
+
+        return [inner(x, graph=body), x]
+
+    found = outer(name="y")
+    assert outer.captures == [x]
+    assert len(found) == 2
+    assert run(graph, ["y:0", "y:1"], {"x:0": 3.0}) == [9, 3]
+
+
+def test_a_function_for_its_effect_gives_an_operation() -> None:
+    graph = fe.Graph()
+    variable = graph.variable(np.float32(0), name="v")
+
+    @fe.function(graph, ["float32"])
+    def assign(x: fe.Tensor) -> None:
+        x.graph.ops.AssignVariableOp(variable.handle, x)
+
+    assert isinstance(assign(4.0, name="set"), fe.Operation)
+    assert run(graph, variable.value().name, {}, ["set"]) == 4
+
+
+def test_inputs_that_do_not_fit_are_told() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32"])
+    def identity(x: fe.Tensor) -> fe.Tensor:
+        return x
+
+    with pytest.raises(InvalidArgumentError, match="'identity' takes 1 inputs; 2 are given"):
+        identity(1.0, 2.0)
+    with pytest.raises(InvalidArgumentError, match=r"takes float32 as input 0, not 'n:0' \(int32\)"):
+        identity(graph.placeholder("int32", name="n"))
+
+    @fe.function(graph, ["float32"], name="identity")
+    def again(x: fe.Tensor) -> fe.Tensor:
+        return x + x
+
+    assert again.name == "identity_1"
