@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from flowengine.core.config import RunOptions as RunOptions
     from flowengine.core.dtypes import DType as DType
     from flowengine.core.shapes import TensorShape as TensorShape
-    from flowengine.functions.definitions import GraphFunction as GraphFunction
+    from flowengine.functions.definitions import LibraryFunction as LibraryFunction
     from flowengine.functions.definitions import function as function
     from flowengine.gradients.custom import custom_gradient as custom_gradient
     from flowengine.gradients.differentiate import gradients as gradients
@@ -98,7 +98,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
     "GraphBytes": ("flowengine.graphs.unread", "GraphBytes"),
-    "GraphFunction": ("flowengine.functions.definitions", "GraphFunction"),
+    "LibraryFunction": ("flowengine.functions.definitions", "LibraryFunction"),
     "GraphTensorArray": ("flowengine.graphs.control.tensor_array", "GraphTensorArray"),
     "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
     "IndexedSlices": ("flowengine.gradients.values", "IndexedSlices"),

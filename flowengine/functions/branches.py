@@ -74,7 +74,7 @@ class _Branches:
     def __init__(self, writer: CallWriter) -> None:
         self._writer = writer
         #: {(predicate, index of an input): its Switch}
-        self._switches: dict[tuple[str, int], list[Tensor]] = {}
+        self._switches: dict[tuple[str, int], Sequence[Tensor]] = {}
 
     def written(self, functions: Sequence[FuncAttr], sides: Sequence[tuple[Tensor, int]]) -> Written:
         writer, ops, graph = self._writer, self._writer.ops, self._writer.graph
@@ -102,7 +102,7 @@ class _Branches:
     def _arguments(self) -> range:
         return range(1, len(self._writer.node.inputs))
 
-    def _switched(self, predicate: Tensor, index: int) -> list[Tensor]:
+    def _switched(self, predicate: Tensor, index: int) -> Sequence[Tensor]:
         """An argument on the two sides of a predicate."""
         key = (predicate.name, index)
         if key not in self._switches:

@@ -41,7 +41,7 @@ def function(
     *,
     stateful: bool = True,
     name: str | None = None,
-) -> Callable[[Callable[..., Any]], GraphFunction]:
+) -> Callable[[Callable[..., Any]], LibraryFunction]:
     """Make a function of a graph of a Python function that builds nodes.
 
     inputs    what it takes, each a dtype, (dtype, shape), or a tensor of the dtype and shape meant
@@ -56,9 +56,9 @@ def function(
     types = tuple(_spec(each) for each in inputs)
     declared = None if outputs is None else tuple(as_dtype(each) for each in outputs)
 
-    def defined(build: Callable[..., Any]) -> GraphFunction:
+    def defined(build: Callable[..., Any]) -> LibraryFunction:
         wanted = name or getattr(build, "__name__", "function").strip("<>")
-        return GraphFunction(graph, build, wanted, types, declared, stateful)
+        return LibraryFunction(graph, build, wanted, types, declared, stateful)
 
     return defined
 
@@ -71,7 +71,7 @@ def _spec(given: ArgumentSpec) -> tuple[DType, TensorShape]:
     return as_dtype(given), UNKNOWN_SHAPE
 
 
-class GraphFunction:
+class LibraryFunction:
     """A function of a graph's library: call it with tensors to add a call.
 
     name       in the library
@@ -92,7 +92,7 @@ class GraphFunction:
         self._declared = outputs
         self._declared_stateful = stateful
         self.name = _free_name(graph, name)
-        self._built: _Body | None = None
+        self._built: _BuiltBody | None = None
         self._is_building = False
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ class GraphFunction:
             return node
         return outputs[0] if is_single else outputs
 
-    def _body(self) -> _Body:
+    def _body(self) -> _BuiltBody:
         if self._built is None:
             if self._is_building:
                 raise InvalidArgumentError(
@@ -189,7 +189,7 @@ class GraphFunction:
                 )
             self._is_building = True
             try:
-                body = _Body(self._graph, self._build, self._inputs)
+                body = _BuiltBody(self._graph, self._build, self._inputs)
             finally:
                 self._is_building = False
             if body.captured and body.calls(self.name):
@@ -202,7 +202,7 @@ class GraphFunction:
             self._built = body
         return self._built
 
-    def _check_declared(self, body: _Body) -> None:
+    def _check_declared(self, body: _BuiltBody) -> None:
         found = tuple(result.dtype.base for result in body.results)
         if self._declared is not None and found != self._declared:
             raise InvalidArgumentError(
@@ -216,7 +216,7 @@ class GraphFunction:
             )
 
 
-class _Body:
+class _BuiltBody:
     """What a Python function has built."""
 
     def __init__(

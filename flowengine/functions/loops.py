@@ -19,10 +19,10 @@ from flowengine.ir.graph import OutputPort
 def write_loop(writer: CallWriter, is_anchored: bool) -> Written:
     """While: what the body hands on as it is enters as a constant."""
     cond, body = writer.body(writer.node.attrs["cond"]), writer.body(writer.node.attrs["body"])
-    return _Loop(writer, cond, body, is_anchored).written()
+    return _LoopCode(writer, cond, body, is_anchored).written()
 
 
-class _Loop:
+class _LoopCode:
     def __init__(self, writer: CallWriter, cond: FunctionBody, body: FunctionBody, is_anchored: bool) -> None:
         self.writer = writer
         self.cond = cond

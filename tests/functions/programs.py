@@ -187,7 +187,7 @@ class Writer:
         assigned = ops.AssignVariableOp(handle, value)
         return value, [assigned]
 
-    def _function(self, block: Block) -> fe.GraphFunction:
+    def _function(self, block: Block) -> fe.LibraryFunction:
         @fe.function(self.graph, ["float32", *["resource"] * VARIABLES])
         def body(x: fe.Tensor, *handles: fe.Tensor) -> fe.Tensor:
             return self._block(x.graph, block, x, list(handles), [])[0]
@@ -203,7 +203,7 @@ class Writer:
             return called
         if isinstance(statement, If):
             condition = graph.ops.Greater(values[statement.condition % len(values)], graph.constant(0.5))
-            branches = {
+            branches: dict[str, Any] = {
                 "then_branch": self._function(statement.then).attr,
                 "else_branch": self._function(statement.other).attr,
             }

@@ -58,7 +58,7 @@ def test_functions_call_functions() -> None:
         return x + 1.0
 
     @fe.function(graph, ["float32"])
-    def twice(x: fe.Tensor) -> fe.Tensor:
+    def twice(x: fe.Tensor) -> Any:
         return inner(inner(x))
 
     twice(1.0, name="y")
@@ -100,10 +100,10 @@ def test_a_function_may_call_itself() -> None:
             return 1
 
         @fe.function(graph, ["int32"])
-        def more(n: fe.Tensor) -> fe.Tensor:
+        def more(n: fe.Tensor) -> Any:
             return n * factorial(n - 1)
 
-        branches = {"then_branch": one.attr, "else_branch": more.attr}
+        branches: dict[str, Any] = {"then_branch": one.attr, "else_branch": more.attr}
         result: fe.Tensor = n.graph.ops.StatelessIf(n <= 1, [n], Tout=["int32"], **branches)[0]
         return result
 
@@ -132,7 +132,7 @@ def test_what_calls_itself_says_what_it_gives() -> None:
 
 def test_a_variable_that_is_captured_is_the_same_in_all_calls() -> None:
     graph = fe.Graph()
-    variable = graph.variable(np.float32([1, 2]), name="v")
+    variable = graph.variable(np.array([1, 2], np.float32), name="v")
     x = graph.placeholder("float32", [2], name="x")
 
     @fe.function(graph, [("float32", [2])])

@@ -44,7 +44,7 @@ class Effects:
         read = ops.ReadVariableOp(handle, dtype="float32")
         return ops.AssignVariableOp(handle, ops.AddV2(ops.Mul(read, 2.0), by))
 
-    def changing(self, by: float, **options: Any) -> fe.GraphFunction:
+    def changing(self, by: float, **options: Any) -> fe.LibraryFunction:
         """A function that does so, and gives its input."""
 
         @fe.function(self.graph, ["float32"], **options)
@@ -58,6 +58,7 @@ class Effects:
         """(the last values, the variable) after some steps, of which the last are hot."""
         async with fe.Session(self.graph, config=config) as session:
             await session.run([], targets=[self.variable.initializer.name])
+            values = None
             for _ in range(times):
                 values = await session.run(fetches, feeds or {})
             return values, float(await session.run(self.variable.value()))
@@ -69,17 +70,15 @@ class Effects:
 def both_branches(graph: fe.Graph, cond: Any, op: str = "StatelessIf") -> list[fe.Tensor]:
     """y = cond ? (x + 1, x) : (x - 1, x)."""
 
-    def branch(sign: float) -> fe.GraphFunction:
+    def branch(sign: float) -> fe.LibraryFunction:
         def build(x: fe.Tensor) -> list[fe.Tensor]:
             return [x + sign, x]
 
         return fe.function(graph, ["float32"], name=f"branch{sign:.0f}".replace("-", "m"))(build)
 
-    branches = {"then_branch": branch(1.0).attr, "else_branch": branch(-1.0).attr}
+    branches: dict[str, Any] = {"then_branch": branch(1.0).attr, "else_branch": branch(-1.0).attr}
     x = graph.placeholder("float32", [], name="x")
-    found: list[fe.Tensor] = graph.create_op(
-        op, [cond, [x]], {"Tout": ["float32"] * 2, **branches}, "y"
-    ).outputs
+    found = graph.create_op(op, [cond, [x]], {"Tout": ["float32"] * 2, **branches}, "y").outputs
     return list(found)
 
 
@@ -174,7 +173,7 @@ async def test_a_dead_conditional_and_a_dead_loop_run_nothing(config: fe.Config,
     changing = effects.changing(3.0)
     false, true = graph.ops.Switch(graph.constant(7.0), p)
     handle = effects.variable.handle
-    branches = {"then_branch": changing.attr, "else_branch": changing.attr}
+    branches: dict[str, Any] = {"then_branch": changing.attr, "else_branch": changing.attr}
     chosen = graph.ops.If(graph.constant(True), [true, handle], Tout=["float32"], **branches)[0]
 
     @fe.function(graph, ["float32", "resource"])
@@ -219,7 +218,10 @@ async def test_who_waits_for_a_conditional_waits_for_the_effects_of_its_branch(
     effects = Effects()
     graph = effects.graph
     p = graph.placeholder("bool", [], name="p")
-    branches = {"then_branch": effects.changing(1.0).attr, "else_branch": effects.changing(2.0).attr}
+    branches: dict[str, Any] = {
+        "then_branch": effects.changing(1.0).attr,
+        "else_branch": effects.changing(2.0).attr,
+    }
     inputs = [graph.constant(0.0), effects.variable.handle]
     graph.ops.If(p, inputs, Tout=["float32"], **branches, name="y")
     with graph.control_dependencies([graph.operation("y")]):
@@ -320,7 +322,8 @@ async def test_an_error_names_the_path_of_calls() -> None:
 
     @fe.function(graph, ["float32"])
     def outer(x: fe.Tensor) -> fe.Tensor:
-        return inner(x, name="within")
+        result: fe.Tensor = inner(x, name="within")
+        return result
 
     outer(graph.placeholder("float32", [], name="x"), name="y")
     async with fe.Session(graph, config=OPENED) as session:
