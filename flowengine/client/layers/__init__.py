@@ -9,11 +9,12 @@ Errors: InvalidArgumentError where shapes or words do not fit.
 """
 
 from flowengine.client.layers.attention import attention, multi_head_attention
-from flowengine.client.layers.base import Activation, LayerWeights
+from flowengine.client.layers.base import Activation, LayerEnd, LayerOptions, LayerWeights
 from flowengine.client.layers.convolution import conv1d, conv2d, conv3d
 from flowengine.client.layers.core import dense, dropout, embedding, flatten
 from flowengine.client.layers.normalization import batch_normalization, layer_normalization
 from flowengine.client.layers.pooling import (
+    PoolingOptions,
     average_pooling1d,
     average_pooling2d,
     average_pooling3d,
@@ -21,18 +22,34 @@ from flowengine.client.layers.pooling import (
     max_pooling2d,
     max_pooling3d,
 )
-from flowengine.client.layers.separable import depthwise_conv2d, separable_conv1d, separable_conv2d
-from flowengine.client.layers.transposed import conv2d_transpose, conv3d_transpose
+from flowengine.client.layers.separable import (
+    DepthwiseOptions,
+    SeparableOptions,
+    depthwise_conv2d,
+    separable_conv1d,
+    separable_conv2d,
+)
+from flowengine.client.layers.transposed import conv1d_transpose, conv2d_transpose, conv3d_transpose
+from flowengine.client.layers.windows import ChannelOrder, ConvolutionOptions, WindowOptions
 
 __all__ = [
     "Activation",
+    "ChannelOrder",
+    "ConvolutionOptions",
+    "DepthwiseOptions",
+    "LayerEnd",
+    "LayerOptions",
     "LayerWeights",
+    "PoolingOptions",
+    "SeparableOptions",
+    "WindowOptions",
     "attention",
     "average_pooling1d",
     "average_pooling2d",
     "average_pooling3d",
     "batch_normalization",
     "conv1d",
+    "conv1d_transpose",
     "conv2d",
     "conv2d_transpose",
     "conv3d",

@@ -1,22 +1,25 @@
-"""What layers have in common: a scope, variables with options of their own, an activation at the end."""
+"""What layers have in common: a scope, options, variables, and what comes at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypedDict
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert
+from flowengine.graphs.errors import ConstructionTypeError
+from flowengine.graphs.functions import array
+from flowengine.graphs.functions.math import cast
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables import initializers, keys
 from flowengine.graphs.variables.scopes import Reuse, VariableScope
 
 #: A function of a tensor, such as `fe.nn.relu`; None leaves it as it is.
 Activation: TypeAlias = Callable[[Tensor], Tensor] | None
-#: One number for all axes of a window, or one each.
-Window: TypeAlias = int | Sequence[int]
 
 
 class LayerWeights(TypedDict, total=False):
@@ -38,6 +41,25 @@ class LayerWeights(TypedDict, total=False):
     trainable: bool
 
 
+class LayerEnd(TypedDict, total=False):
+    """Options of how a layer ends, and of its scope.
+
+    use_bias               whether a bias is added; True unless it is given
+    activity_regularizer   a function of the result; what it gives, divided by the size N of the batch, is
+                           listed under "regularization_losses"
+    name, reuse            of the layer's variable scope: see `fe.layers`
+    """
+
+    use_bias: bool
+    activity_regularizer: Any
+    name: str | None
+    reuse: Reuse | None
+
+
+class LayerOptions(LayerWeights, LayerEnd, total=False):
+    """Options of a layer with a kernel and a bias: `LayerWeights` and `LayerEnd`."""
+
+
 def layer_scope(
     graph: Graph, name: str | None, default: str, reuse: Reuse | None
 ) -> AbstractContextManager[VariableScope]:
@@ -50,35 +72,64 @@ def layer_scope(
     return graph.variable_scope(name, default_name=default, reuse=reuse)
 
 
+def check_options(what: str, options: Mapping[str, Any], known: type[Any]) -> None:
+    """ConstructionTypeError for an option that the TypedDict of a layer has not."""
+    for name in options.keys() - known.__optional_keys__:
+        near = close_matches(name, known.__optional_keys__)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConstructionTypeError(f"layers.{what} has no option {name!r}{hint}")
+
+
+def scope_of(
+    graph: Graph, what: str, options: Mapping[str, Any], known: type[Any]
+) -> AbstractContextManager[VariableScope]:
+    """As `layer_scope`, of a layer that is given options; ConstructionTypeError for unknown ones."""
+    check_options(what, options, known)
+    return layer_scope(graph, options.get("name"), what, options.get("reuse"))
+
+
 def weight(
-    graph: Graph, name: str, shape: Sequence[int], dtype: DType, options: LayerWeights, kind: str = "kernel"
+    graph: Graph,
+    name: str,
+    shape: Sequence[int],
+    dtype: DType,
+    options: Mapping[str, Any],
+    kind: str = "kernel",
 ) -> Tensor:
-    """A kernel of the present scope, as the options say."""
-    given: dict[str, Any] = {**options}
+    """A variable of the present scope, as the options of its kind say."""
     made = graph.get_variable(
         name,
         shape,
         dtype=dtype,
-        initializer=given.get(f"{kind}_initializer"),
-        regularizer=given.get(f"{kind}_regularizer"),
-        constraint=given.get(f"{kind}_constraint"),
-        trainable=given.get("trainable", True),
+        initializer=options.get(f"{kind}_initializer"),
+        regularizer=options.get(f"{kind}_regularizer"),
+        constraint=options.get(f"{kind}_constraint"),
+        trainable=options.get("trainable", True),
     )
     return convert(graph, made)
 
 
-def bias(graph: Graph, units: int, dtype: DType, options: LayerWeights) -> Tensor:
-    """The bias of the present scope, zeros at first."""
-    from flowengine.graphs.variables import initializers
+def ended(
+    x: Tensor, units: int, options: Mapping[str, Any], activation: Activation, axis: int = -1
+) -> Tensor:
+    """The result of a layer: x with its bias along an axis, its activation, and its regulariser asked.
 
-    filled: LayerWeights = {**options}
-    filled.setdefault("bias_initializer", initializers.zeros())
-    return weight(graph, "bias", [units], dtype, filled, "bias")
-
-
-def finished(result: Tensor, activation: Activation) -> Tensor:
-    """The result with the activation applied."""
-    return result if activation is None else activation(result)
+    axis   of the channels, -1 or 1
+    """
+    graph = x.graph
+    result = x
+    if options.get("use_bias", True):
+        filled = {**options, "bias_initializer": options.get("bias_initializer") or initializers.zeros()}
+        offset = weight(graph, "bias", [units], x.dtype.base, filled, "bias")
+        result = graph.ops.BiasAdd(x, offset, data_format="NHWC" if axis == -1 else "NCHW")
+    if activation is not None:
+        result = activation(result)
+    regularizer = options.get("activity_regularizer")
+    if regularizer is not None:
+        with graph.name_scope("ActivityRegularizer"):
+            rows = cast(array.shape(result)[0], result.dtype.base)
+            graph.add_to_collection(keys.REGULARIZATION_LOSSES, graph.ops.RealDiv(regularizer(result), rows))
+    return result
 
 
 def known_size(what: str, tensor: Tensor, axis: int) -> int:
@@ -99,40 +150,3 @@ def need_rank(what: str, tensor: Tensor, rank: int) -> None:
         raise InvalidArgumentError(
             f"layers.{what}: '{tensor.name}' of shape {tensor.shape} must have {rank} axes"
         )
-
-
-def window(what: str, name: str, value: Window, rank: int) -> list[int]:
-    """One number for each axis of a window; InvalidArgumentError for another count or none positive."""
-    sizes = [value] * rank if isinstance(value, int) else list(value)
-    if len(sizes) != rank or any(size < 1 for size in sizes):
-        raise InvalidArgumentError(
-            f"layers.{what}: {name} is {value}; it is {rank} positive integers, or one"
-        )
-    return sizes
-
-
-def channels_first(what: str, data_format: str) -> bool:
-    """Whether channels come before the window's axes; InvalidArgumentError for another word."""
-    if data_format not in ("channels_first", "channels_last"):
-        raise InvalidArgumentError(
-            f'layers.{what}: data_format is "channels_first" or "channels_last", not {data_format!r}'
-        )
-    return data_format == "channels_first"
-
-
-def padding_of(what: str, padding: str) -> str:
-    """SAME or VALID; InvalidArgumentError for another word."""
-    if padding.upper() not in ("SAME", "VALID"):
-        raise InvalidArgumentError(f'layers.{what}: padding is "same" or "valid", not {padding!r}')
-    return padding.upper()
-
-
-def layout(rank: int, first: bool) -> str:
-    """The `data_format` of ops for a window of 2 or 3 axes."""
-    spatial = "DHW"[3 - rank :]
-    return f"NC{spatial}" if first else f"N{spatial}C"
-
-
-def spread(sizes: Sequence[int], first: bool) -> list[int]:
-    """Numbers of the window's axes among those of the batch and the channels, which are 1."""
-    return [1, 1, *sizes] if first else [1, *sizes, 1]

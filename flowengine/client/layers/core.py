@@ -8,11 +8,11 @@ from typing import Any, Unpack
 from flowengine.client import embedding as embeddings
 from flowengine.client.layers.base import (
     Activation,
-    LayerWeights,
-    bias,
-    finished,
+    LayerOptions,
+    ended,
     known_size,
     layer_scope,
+    scope_of,
     weight,
 )
 from flowengine.core.dtypes import DType
@@ -25,37 +25,25 @@ from flowengine.graphs.variables import initializers
 from flowengine.graphs.variables.scopes import Reuse
 
 
-def dense(
-    inputs: Any,
-    units: int,
-    activation: Activation = None,
-    *,
-    use_bias: bool = True,
-    name: str | None = None,
-    reuse: Reuse | None = None,
-    **weights: Unpack[LayerWeights],
-) -> Tensor:
+def dense(inputs: Any, units: int, activation: Activation = None, **options: Unpack[LayerOptions]) -> Tensor:
     """`activation(inputs @ kernel + bias)`, along the last axis.
 
-    inputs    (D_1, ..., D_r, I), I known
+    inputs    (D_1, ..., D_r, I) of floats, r at least 1, I known
     kernel    (I, units), `dense/kernel`; bias (units,), `dense/bias`
+    options   see `LayerOptions`
     returns   (D_1, ..., D_r, units) of the type of inputs
+
+    Raises InvalidArgumentError where I is not known, or there is no axis before it.
     """
     graph = graph_of(inputs)
-    with layer_scope(graph, name, "dense", reuse):
+    with scope_of(graph, "dense", options, LayerOptions):
         x = convert(graph, inputs)
-        ops, dtype = graph.ops, x.dtype.base
-        kernel = weight(graph, "kernel", [known_size("dense", x, -1), units], dtype, weights)
+        kernel = weight(graph, "kernel", [known_size("dense", x, -1), units], x.dtype.base, options)
         rank = x.shape.rank
-        if rank == 2:
-            result = ops.MatMul(x, kernel)
-        elif rank == 1:
+        if rank == 1:
             raise InvalidArgumentError(f"layers.dense: '{x.name}' has one axis; it needs a batch before it")
-        else:
-            result = _along_last(graph, x, kernel, units)
-        if use_bias:
-            result = ops.BiasAdd(result, bias(graph, units, dtype, weights))
-        return finished(result, activation)
+        result = graph.ops.MatMul(x, kernel) if rank == 2 else _along_last(graph, x, kernel, units)
+        return ended(result, units, options, activation)
 
 
 def _along_last(graph: Graph, x: Tensor, kernel: Tensor, units: int) -> Tensor:

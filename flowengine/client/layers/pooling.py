@@ -1,25 +1,27 @@
 """Pooling: the greatest element, or the mean, of each window.
 
-inputs    (N, S_1, ..., S_k, C), with `data_format="channels_first"` (N, C, S_1, ..., S_k)
+inputs    (N, S_1, ..., S_k, C), with `data_format="channels_first"` (N, C, S_1, ..., S_k), of real numbers
 strides   those of the window itself unless they are given
-returns   as inputs; S_i / stride_i rounded up with padding "same", else (S_i - W_i + 1) / stride_i
+padding   "valid" or "same"
+returns   as inputs; S_i / stride_i rounded up with padding "same", else (S_i - W_i + 1) / stride_i rounded up
+
+Errors: InvalidArgumentError for another rank, or numbers and words that do not fit.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
-from flowengine.client.layers.base import (
-    Window,
-    channels_first,
-    layout,
-    need_rank,
-    padding_of,
-    spread,
-    window,
-)
+from flowengine.client.layers.base import check_options
+from flowengine.client.layers.windows import ChannelOrder, Window, WindowForm
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.tensor import Tensor
+
+
+class PoolingOptions(ChannelOrder, total=False):
+    """Options of pooling: `ChannelOrder`, and the `name` of its scope."""
+
+    name: str | None
 
 
 def max_pooling1d(
@@ -27,12 +29,10 @@ def max_pooling1d(
     pool_size: Window = 2,
     strides: Window | None = None,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    name: str | None = None,
+    **options: Unpack[PoolingOptions],
 ) -> Tensor:
     """The greatest element of each window of a sequence; see the module."""
-    return _pooled("max_pooling1d", "MaxPool", inputs, pool_size, strides, padding, data_format, name, 1)
+    return _pooled("max", 1, inputs, pool_size, strides, padding, options)
 
 
 def max_pooling2d(
@@ -40,12 +40,10 @@ def max_pooling2d(
     pool_size: Window = 2,
     strides: Window | None = None,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    name: str | None = None,
+    **options: Unpack[PoolingOptions],
 ) -> Tensor:
     """The greatest element of each window of an image; see the module."""
-    return _pooled("max_pooling2d", "MaxPool", inputs, pool_size, strides, padding, data_format, name, 2)
+    return _pooled("max", 2, inputs, pool_size, strides, padding, options)
 
 
 def max_pooling3d(
@@ -53,12 +51,10 @@ def max_pooling3d(
     pool_size: Window = 2,
     strides: Window | None = None,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    name: str | None = None,
+    **options: Unpack[PoolingOptions],
 ) -> Tensor:
     """The greatest element of each window of a volume; see the module."""
-    return _pooled("max_pooling3d", "MaxPool3D", inputs, pool_size, strides, padding, data_format, name, 3)
+    return _pooled("max", 3, inputs, pool_size, strides, padding, options)
 
 
 def average_pooling1d(
@@ -66,12 +62,10 @@ def average_pooling1d(
     pool_size: Window = 2,
     strides: Window | None = None,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    name: str | None = None,
+    **options: Unpack[PoolingOptions],
 ) -> Tensor:
     """The mean of each window of a sequence, of what padding has not added; see the module."""
-    return _pooled("average_pooling1d", "AvgPool", inputs, pool_size, strides, padding, data_format, name, 1)
+    return _pooled("average", 1, inputs, pool_size, strides, padding, options)
 
 
 def average_pooling2d(
@@ -79,12 +73,10 @@ def average_pooling2d(
     pool_size: Window = 2,
     strides: Window | None = None,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    name: str | None = None,
+    **options: Unpack[PoolingOptions],
 ) -> Tensor:
     """The mean of each window of an image, of what padding has not added; see the module."""
-    return _pooled("average_pooling2d", "AvgPool", inputs, pool_size, strides, padding, data_format, name, 2)
+    return _pooled("average", 2, inputs, pool_size, strides, padding, options)
 
 
 def average_pooling3d(
@@ -92,45 +84,28 @@ def average_pooling3d(
     pool_size: Window = 2,
     strides: Window | None = None,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    name: str | None = None,
+    **options: Unpack[PoolingOptions],
 ) -> Tensor:
     """The mean of each window of a volume, of what padding has not added; see the module."""
-    return _pooled(
-        "average_pooling3d", "AvgPool3D", inputs, pool_size, strides, padding, data_format, name, 3
-    )
+    return _pooled("average", 3, inputs, pool_size, strides, padding, options)
 
 
 def _pooled(
-    what: str,
-    op: str,
+    kind: str,
+    rank: int,
     inputs: Any,
     pool_size: Window,
     strides: Window | None,
     padding: str,
-    data_format: str,
-    name: str | None,
-    rank: int,
+    options: PoolingOptions,
 ) -> Tensor:
+    what = f"{kind}_pooling{rank}d"
+    op = ("MaxPool" if kind == "max" else "AvgPool") + ("3D" if rank == 3 else "")
     graph = graph_of(inputs)
-    with graph.name_scope(name or what):
+    check_options(what, options, PoolingOptions)
+    with graph.name_scope(options.get("name") or what):
         x = convert(graph, inputs)
-        need_rank(what, x, rank + 2)
-        sizes = window(what, "pool_size", pool_size, rank)
-        steps = window(what, "strides", pool_size if strides is None else strides, rank)
-        first, ops = channels_first(what, data_format), graph.ops
-        extra = 2 if first else 1
-        if rank == 1:
-            # Ops pool along two axes or three: a sequence is an image of height 1.
-            x, sizes, steps = ops.ExpandDims(x, extra), [1, *sizes], [1, *steps]
-        result: Tensor = getattr(ops, op)(
-            x,
-            ksize=spread(sizes, first),
-            strides=spread(steps, first),
-            padding=padding_of(what, padding),
-            data_format=layout(len(sizes), first),
-        )
-        if rank == 1:
-            result = ops.Squeeze(result, squeeze_dims=[extra])
-    return result
+        steps = pool_size if strides is None else strides
+        form = WindowForm.of(what, x, rank, pool_size, steps, padding, options, "pool_size")
+        pool = getattr(graph.ops, op)
+        return form.over_image(x, lambda image: pool(image, ksize=form.spread(form.sizes), **form.attrs))

@@ -1,35 +1,57 @@
 """Convolutions of each channel by itself, alone or followed by one across channels.
 
-inputs             (N, S_1, ..., S_k, I), with `data_format="channels_first"` (N, I, S_1, ..., S_k); I known
+inputs             (N, S_1, ..., S_k, I) of floats, I known; with `data_format="channels_first"`
+                   (N, I, S_1, ..., S_k)
 depthwise_kernel   (W_1, ..., W_k, I, depth_multiplier)
 pointwise_kernel   (1, ..., 1, I * depth_multiplier, filters)
+padding            "valid" or "same"; the strides along all axes are equal
+returns            as inputs; S_i / stride_i rounded up with padding "same", else
+                   (S_i - (W_i - 1) * dilation_i) / stride_i rounded up
+
+Errors: InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack
 
-from flowengine.client.layers.base import (
-    Activation,
-    LayerWeights,
-    Window,
-    bias,
-    channels_first,
-    finished,
-    known_size,
-    layer_scope,
-    layout,
-    need_rank,
-    padding_of,
-    spread,
-    weight,
-    window,
-)
-from flowengine.client.layers.convolution import with_bias
+from flowengine.client.layers.base import Activation, LayerEnd, ended, scope_of, weight
+from flowengine.client.layers.windows import ChannelOrder, Window, WindowForm
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
-from flowengine.graphs.variables.scopes import Reuse
+
+
+class DepthwiseOptions(LayerEnd, ChannelOrder, total=False):
+    """Options of a convolution by channel: `LayerEnd`, `ChannelOrder`, and
+
+    depth_multiplier   how many channels are made of each, 1 unless it is given
+    dilation_rate      how far apart the elements of a window are, 1 unless it is given
+    activation         applied at the end, a function of a tensor
+    depthwise_...      initializer, regularizer, constraint of the kernel; bias_... those of the bias; see
+                       `LayerWeights`
+    trainable          whether optimizers change the variables; True unless it is given
+    """
+
+    depth_multiplier: int
+    dilation_rate: Window
+    activation: Activation
+    depthwise_initializer: Any
+    depthwise_regularizer: Any
+    depthwise_constraint: Any
+    bias_initializer: Any
+    bias_regularizer: Any
+    bias_constraint: Any
+    trainable: bool
+
+
+class SeparableOptions(DepthwiseOptions, total=False):
+    """Options of a separable convolution: `DepthwiseOptions`, and those of the kernel across channels."""
+
+    pointwise_initializer: Any
+    pointwise_regularizer: Any
+    pointwise_constraint: Any
 
 
 def separable_conv1d(
@@ -38,53 +60,15 @@ def separable_conv1d(
     kernel_size: Window,
     strides: Window = 1,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    dilation_rate: Window = 1,
-    depth_multiplier: int = 1,
-    activation: Activation = None,
-    use_bias: bool = True,
-    depthwise_initializer: Any = None,
-    pointwise_initializer: Any = None,
-    bias_initializer: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Reuse | None = None,
+    **options: Unpack[SeparableOptions],
 ) -> Tensor:
     """Sequences convolved by channel, then across channels: (N, S', filters); see the module."""
     what = "separable_conv1d"
     graph = graph_of(inputs)
-    with layer_scope(graph, name, what, reuse):
+    with scope_of(graph, what, options, SeparableOptions):
         x = convert(graph, inputs)
-        need_rank(what, x, 3)
-        first, axis = channels_first(what, data_format), 2 if data_format == "channels_first" else 1
-        ops, dtype = graph.ops, x.dtype.base
-        channels = known_size(what, x, 1 if first else -1)
-        sizes = window(what, "kernel_size", kernel_size, 1)
-        depth = _weight(
-            graph,
-            "depthwise_kernel",
-            [*sizes, channels, depth_multiplier],
-            x,
-            depthwise_initializer,
-            trainable,
-        )
-        across = [1, channels * depth_multiplier, filters]
-        point = _weight(graph, "pointwise_kernel", across, x, pointwise_initializer, trainable)
-        step = window(what, "strides", strides, 1)[0]
-        found = ops.DepthwiseConv2dNative(
-            ops.ExpandDims(x, axis),
-            ops.ExpandDims(depth, 0),
-            strides=spread([step, step], first),
-            padding=padding_of(what, padding),
-            data_format=layout(2, first),
-            dilations=spread([1, *window(what, "dilation_rate", dilation_rate, 1)], first),
-        )
-        found = _pointwise(graph, found, ops.ExpandDims(point, 0), first)
-        if use_bias:
-            offset = bias(graph, filters, dtype, _bias_options(bias_initializer, trainable))
-            found = with_bias(graph, found, offset, first)
-        return finished(ops.Squeeze(found, squeeze_dims=[axis]), activation)
+        form = WindowForm.of(what, x, 1, kernel_size, strides, padding, options)
+        return _by_channel(graph, x, form, filters, options)
 
 
 def separable_conv2d(
@@ -93,48 +77,15 @@ def separable_conv2d(
     kernel_size: Window,
     strides: Window = 1,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    dilation_rate: Window = 1,
-    depth_multiplier: int = 1,
-    activation: Activation = None,
-    use_bias: bool = True,
-    depthwise_initializer: Any = None,
-    pointwise_initializer: Any = None,
-    bias_initializer: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Reuse | None = None,
+    **options: Unpack[SeparableOptions],
 ) -> Tensor:
-    """Images convolved by channel, then across channels: (N, S_1', S_2', filters); see the module.
-
-    The strides along both axes are equal.
-    """
+    """Images convolved by channel, then across channels: (N, S_1', S_2', filters); see the module."""
     what = "separable_conv2d"
     graph = graph_of(inputs)
-    with layer_scope(graph, name, what, reuse):
+    with scope_of(graph, what, options, SeparableOptions):
         x = convert(graph, inputs)
-        first = channels_first(what, data_format)
-        found = _by_channel(
-            graph,
-            what,
-            x,
-            kernel_size,
-            strides,
-            padding,
-            first,
-            dilation_rate,
-            depth_multiplier,
-            depthwise_initializer,
-            trainable,
-        )
-        across = [1, 1, known_size(what, found, 1 if first else -1), filters]
-        point = _weight(graph, "pointwise_kernel", across, x, pointwise_initializer, trainable)
-        found = _pointwise(graph, found, point, first)
-        if use_bias:
-            offset = bias(graph, filters, x.dtype.base, _bias_options(bias_initializer, trainable))
-            found = with_bias(graph, found, offset, first)
-        return finished(found, activation)
+        form = WindowForm.of(what, x, 2, kernel_size, strides, padding, options)
+        return _by_channel(graph, x, form, filters, options)
 
 
 def depthwise_conv2d(
@@ -142,89 +93,44 @@ def depthwise_conv2d(
     kernel_size: Window,
     strides: Window = 1,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    dilation_rate: Window = 1,
-    depth_multiplier: int = 1,
-    activation: Activation = None,
-    use_bias: bool = True,
-    depthwise_initializer: Any = None,
-    bias_initializer: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Reuse | None = None,
+    **options: Unpack[DepthwiseOptions],
 ) -> Tensor:
     """Images convolved by channel: (N, S_1', S_2', I * depth_multiplier); see the module."""
     what = "depthwise_conv2d"
     graph = graph_of(inputs)
-    with layer_scope(graph, name, what, reuse):
+    with scope_of(graph, what, options, DepthwiseOptions):
         x = convert(graph, inputs)
-        first = channels_first(what, data_format)
-        found = _by_channel(
-            graph,
-            what,
-            x,
-            kernel_size,
-            strides,
-            padding,
-            first,
-            dilation_rate,
-            depth_multiplier,
-            depthwise_initializer,
-            trainable,
-        )
-        if use_bias:
-            width = known_size(what, found, 1 if first else -1)
-            options = _bias_options(bias_initializer, trainable)
-            found = with_bias(graph, found, bias(graph, width, x.dtype.base, options), first)
-        return finished(found, activation)
+        form = WindowForm.of(what, x, 2, kernel_size, strides, padding, options)
+        return _by_channel(graph, x, form, None, options)
 
 
 def _by_channel(
-    graph: Graph,
-    what: str,
-    x: Tensor,
-    kernel_size: Window,
-    strides: Window,
-    padding: str,
-    first: bool,
-    rate: Window,
-    multiplier: int,
-    initializer: Any,
-    trainable: bool,
+    graph: Graph, x: Tensor, form: WindowForm, filters: int | None, options: Mapping[str, Any]
 ) -> Tensor:
-    need_rank(what, x, 4)
-    channels = known_size(what, x, 1 if first else -1)
-    sizes = window(what, "kernel_size", kernel_size, 2)
-    kernel = _weight(graph, "depthwise_kernel", [*sizes, channels, multiplier], x, initializer, trainable)
-    result: Tensor = graph.ops.DepthwiseConv2dNative(
-        x,
-        kernel,
-        strides=spread(window(what, "strides", strides, 2), first),
-        padding=padding_of(what, padding),
-        data_format=layout(2, first),
-        dilations=spread(window(what, "dilation_rate", rate, 2), first),
-        name="depthwise",
-    )
-    return result
+    """The convolution by channel, and the one across channels where `filters` are wanted."""
+    ops, dtype = graph.ops, x.dtype.base
+    channels, multiplier = form.channels(x), options.get("depth_multiplier", 1)
+    units = channels * multiplier
+    by_channel = [*form.sizes, channels, multiplier]
+    depth = weight(graph, "depthwise_kernel", by_channel, dtype, options, "depthwise")
+    if filters is not None:
+        across = [*(1 for _ in form.sizes), units, filters]
+        point = weight(graph, "pointwise_kernel", across, dtype, options, "pointwise")
+    # The op wants equal strides, also along the height of a sequence's image.
+    strides = form.spread(form.strides * 2 if len(form.sizes) == 1 else form.strides)
+    attrs = {**form.attrs, "strides": strides}
 
+    def convolved(image: Tensor) -> Tensor:
+        kernel = form.kernel_of_image(depth)
+        rates = form.spread(form.rates)
+        found: Tensor = ops.DepthwiseConv2dNative(image, kernel, dilations=rates, **attrs, name="depthwise")
+        if filters is None:
+            return found
+        layout = attrs["data_format"]
+        across = form.kernel_of_image(point)
+        result: Tensor = ops.Conv2D(found, across, strides=[1, 1, 1, 1], padding="VALID", data_format=layout)
+        return result
 
-def _pointwise(graph: Graph, x: Tensor, kernel: Tensor, first: bool) -> Tensor:
-    result: Tensor = graph.ops.Conv2D(
-        x, kernel, strides=[1, 1, 1, 1], padding="VALID", data_format=layout(2, first)
-    )
-    return result
-
-
-def _weight(
-    graph: Graph, name: str, shape: list[int], x: Tensor, initializer: Any, trainable: bool
-) -> Tensor:
-    options: LayerWeights = {"kernel_initializer": initializer, "trainable": trainable}
-    return weight(graph, name, shape, x.dtype.base, options)
-
-
-def _bias_options(initializer: Any, trainable: bool) -> LayerWeights:
-    options: LayerWeights = {"trainable": trainable}
-    if initializer is not None:
-        options["bias_initializer"] = initializer
-    return options
+    result = form.over_image(x, convolved)
+    width = units if filters is None else filters
+    return ended(result, width, options, options.get("activation"), form.axis)

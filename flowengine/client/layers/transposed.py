@@ -1,36 +1,35 @@
 """Transposed convolutions: the gradient of a convolution as a layer, which makes images larger.
 
-inputs    (N, S_1, ..., S_k, I), with `data_format="channels_first"` (N, I, S_1, ..., S_k); I known
+inputs    (N, S_1, ..., S_k, I), with `data_format="channels_first"` (N, I, S_1, ..., S_k), of floats; I known
 kernel    (W_1, ..., W_k, filters, I); bias (filters,)
+padding   "valid" or "same"
 returns   as inputs with filters for I and S_i * stride_i with padding "same", else
           S_i * stride_i + max(W_i - stride_i, 0)
+
+Errors: InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
 """
 
 from __future__ import annotations
 
 from typing import Any, Unpack
 
-from flowengine.client.layers.base import (
-    Activation,
-    LayerWeights,
-    Window,
-    bias,
-    channels_first,
-    finished,
-    known_size,
-    layer_scope,
-    layout,
-    need_rank,
-    padding_of,
-    spread,
-    weight,
-    window,
-)
-from flowengine.client.layers.convolution import with_bias
+from flowengine.client.layers.base import ended, scope_of, weight
+from flowengine.client.layers.windows import Window, WindowForm, WindowOptions
 from flowengine.graphs.conversion import convert, graph_of
-from flowengine.graphs.graph import Graph
+from flowengine.graphs.functions import array
 from flowengine.graphs.tensor import Tensor
-from flowengine.graphs.variables.scopes import Reuse
+
+
+def conv1d_transpose(
+    inputs: Any,
+    filters: int,
+    kernel_size: Window,
+    strides: Window = 1,
+    padding: str = "valid",
+    **options: Unpack[WindowOptions],
+) -> Tensor:
+    """The transpose of a convolution of sequences; see the module."""
+    return _transposed(1, inputs, filters, kernel_size, strides, padding, options)
 
 
 def conv2d_transpose(
@@ -39,32 +38,10 @@ def conv2d_transpose(
     kernel_size: Window,
     strides: Window = 1,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    activation: Activation = None,
-    use_bias: bool = True,
-    name: str | None = None,
-    reuse: Reuse | None = None,
-    **weights: Unpack[LayerWeights],
+    **options: Unpack[WindowOptions],
 ) -> Tensor:
     """The transpose of a convolution of images; see the module."""
-    graph = graph_of(inputs)
-    with layer_scope(graph, name, "conv2d_transpose", reuse):
-        x = convert(graph, inputs)
-        return _transposed(
-            "conv2d_transpose",
-            graph,
-            x,
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            activation,
-            use_bias,
-            weights,
-            2,
-        )
+    return _transposed(2, inputs, filters, kernel_size, strides, padding, options)
 
 
 def conv3d_transpose(
@@ -73,85 +50,51 @@ def conv3d_transpose(
     kernel_size: Window,
     strides: Window = 1,
     padding: str = "valid",
-    *,
-    data_format: str = "channels_last",
-    activation: Activation = None,
-    use_bias: bool = True,
-    name: str | None = None,
-    reuse: Reuse | None = None,
-    **weights: Unpack[LayerWeights],
+    **options: Unpack[WindowOptions],
 ) -> Tensor:
     """The transpose of a convolution of volumes; see the module."""
-    graph = graph_of(inputs)
-    with layer_scope(graph, name, "conv3d_transpose", reuse):
-        x = convert(graph, inputs)
-        return _transposed(
-            "conv3d_transpose",
-            graph,
-            x,
-            filters,
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            activation,
-            use_bias,
-            weights,
-            3,
-        )
+    return _transposed(3, inputs, filters, kernel_size, strides, padding, options)
 
 
 def _transposed(
-    what: str,
-    graph: Graph,
-    x: Tensor,
+    rank: int,
+    inputs: Any,
     filters: int,
     kernel_size: Window,
     strides: Window,
     padding: str,
-    data_format: str,
-    activation: Activation,
-    use_bias: bool,
-    options: LayerWeights,
-    rank: int,
+    options: WindowOptions,
 ) -> Tensor:
-    need_rank(what, x, rank + 2)
-    sizes = window(what, "kernel_size", kernel_size, rank)
-    steps = window(what, "strides", strides, rank)
-    first, pads = channels_first(what, data_format), padding_of(what, padding)
-    channels = known_size(what, x, 1 if first else -1)
-    kernel = weight(graph, "kernel", [*sizes, filters, channels], x.dtype.base, options)
-    ops = graph.ops
-    convolve = ops.Conv2DBackpropInput if rank == 2 else ops.Conv3DBackpropInputV2
-    result = convolve(
-        _output_shape(graph, x, sizes, steps, filters, pads, first),
-        kernel,
-        x,
-        strides=spread(steps, first),
-        padding=pads,
-        data_format=layout(rank, first),
-    )
-    if use_bias:
-        result = with_bias(graph, result, bias(graph, filters, x.dtype.base, options), first)
-    return finished(result, activation)
+    what = f"conv{rank}d_transpose"
+    graph = graph_of(inputs)
+    with scope_of(graph, what, options, WindowOptions):
+        x = convert(graph, inputs)
+        form = WindowForm.of(what, x, rank, kernel_size, strides, padding, options)
+        kernel = weight(graph, "kernel", [*form.sizes, filters, form.channels(x)], x.dtype.base, options)
+        convolve = graph.ops.Conv3DBackpropInputV2 if rank == 3 else graph.ops.Conv2DBackpropInput
+        result = form.over_image(
+            x,
+            lambda image: convolve(
+                _output_shape(image, form, filters), form.kernel_of_image(kernel), image, **form.attrs
+            ),
+        )
+        return ended(result, filters, options, options.get("activation"), form.axis)
 
 
-def _output_shape(
-    graph: Graph, x: Tensor, sizes: list[int], steps: list[int], filters: int, padding: str, first: bool
-) -> Any:
-    ops, dims = graph.ops, x.shape.as_list()
-    whole: Any = None if None not in dims else ops.Shape(x)
+def _output_shape(image: Tensor, form: WindowForm, filters: int) -> Any:
+    """The shape of the result, as numbers where the graph tells it."""
+    ops, dims = image.graph.ops, image.shape.as_list()
     extra = [
-        max(size - step, 0) if padding == "VALID" else 0 for size, step in zip(sizes, steps, strict=True)
+        max(size - step, 0) if form.padding == "VALID" else 0
+        for size, step in zip(form.sizes, form.strides, strict=True)
     ]
-    result: list[Any] = []
-    for number, known in enumerate(dims):
-        axis = number - (2 if first else 1)
-        if number == (1 if first else len(dims) - 1):
-            result.append(filters)
-        elif known is not None:
-            result.append(known if number == 0 else known * steps[axis] + extra[axis])
-        else:
-            size = ops.GatherV2(whole, number, 0)
-            result.append(size if number == 0 else ops.Add(ops.Mul(size, steps[axis]), extra[axis]))
-    return ops.Pack(result) if whole is not None else result
+    factors = form.spread(form.strides)
+    added = [each - 1 for each in form.spread([more + 1 for more in extra])]
+    whole = array.shape(image)
+    sizes = [ops.GatherV2(whole, axis, 0) if size is None else size for axis, size in enumerate(dims)]
+    result = [
+        size if (factor, more) == (1, 0) else size * factor + more
+        for size, factor, more in zip(sizes, factors, added, strict=True)
+    ]
+    result[form.axis] = filters
+    return ops.Pack(result) if None in dims else result
