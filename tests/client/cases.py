@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+#: Steps of training, and batches of a metric, after which values are compared.
+STEPS = 20
+
 
 def normal(seed: int, *shape: int, dtype: str = "float32") -> Any:
     return np.random.RandomState(seed).normal(size=shape).astype(dtype)
@@ -112,8 +115,8 @@ def loss_cases() -> Iterator[dict[str, Any]]:
 
 
 def metric_cases() -> Iterator[dict[str, Any]]:
-    """Inputs have a first axis of batches, three updates of each metric."""
-    row = np.array([[1.0, 0.5, 0.0, 2.0]] * 3, np.float32)
+    """Inputs have a first axis of batches, an update of each metric for each."""
+    row, n = np.array([[1.0, 0.5, 0.0, 2.0]] * STEPS, np.float32), STEPS
 
     def both(
         name: str, inputs: dict[str, Any], weights: Any = row, **options: Any
@@ -123,28 +126,28 @@ def metric_cases() -> Iterator[dict[str, Any]]:
         if weights is not None:
             yield case(label + "/weights", function, function, dict(inputs, weights=weights), **options)
 
-    yield from both("mean", {"values": normal(1, 3, 4)})
-    yield from both("mean_tensor", {"values": normal(1, 3, 4)})
-    yield from both("percentage_below", {"values": normal(1, 3, 4)}, threshold=0.2)
+    yield from both("mean", {"values": normal(1, n, 4)})
+    yield from both("mean_tensor", {"values": normal(1, n, 4)})
+    yield from both("percentage_below", {"values": normal(1, n, 4)}, threshold=0.2)
     classes = {
-        "labels": integers(1, 3, 3, 4, dtype="int64"),
-        "predictions": integers(2, 3, 3, 4, dtype="int64"),
+        "labels": integers(1, 3, n, 4, dtype="int64"),
+        "predictions": integers(2, 3, n, 4, dtype="int64"),
     }
     yield from both("accuracy", classes)
     yield from both("mean_iou", classes, num_classes=4)
     yield from both("mean_per_class_accuracy", classes, num_classes=4)
-    pair = {"labels": normal(1, 3, 4), "predictions": normal(2, 3, 4)}
+    pair = {"labels": normal(1, n, 4), "predictions": normal(2, n, 4)}
     for name in ("mean_absolute_error", "mean_squared_error", "root_mean_squared_error"):
         yield from both(name, pair)
-    divisor = uniform(3, 3, 4) * np.array([1, 0, 1, 1], np.float32)
+    divisor = uniform(3, n, 4) * np.array([1, 0, 1, 1], np.float32)
     yield from both("mean_relative_error", dict(pair, normalizer=divisor))
-    vectors = {"labels": normal(1, 3, 4, 2), "predictions": normal(2, 3, 4, 2)}
-    yield from both("mean_cosine_distance", vectors, row.reshape(3, 4, 1), dim=1)
-    signs = {"labels": integers(1, 2, 3, 4), "predictions": integers(2, 2, 3, 4)}
+    vectors = {"labels": normal(1, n, 4, 2), "predictions": normal(2, n, 4, 2)}
+    yield from both("mean_cosine_distance", vectors, row.reshape(n, 4, 1), dim=1)
+    signs = {"labels": integers(1, 2, n, 4), "predictions": integers(2, 2, n, 4)}
     kinds = ("true_positives", "false_positives", "true_negatives", "false_negatives")
     for name in (*kinds, "precision", "recall"):
         yield from both(name, signs)
-    likely = {"labels": integers(1, 2, 3, 8), "predictions": uniform(2, 3, 8)}
+    likely = {"labels": integers(1, 2, n, 8), "predictions": uniform(2, n, 8)}
     wide = np.concatenate([row, row], axis=1)
     for name in (*kinds, "precision", "recall"):
         yield from both(name + "_at_thresholds", likely, wide, thresholds=[0.1, 0.5, 0.8])
@@ -154,15 +157,19 @@ def metric_cases() -> Iterator[dict[str, Any]]:
                 yield from both("auc", likely, wide, num_thresholds=20, curve=curve, summation_method=method)
     yield from both("sensitivity_at_specificity", likely, wide, specificity=0.6, num_thresholds=20)
     yield from both("specificity_at_sensitivity", likely, wide, sensitivity=0.6, num_thresholds=20)
-    ranked = {"labels": integers(1, 5, 3, 4, 2, dtype="int64"), "predictions": normal(2, 3, 4, 5)}
+    ranked = {"labels": integers(1, 5, n, 4, 2, dtype="int64"), "predictions": normal(2, n, 4, 5)}
     ranked["labels"][0, 1] = [3, 3]
     for name in ("precision_at_k", "recall_at_k"):
         yield from both(name, ranked, k=2)
         yield from both(name, ranked, k=2, class_id=1)
     yield from both("average_precision_at_k", ranked, k=3)
-    single = {"labels": integers(1, 5, 3, 4, dtype="int64"), "predictions": normal(2, 3, 4, 5)}
+    single = {"labels": integers(1, 5, n, 4, dtype="int64"), "predictions": normal(2, n, 4, 5)}
     function = "metrics.recall_at_k"
     yield case("recall_at_k/single", function, function, single, k=2)
+    places = {"labels": ranked["labels"], "predictions_idx": np.argsort(normal(2, n, 4, 5))[..., :3]}
+    for name in ("precision_at_top_k", "recall_at_top_k"):
+        yield from both(name, places)
+        yield from both(name, places, class_id=1)
 
 
 SPARSE = {
@@ -235,7 +242,10 @@ def sampled_cases() -> Iterator[dict[str, Any]]:
 
 
 def layer_cases() -> Iterator[dict[str, Any]]:
-    """A layer of `inputs`, its variables set by `initial`, trained for three steps; see `record.py`."""
+    """A layer of `inputs`, its variables set by `initial`, trained for `STEPS`; see `record.py`.
+
+    A regulariser is told by its factor of the sum of squares.
+    """
     rows, cube = normal(1, 4, 3), normal(1, 2, 5, 3)
     image, volume = normal(1, 2, 6, 5, 3), normal(1, 1, 4, 5, 4, 2)
 
@@ -245,7 +255,23 @@ def layer_cases() -> Iterator[dict[str, Any]]:
     yield from both("dense", "plain", rows, units=4)
     yield from both("dense", "relu", rows, units=4, activation="relu", use_bias=False)
     yield from both("dense", "cube", cube, units=2, name="mine")
+    yield from both(
+        "dense",
+        "regularizers",
+        rows,
+        units=4,
+        activation="relu",
+        activity_regularizer=0.1,
+        kernel_regularizer=0.05,
+        bias_regularizer=0.2,
+    )
+    yield from both("conv2d", "regularizers", image, filters=2, kernel_size=2, activity_regularizer=0.02)
     yield from both("flatten", "plain", cube)
+    tf = "keras.layers.Embedding"
+    yield from both("embedding", "plain", integers(1, 6, 2, 4), tf, vocabulary=6, units=3)
+    for causal in (False, True):
+        inputs = {"query": normal(1, 2, 4, 3), "keys": normal(2, 2, 4, 3), "values": normal(3, 2, 4, 2)}
+        yield case(f"attention/{causal}", "layers.attention", "attention", inputs, causal=causal, scale=1.0)
     yield from both("dropout", "off", rows, rate=0.4)
     for name, x, rank in (("conv1d", cube, 1), ("conv2d", image, 2), ("conv3d", volume, 3)):
         for padding in ("same", "valid"):
@@ -256,6 +282,10 @@ def layer_cases() -> Iterator[dict[str, Any]]:
             )
         if rank < 3:
             yield from both(name, "dilated", x, filters=2, kernel_size=2, dilation_rate=2)
+    for padding in ("same", "valid"):
+        for width in (2, 3):
+            label, options = f"{padding}/{width}", {"kernel_size": width, "strides": 2, "padding": padding}
+            yield from both("conv1d_transpose", label, cube, "conv1d_transpose", filters=2, **options)
     for name, x in (("conv2d_transpose", image), ("conv3d_transpose", volume)):
         for padding in ("same", "valid"):
             yield from both(name, padding, x, filters=2, kernel_size=3, strides=2, padding=padding)
@@ -291,6 +321,9 @@ def layer_cases() -> Iterator[dict[str, Any]]:
     yield from both("layer_normalization", "bare", rows, tf, center=False)
 
 
+KEPT = {"input_keep_prob": 0.75, "output_keep_prob": 0.5, "state_keep_prob": 0.8125}
+
+
 def rnn_cases() -> Iterator[dict[str, Any]]:
     """A cell, told as (kind, options) or (wrapper, cells), run over sequences; see `record.py`."""
     x, lengths = normal(1, 2, 4, 3), np.array([4, 2], np.int32)
@@ -313,6 +346,12 @@ def rnn_cases() -> Iterator[dict[str, Any]]:
         "norm_lstm": ("norm_lstm", {"units": 4}),
         "residual": ("residual", ("gru", {"units": 3})),
         "multi": ("multi", [("lstm", {"units": 4}), ("gru", {"units": 2})]),
+        "device": ("device", ("gru", {"units": 3})),
+        # Drawn in each iteration, TensorFlow's numbers depend on the order in which threads come to them.
+        "dropout/once": (
+            "dropout",
+            [{"seed": 5, "variational_recurrent": True, **KEPT}, ("lstm", {"units": 4})],
+        ),
     }
     for label, cell in sorted(cells.items()):
         inputs = {"inputs": x, "sequence_length": lengths}
@@ -344,14 +383,68 @@ def rnn_cases() -> Iterator[dict[str, Any]]:
             kind=kind,
             layer=None if kind == "luong" else 2,
         )
-    for penalty in (0.0, 0.7):
+    for penalty, coverage in ((0.0, 0.0), (0.7, 0.0), (0.7, 0.4)):
         inputs = {
             "memory": normal(2, 2, 5, 3),
-            "memory_length": np.array([5, 2], np.int32),
+            # Of places beyond the memory TensorFlow takes the logarithm of 0.
+            "memory_length": np.array([5, 5 if coverage else 2], np.int32),
             "table": normal(3, 6, 3),
         }
-        yield case(f"beam/{penalty}", "beam", "beam", inputs, penalty=penalty)
+        yield case(f"beam/{penalty}/{coverage}", "beam", "beam", inputs, penalty=penalty, coverage=coverage)
     yield case("greedy", "greedy", "greedy", {"table": normal(3, 6, 3)})
+    yield case("sample", "sample", "sample", {"table": normal(3, 6, 3)})
+    yield case("raw", "raw", "raw", {"inputs": x, "sequence_length": lengths})
+
+
+def sampler_cases() -> Iterator[dict[str, Any]]:
+    """What is drawn with a seed, in three steps."""
+    inputs = {"true_classes": integers(1, 10, 4, 2, dtype="int64")}
+    shared = {"num_true": 2, "num_sampled": 5, "seed": 7}
+    kinds: Any = {
+        "uniform_sampler": ("uniform_candidate_sampler", {"range_max": 10}),
+        "log_uniform_sampler": ("log_uniform_candidate_sampler", {"range_max": 10}),
+        "learned_unigram_sampler": ("learned_unigram_candidate_sampler", {"range_max": 10}),
+        "fixed_unigram_sampler": (
+            "fixed_unigram_candidate_sampler",
+            {
+                "range_max": 10,
+                "unigrams": [1.0, 5.0, 2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 9.0, 1.0],
+                "distortion": 0.5,
+            },
+        ),
+        "all_candidates": ("all_candidate_sampler", {}),
+    }
+    for ours, (theirs, options) in sorted(kinds.items()):
+        for unique in (False, True):
+            name = f"{ours}/{unique}"
+            yield case(
+                name, "sampled." + ours, "random." + theirs, inputs, unique=unique, **dict(shared, **options)
+            )
+
+
+def confusion_cases() -> Iterator[dict[str, Any]]:
+    """Which class was taken for which."""
+    inputs = {"labels": integers(1, 4, 12), "predictions": integers(2, 4, 12)}
+    function = "metrics.confusion_matrix"
+    yield case("plain", function, "math.confusion_matrix", inputs, num_classes=4)
+    yield case("wide", function, "math.confusion_matrix", inputs, num_classes=6)
+    weights = np.arange(12, dtype=np.float32)
+    yield case(
+        "weights",
+        function,
+        "math.confusion_matrix",
+        dict(inputs, weights=weights),
+        num_classes=4,
+        dtype="float32",
+    )
+
+
+def regularizer_cases() -> Iterator[dict[str, Any]]:
+    """Penalties of a tensor, and their gradients."""
+    inputs = {"tensor": normal(1, 3, 4)}
+    yield case("l1", "regularizers.l1", "l1_regularizer", inputs, scale=0.3)
+    yield case("l2", "regularizers.l2", "l2_regularizer", inputs, scale=0.3)
+    yield case("l1_l2", "regularizers.l1_l2", "l1_l2_regularizer", inputs, scale_l1=0.3, scale_l2=0.2)
 
 
 def ctc_cases() -> Iterator[dict[str, Any]]:
@@ -388,5 +481,8 @@ FAMILIES = {
     "sampled": sampled_cases,
     "layers": layer_cases,
     "rnn": rnn_cases,
+    "samplers": sampler_cases,
+    "regularizers": regularizer_cases,
+    "confusion": confusion_cases,
     "ctc": ctc_cases,
 }

@@ -50,7 +50,7 @@ def record_metrics(case: dict[str, Any]) -> dict[str, Any]:
     values, updates = [], []
     with tf.compat.v1.Session() as session:
         session.run(tf.compat.v1.local_variables_initializer())
-        for batch in range(3):
+        for batch in range(cases.STEPS):
             feed = {tensors[key]: v[batch] for key, v in case["inputs"].items()}
             updates.append(session.run(update, feed))
             values.append(session.run(value))
@@ -97,35 +97,55 @@ def record_sampled(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def record_layers(case: dict[str, Any]) -> dict[str, Any]:
-    """What comes out at first, and all variables after three steps against the mean of (y - 0.3)**2."""
+    """What comes out at first, then as `trained`."""
     tf.compat.v1.reset_default_graph()
     options = dict(case["options"])
     if "activation" in options:
         options["activation"] = getattr(tf.nn, options["activation"])
-    x = tf.constant(case["inputs"]["inputs"])
-    if case["tf"].startswith("keras."):
-        value = function(case["tf"])(**options)(x)
+    for key in [key for key in options if key.endswith("_regularizer")]:
+        options[key] = tf.keras.regularizers.l2(options[key])
+    inputs = {key: tf.constant(value) for key, value in case["inputs"].items()}
+    if case["tf"] == "attention":
+        layer = tf.keras.layers.Attention(causal=options["causal"])
+        value = layer([inputs["query"], inputs["values"], inputs["keys"]])
+    elif case["tf"] == "conv1d_transpose":
+        value = transposed(inputs["inputs"], **options)
+    elif case["tf"] == "keras.layers.Embedding":
+        value = tf.keras.layers.Embedding(options["vocabulary"], options["units"])(inputs["inputs"])
+    elif case["tf"].startswith("keras."):
+        value = function(case["tf"])(**options)(inputs["inputs"])
     else:
-        value = function("compat.v1." + case["tf"])(x, **options)
+        value = function("compat.v1." + case["tf"])(inputs["inputs"], **options)
     return trained(value, value)
 
 
+def transposed(x: Any, filters: int, kernel_size: int, strides: int, padding: str) -> Any:
+    """A layer of `conv1d_transpose`, which TensorFlow has as an op only."""
+    rows, width, channels = x.shape.as_list()
+    with tf.compat.v1.variable_scope("conv1d_transpose"):
+        kernel = tf.compat.v1.get_variable("kernel", [kernel_size, filters, channels])
+        bias = tf.compat.v1.get_variable("bias", [filters])
+    more = max(kernel_size - strides, 0) if padding == "valid" else 0
+    shape = [rows, width * strides + more, filters]
+    return tf.nn.conv1d_transpose(x, kernel, shape, strides, padding.upper()) + bias
+
+
 def trained(fetched: Any, value: Any) -> dict[str, Any]:
-    """See `record_layers`."""
+    """What is fetched at first, each step's loss against the mean of (y - 0.3)**2, variables at the end."""
     variables = tf.compat.v1.global_variables()
     first = cases.initial([(each.op.name, each.shape.as_list()) for each in variables])
-    step = []
+    penalties = tf.compat.v1.losses.get_regularization_losses()
+    run = [tf.add_n([tf.reduce_mean(tf.square(value - 0.3)), *penalties])]
     if tf.compat.v1.trainable_variables():
-        loss = tf.reduce_mean(tf.square(value - 0.3))
-        with tf.control_dependencies(tf.compat.v1.get_collection("update_ops")):
-            step = [tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)]
+        with tf.control_dependencies([*run, *tf.compat.v1.get_collection("update_ops")]):
+            run.append(tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(run[0]))
     with tf.compat.v1.Session() as session:
         session.run(tf.compat.v1.global_variables_initializer())
         for each in variables:
             each.load(first[each.op.name], session)
         result = {"value": session.run(fetched)}
-        for _ in range(3):
-            session.run(step)
+        if len(run) > 1:
+            result["losses"] = np.array([session.run(run)[0] for _ in range(cases.STEPS)])
         result.update({"after " + each.op.name: session.run(each) for each in variables})
     return result
 
@@ -141,6 +161,12 @@ def cell_of(told: Any) -> Any:
         return rnn_cell.MultiRNNCell([cell_of(each) for each in rest])
     if kind == "residual":
         return rnn_cell.ResidualWrapper(cell_of(rest))
+    if kind == "device":
+        return rnn_cell.DeviceWrapper(cell_of(rest), "/device:CPU:0")
+    if kind == "dropout":
+        once = {"input_size": tf.TensorShape([3]), "dtype": tf.float32}
+        more = once if rest[0].get("variational_recurrent") else {}
+        return rnn_cell.DropoutWrapper(cell_of(rest[1]), **dict(rest[0], **more))
     options = dict(rest)
     units = options.pop("units")
     if kind == "norm_lstm":
@@ -149,14 +175,19 @@ def cell_of(told: Any) -> Any:
 
 
 def record_rnn(case: dict[str, Any]) -> dict[str, Any]:
-    """Outputs and last state, or what was decoded; all variables after three steps as in `record_layers`."""
+    """Outputs and last state, or what was decoded; training as in `record_layers`."""
     tf.compat.v1.reset_default_graph()
     inputs = {key: tf.constant(value) for key, value in case["inputs"].items()}
     options = dict(case["options"])
-    if case["tf"] in ("attention", "beam", "greedy"):
-        return {"attention": record_attention, "beam": record_beam, "greedy": record_greedy}[case["tf"]](
-            inputs, options
-        )
+    own = {
+        "attention": record_attention,
+        "beam": record_beam,
+        "greedy": record_greedy,
+        "sample": record_greedy,
+        "raw": record_raw,
+    }
+    if case["tf"] in own:
+        return own[case["tf"]](inputs, dict(options, kind=options.get("kind", case["tf"])))
     cells = [cell_of(options.pop("cell"))]
     if case["tf"].startswith("bidirectional"):
         cells.append(cell_of(case["options"]["cell"]))
@@ -182,22 +213,26 @@ def record_attention(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
     seq2seq = tf.contrib.seq2seq
     found = mechanism(inputs, options["kind"], inputs["memory"], inputs["memory_length"])
     cell = seq2seq.AttentionWrapper(
-        cell_of(("gru", {"units": 4})), found, attention_layer_size=options["layer"]
+        cell_of(("gru", {"units": 4})), found, attention_layer_size=options["layer"], alignment_history=True
     )
     helper = seq2seq.TrainingHelper(inputs["inputs"], inputs["sequence_length"])
     projection = tf.compat.v1.layers.Dense(5, use_bias=False, name="words")
     decoder = seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float32), projection)
     outputs, state, lengths = seq2seq.dynamic_decode(decoder, impute_finished=True)
-    return unpacked(
-        trained([outputs.rnn_output, outputs.sample_id, lengths, state.attention], outputs.rnn_output)
-    )
+    history = state.alignment_history.stack()
+    fetched = [outputs.rnn_output, outputs.sample_id, lengths, state.attention, history]
+    return unpacked(trained(fetched, outputs.rnn_output))
 
 
 def record_beam(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
     seq2seq = tf.contrib.seq2seq
+    # The history of alignments is sorted only where their shape is not known.
+    inputs["memory"] = tf.compat.v1.placeholder_with_default(inputs["memory"], [None, None, 3])
     memory, lengths = (seq2seq.tile_batch(inputs[key], 3) for key in ("memory", "memory_length"))
     found = mechanism(inputs, "luong", memory, lengths)
-    cell = seq2seq.AttentionWrapper(cell_of(("gru", {"units": 4})), found, attention_layer_size=4)
+    cell = seq2seq.AttentionWrapper(
+        cell_of(("gru", {"units": 4})), found, attention_layer_size=4, alignment_history=True
+    )
     projection = tf.compat.v1.layers.Dense(6, use_bias=False, name="words")
     decoder = seq2seq.BeamSearchDecoder(
         cell,
@@ -208,20 +243,42 @@ def record_beam(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
         3,
         projection,
         length_penalty_weight=options["penalty"],
+        coverage_penalty_weight=options["coverage"],
     )
     outputs, state, lengths = seq2seq.dynamic_decode(decoder, maximum_iterations=7)
     steps = outputs.beam_search_decoder_output
-    return unpacked(run_once([outputs.predicted_ids, steps.scores, state.log_probs, lengths]))
+    history = state.cell_state.alignment_history
+    history = history if isinstance(history, tf.Tensor) else history.stack()
+    return unpacked(run_once([outputs.predicted_ids, steps.scores, state.log_probs, lengths, history]))
 
 
 def record_greedy(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
     seq2seq = tf.contrib.seq2seq
-    helper = seq2seq.GreedyEmbeddingHelper(inputs["table"], tf.constant([1, 3]), 2)
+    if options["kind"] == "sample":
+        helper = seq2seq.SampleEmbeddingHelper(inputs["table"], tf.constant([1, 3]), 2, 0.7, seed=5)
+    else:
+        helper = seq2seq.GreedyEmbeddingHelper(inputs["table"], tf.constant([1, 3]), 2)
     cell = cell_of(("lstm", {"units": 4}))
     projection = tf.compat.v1.layers.Dense(6, name="words")
     decoder = seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float32), projection)
     outputs, _, lengths = seq2seq.dynamic_decode(decoder, maximum_iterations=6)
     return unpacked(run_once([outputs.rnn_output, outputs.sample_id, lengths]))
+
+
+def record_raw(inputs: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """A loop that is told each step by a function: the inputs one after the other."""
+    cell = cell_of(("gru", {"units": 4}))
+    steps = tf.transpose(inputs["inputs"], [1, 0, 2])
+
+    def step(time: Any, output: Any, state: Any, count: Any) -> Any:
+        state = cell.zero_state(2, tf.float32) if state is None else state
+        count = tf.constant(0) if count is None else count + 1
+        fed = tf.gather(steps, tf.minimum(time, 3))
+        return time >= inputs["sequence_length"], fed, state, output, count
+
+    emitted, state, count = tf.compat.v1.nn.raw_rnn(cell, step)
+    outputs = tf.transpose(emitted.stack(), [1, 0, 2])
+    return unpacked(trained([outputs, state, count], outputs))
 
 
 def run_once(fetched: Any) -> dict[str, Any]:
@@ -259,6 +316,32 @@ def record_ctc(case: dict[str, Any]) -> dict[str, Any]:
     return got
 
 
+def record_samplers(case: dict[str, Any]) -> dict[str, Any]:
+    """(drawn, expected counts of the true ones, of the drawn ones) of each step."""
+    tf.compat.v1.reset_default_graph()
+    drawn = function(case["tf"])(tf.constant(case["inputs"]["true_classes"]), **case["options"])
+    with tf.compat.v1.Session() as session:
+        found = [session.run(drawn) for _ in range(3)]
+    return {f"value {number}": np.array([each[number] for each in found]) for number in range(3)}
+
+
+def record_confusion(case: dict[str, Any]) -> dict[str, Any]:
+    tf.compat.v1.reset_default_graph()
+    inputs = {key: tf.constant(value) for key, value in case["inputs"].items()}
+    value = function(case["tf"])(**dict(inputs, **case["options"]))
+    with tf.compat.v1.Session() as session:
+        return {"value": session.run(value)}
+
+
+def record_regularizers(case: dict[str, Any]) -> dict[str, Any]:
+    tf.compat.v1.reset_default_graph()
+    x = tf.constant(case["inputs"]["tensor"])
+    value = getattr(tf.contrib.layers, case["tf"])(**case["options"])(x)
+    with tf.compat.v1.Session() as session:
+        got: dict[str, Any] = session.run({"value": value, "d_tensor": tf.gradients(value, x)[0]})
+    return got
+
+
 RECORDERS = {
     "losses": record_losses,
     "metrics": record_metrics,
@@ -266,6 +349,9 @@ RECORDERS = {
     "sampled": record_sampled,
     "layers": record_layers,
     "rnn": record_rnn,
+    "samplers": record_samplers,
+    "regularizers": record_regularizers,
+    "confusion": record_confusion,
     "ctc": record_ctc,
 }
 

@@ -28,6 +28,10 @@ def initializers(seed: int | None) -> dict[str, Any]:
         "lecun_normal": init.lecun_normal(seed=seed),
         "variance_scaling": init.variance_scaling(2.0, "fan_out", "untruncated_normal", seed=seed),
         "orthogonal": init.orthogonal(1.5, seed=seed),
+        "zeros": init.zeros(),
+        "ones": init.ones(),
+        "constant": init.constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        "identity": init.identity(1.5),
         "integers": init.random_uniform(2, 50, seed=seed, dtype=tf.int32),
     }
 

@@ -24,6 +24,10 @@ MADE: dict[str, Any] = {
     "lecun_normal": fe.initializers.lecun_normal(seed=5),
     "variance_scaling": fe.initializers.variance_scaling(2.0, "fan_out", "untruncated_normal", seed=5),
     "orthogonal": fe.initializers.orthogonal(1.5, seed=5),
+    "zeros": fe.initializers.zeros(),
+    "ones": fe.initializers.ones(),
+    "constant": fe.initializers.constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    "identity": fe.initializers.identity(1.5),
     "integers": fe.initializers.uniform(2, 50, seed=5),
 }
 

@@ -1,4 +1,4 @@
-"""Layers beside TensorFlow 1.15's: what comes out, names of variables, and their values after three steps."""
+"""Layers beside TensorFlow 1.15's: what comes out, names of variables, and 20 steps of training."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
 from tests.client import replayed
-from tests.client.trained import assigned, stepped
+from tests.client.trained import after_training, assigned
 
 GROUPS = sorted({name.partition("/")[0] for name in replayed.names("layers")})
+
+
+#: What options are told by, here.
+TOLD: dict[str, Callable[[Any], Any]] = {
+    "activation": lambda name: getattr(fe.nn, name),
+    **{
+        f"{part}_regularizer": lambda factor: fe.regularizers.l2(2 * factor)
+        for part in ("activity", "kernel", "bias")
+    },
+}
 
 
 def relu(x: fe.Tensor) -> fe.Tensor:
@@ -27,18 +37,14 @@ async def test_a_layer_is_that_of_tensorflow(group: str) -> None:
         if name.partition("/")[0] != group:
             continue
         graph = fe.Graph()
-        options = dict(case["options"])
-        if "activation" in options:
-            options["activation"] = relu
-        value = replayed.function(case["ours"])(graph.constant(case["inputs"]["inputs"]), **options)
-        step = stepped(graph, value)
+        options = {key: TOLD[key](value) if key in TOLD else value for key, value in case["options"].items()}
+        inputs = {key: graph.constant(value) for key, value in case["inputs"].items()}
+        first = [inputs.pop("inputs")] if "inputs" in inputs else []
+        value = replayed.function(case["ours"])(*first, **inputs, **options)
         async with fe.Session(graph) as session:
-            variables = await assigned(session, graph)
+            await assigned(session, graph)
             got = {"value": await session.run(value)}
-            for _ in range(3):
-                await session.run([], targets=step)
-            after = await session.run({each.op.name: each.value() for each in variables})
-        got |= {f"after {key}": value for key, value in after.items()}
+            got |= await after_training(session, graph, value)
         replayed.compare("layers", name, got, rtol=1e-4, atol=1e-5)
 
 
@@ -184,6 +190,7 @@ def test_what_does_not_fit_is_told_when_it_is_written() -> None:
         (lambda: fe.layers.conv2d(y, 2, 3, data_format="NHWC"), "data_format is"),
         (lambda: fe.layers.conv2d(y, 2, 3, strides=2, dilation_rate=2), "either strides"),
         (lambda: fe.layers.dropout(y, 1.0), "less than 1"),
+        (lambda: fe.layers.conv2d(y, 2, 3, kernal_initializer=None), "did you mean kernel_initializer"),  # type: ignore[call-arg]
         (lambda: fe.layers.dense(y, 2, reuse=True), "needs its name"),
         (lambda: fe.layers.batch_normalization(y, 4), "axis 4 is none"),
         (

@@ -83,3 +83,14 @@ async def test_predictions_of_float64_are_summed_in_float64() -> None:
     assert loss.dtype is fe.dtypes.float64
     async with fe.Session(graph) as session:
         assert abs(await session.run(loss) - np.mean((np.array([1 / 3, 2 / 3]) - [0.1, 0.2]) ** 2)) < 1e-15
+
+
+@pytest.mark.parametrize("name", replayed.names("regularizers"))
+async def test_a_regulariser_is_that_of_tensorflow(name: str) -> None:
+    case = replayed.by_name("regularizers")[name]
+    graph = fe.Graph()
+    x = graph.constant(case["inputs"]["tensor"])
+    value = replayed.function(case["ours"])(**case["options"])(x)
+    async with fe.Session(graph) as session:
+        got = await session.run({"value": value, "d_tensor": fe.gradients(value, [x])[0]})
+    replayed.compare("regularizers", name, got)

@@ -1,4 +1,4 @@
-"""Streaming metrics beside TensorFlow 1.15's, over three batches."""
+"""Streaming metrics beside TensorFlow 1.15's, over 20 batches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
 from tests.client import replayed
+from tests.client.cases import STEPS
 
 #: Keywords that have another name here.
-_OURS = {"dim": "axis"}
+_OURS = {"dim": "axis", "predictions_idx": "predicted"}
 
 
 def _group(name: str) -> str:
@@ -23,12 +24,13 @@ def _group(name: str) -> str:
 async def test_a_metric_is_that_of_tensorflow(group: str) -> None:
     graph = fe.Graph()
     metrics: dict[str, Any] = {}
-    feeds: list[dict[Any, Any]] = [{}, {}, {}]
+    feeds: list[dict[Any, Any]] = [{} for _ in range(STEPS)]
     for name, case in replayed.by_name("metrics").items():
         if _group(name) != group:
             continue
         inputs = {}
-        for key, value in case["inputs"].items():
+        for theirs, value in case["inputs"].items():
+            key = _OURS.get(theirs, theirs)
             inputs[key] = graph.placeholder(value.dtype, value.shape[1:])
             for feed, batch in zip(feeds, value, strict=True):
                 feed[inputs[key]] = batch
@@ -95,3 +97,13 @@ async def test_a_confusion_matrix_counts_by_class() -> None:
     )
     async with fe.Session(graph) as session:
         np.testing.assert_array_equal(await session.run(found), [[1, 0, 0], [0, 2, 3], [0, 0, 4]])
+
+
+@pytest.mark.parametrize("name", replayed.names("confusion"))
+async def test_a_matrix_of_confusion_is_that_of_tensorflow(name: str) -> None:
+    case = replayed.by_name("confusion")[name]
+    graph = fe.Graph()
+    inputs = {key: graph.constant(value) for key, value in case["inputs"].items()}
+    value = replayed.function(case["ours"])(**inputs, **case["options"])
+    async with fe.Session(graph) as session:
+        replayed.compare("confusion", name, {"value": await session.run(value)})

@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
 from tests.client import replayed
-from tests.client.trained import assigned, stepped
+from tests.client.trained import after_training, assigned
 
 CELLS: dict[str, Any] = {
     "basic": fe.rnn.BasicRNNCell,
@@ -28,6 +28,10 @@ def cell_of(told: Any) -> fe.rnn.RNNCell:
         return fe.rnn.MultiRNNCell([cell_of(each) for each in rest])
     if kind == "residual":
         return fe.rnn.ResidualWrapper(cell_of(rest))
+    if kind == "device":
+        return fe.rnn.DeviceWrapper(cell_of(rest), "/device:CPU:0")
+    if kind == "dropout":
+        return fe.rnn.DropoutWrapper(cell_of(rest[1]), **rest[0])
     made: fe.rnn.RNNCell = CELLS[kind](**rest)
     return made
 
@@ -39,14 +43,13 @@ def flat(value: Any) -> list[Any]:
 async def played(
     graph: fe.Graph, fetched: Any, value: fe.Tensor | None, factor: float = 1.0
 ) -> dict[str, Any]:
-    """What is fetched at first, and all variables after three steps against `value`."""
-    step = [] if value is None else stepped(graph, value)
+    """What is fetched at first, and what training against `value` gives, if that is not None."""
     async with fe.Session(graph) as session:
         variables = await assigned(session, graph, factor)
         first = await session.run(fetched)
         got = {f"value {number}": each for number, each in enumerate(flat(first))}
-        for _ in range(3):
-            await session.run([], targets=step)
+        if value is not None:
+            return got | await after_training(session, graph, value)
         after = await session.run({each.op.name: each.value() for each in variables})
     return got | {f"after {key}": each for key, each in after.items()}
 
@@ -82,13 +85,17 @@ async def test_a_decoder_that_attends_is_that_of_tensorflow(name: str) -> None:
     inputs = {key: graph.constant(value) for key, value in case["inputs"].items()}
     options = case["options"]
     found = mechanism(options["kind"], inputs["memory"], inputs["memory_length"])
-    cell = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(4), found, attention_layer_size=options["layer"])
+    cell = fe.rnn.AttentionWrapper(
+        fe.rnn.GRUCell(4), found, attention_layer_size=options["layer"], alignment_history=True
+    )
     helper = fe.rnn.TrainingHelper(inputs["inputs"], inputs["sequence_length"])
     decoder = fe.rnn.BasicDecoder(
         cell, helper, cell.zero_state(graph, 2), output_units=5, projection_name="words"
     )
     outputs, state, lengths = fe.rnn.dynamic_decode(decoder, impute_finished=True)
-    got = await played(graph, [outputs.logits, outputs.sample_ids, lengths, state.attention], outputs.logits)
+    history = state.alignment_history.stack()
+    fetched = [outputs.logits, outputs.sample_ids, lengths, state.attention, history]
+    got = await played(graph, fetched, outputs.logits)
     replayed.compare("rnn", name, got, rtol=1e-4, atol=1e-5)
 
 
@@ -99,7 +106,7 @@ async def test_a_beam_search_decodes_as_in_tensorflow(name: str) -> None:
     inputs = {key: graph.constant(value) for key, value in case["inputs"].items()}
     memory, lengths = (fe.rnn.tile_batch(inputs[key], 3) for key in ("memory", "memory_length"))
     found = mechanism("luong", memory, lengths)
-    cell = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(4), found, attention_layer_size=4)
+    cell = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(4), found, attention_layer_size=4, alignment_history=True)
     decoder = fe.rnn.BeamSearchDecoder(
         cell,
         inputs["table"],
@@ -110,23 +117,52 @@ async def test_a_beam_search_decodes_as_in_tensorflow(name: str) -> None:
         output_units=6,
         projection_name="words",
         length_penalty_weight=case["options"]["penalty"],
+        coverage_penalty_weight=case["options"]["coverage"],
     )
     outputs, state, lengths = fe.rnn.dynamic_decode(decoder, maximum_iterations=7)
-    fetched = [outputs.predicted_ids, outputs.scores, state.log_probs, lengths]
+    history = state.cell_state.alignment_history.stack()
+    fetched = [outputs.predicted_ids, outputs.scores, state.log_probs, lengths, history]
     replayed.compare("rnn", name, await played(graph, fetched, None, 4.0), rtol=1e-4, atol=1e-5)
 
 
-async def test_a_greedy_decoder_is_that_of_tensorflow() -> None:
-    case = replayed.by_name("rnn")["greedy"]
+@pytest.mark.parametrize("name", ["greedy", "sample"])
+async def test_a_decoder_that_feeds_itself_is_that_of_tensorflow(name: str) -> None:
+    case = replayed.by_name("rnn")[name]
     graph = fe.Graph()
-    helper = fe.rnn.GreedyEmbeddingHelper(graph.constant(case["inputs"]["table"]), [1, 3], 2)
+    table = graph.constant(case["inputs"]["table"])
+    helper: fe.rnn.GreedyEmbeddingHelper = (
+        fe.rnn.GreedyEmbeddingHelper(table, [1, 3], 2)
+        if name == "greedy"
+        else fe.rnn.SampleEmbeddingHelper(table, [1, 3], 2, temperature=0.7, seed=5)
+    )
     cell = fe.rnn.LSTMCell(4)
     decoder = fe.rnn.BasicDecoder(
         cell, helper, cell.zero_state(graph, 2), output_units=6, use_bias=True, projection_name="words"
     )
     outputs, _, lengths = fe.rnn.dynamic_decode(decoder, maximum_iterations=6)
     got = await played(graph, [outputs.logits, outputs.sample_ids, lengths], None, 4.0)
-    replayed.compare("rnn", "greedy", got, rtol=1e-4, atol=1e-5)
+    replayed.compare("rnn", name, got, rtol=1e-4, atol=1e-5)
+
+
+async def test_a_raw_loop_is_that_of_tensorflow() -> None:
+    case = replayed.by_name("rnn")["raw"]
+    graph = fe.Graph()
+    ops = graph.ops
+    x, lengths = (graph.constant(case["inputs"][key]) for key in ("inputs", "sequence_length"))
+    steps = ops.Transpose(x, [1, 0, 2])
+    cell = fe.rnn.GRUCell(4)
+
+    def step(time: fe.Tensor, output: Any, state: Any, count: Any) -> fe.rnn.RawStep:
+        state = cell.zero_state(graph, 2) if state is None else state
+        count = graph.constant(0) if count is None else ops.Add(count, 1)
+        inputs = ops.GatherV2(steps, ops.Minimum(time, 3), 0)
+        return fe.rnn.RawStep(ops.GreaterEqual(time, lengths), inputs, state, output, count)
+
+    emitted, state, count = fe.rnn.raw_rnn(cell, step, graph=graph)
+    outputs = ops.Transpose(emitted.stack(), [1, 0, 2])
+    replayed.compare(
+        "rnn", "raw", await played(graph, [outputs, state, count], outputs), rtol=1e-4, atol=1e-5
+    )
 
 
 async def test_a_raw_loop_is_the_dynamic_one_if_told_the_same() -> None:

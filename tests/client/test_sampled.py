@@ -70,3 +70,14 @@ def test_there_is_at_least_one_sample() -> None:
     graph = fe.Graph()
     with pytest.raises(InvalidArgumentError, match="at least 1"):
         fe.sampled.softmax_loss(graph.constant([[1.0]]), [0.0], [[0]], graph.constant([[1.0]]), 0, 1)
+
+
+@pytest.mark.parametrize("name", replayed.names("samplers"))
+async def test_with_a_seed_samplers_draw_what_those_of_tensorflow_draw(name: str) -> None:
+    case = replayed.by_name("samplers")[name]
+    graph = fe.Graph()
+    drawn = replayed.function(case["ours"])(graph.constant(case["inputs"]["true_classes"]), **case["options"])
+    async with fe.Session(graph) as session:
+        found = [await session.run(drawn) for _ in range(3)]
+    got = {f"value {number}": np.array([each[number] for each in found]) for number in range(3)}
+    replayed.compare("samplers", name, got)

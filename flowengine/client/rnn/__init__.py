@@ -7,6 +7,7 @@ Names of variables are TensorFlow 1's: `rnn/multi_rnn_cell/cell_0/lstm_cell/kern
 """
 
 from flowengine.client.rnn.attention import (
+    AlignmentHistory,
     AttentionMechanism,
     AttentionState,
     AttentionWrapper,
@@ -44,6 +45,7 @@ from flowengine.client.rnn.dynamic import RawStep, bidirectional_dynamic_rnn, dy
 from flowengine.client.rnn.wrappers import DeviceWrapper, DropoutWrapper, MultiRNNCell, ResidualWrapper
 
 __all__ = [
+    "AlignmentHistory",
     "AttentionMechanism",
     "AttentionState",
     "AttentionWrapper",

@@ -126,12 +126,40 @@ class BahdanauAttention(AttentionMechanism):
         return result
 
 
+class AlignmentHistory(NamedTuple):
+    """The alignments of all steps so far: `steps`, how many there are, () int32, and an `array` of them."""
+
+    steps: Any
+    array: Any
+
+    def stack(self) -> Tensor:
+        """All of them: (T, N, S)."""
+        found: Tensor = self.array.stack()
+        return found
+
+    def after(self, alignments: Tensor) -> AlignmentHistory:
+        """The history with those of one more step."""
+        steps = self.steps.graph.ops.Add(self.steps, 1)
+        return AlignmentHistory(steps, self.array.write(self.steps, alignments))
+
+
 class AttentionState(NamedTuple):
-    """The state of an `AttentionWrapper`: its cell's, last attention (N, A), last alignments (N, S)."""
+    """The state of an `AttentionWrapper`: its cell's, last attention (N, A), last alignments (N, S).
+
+    alignment_history   an `AlignmentHistory` where the wrapper keeps one, else ()
+    """
 
     cell_state: Any
     attention: Any
     alignments: Any
+    alignment_history: Any = ()
+
+
+def attention_states(state: Any) -> list[AttentionState]:
+    """Those that stand in a state of any structure, from left to right."""
+    if isinstance(state, AttentionState):
+        return [state]
+    return [found for each in state for found in attention_states(each)] if isinstance(state, tuple) else []
 
 
 class AttentionWrapper(RNNCell):
@@ -140,6 +168,8 @@ class AttentionWrapper(RNNCell):
     attention_layer_size   of `attention_layer/kernel`, to which output and context are projected; None takes
                            the context itself as attention
     output_attention       whether the outputs are the attention, or those of the cell
+    alignment_history      whether the state keeps the alignments of all steps, for decoders: after
+                           `dynamic_decode` `state.alignment_history.stack()` is (T, N, S)
 
     The state is an `AttentionState`; variables are in `attention_wrapper/...`.
     """
@@ -151,9 +181,11 @@ class AttentionWrapper(RNNCell):
         *,
         attention_layer_size: int | None = None,
         output_attention: bool = True,
+        alignment_history: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__("attention_wrapper", name)
+        self._keeps_history = alignment_history
         self._cell, self._mechanism = cell, mechanism
         self._size, self._output_attention = attention_layer_size, output_attention
 
@@ -185,7 +217,12 @@ class AttentionWrapper(RNNCell):
             static = batch_size if isinstance(batch_size, int) else None
             attention.set_shape([static, self.attention_size])
             places.set_shape([static, self._mechanism.values.shape[1]])
-        return AttentionState(cell_state, attention, places)
+            history: Any = ()
+            if self._keeps_history:
+                form = [static, self._mechanism.values.shape[1]]
+                array = graph.tensor_array(kind, 0, dynamic_size=True, element_shape=form)
+                history = AlignmentHistory(graph.constant(0, "int32"), array)
+        return AttentionState(cell_state, attention, places, history)
 
     def starting_from(self, state: AttentionState, cell_state: Any) -> AttentionState:
         """A state with the cell's own replaced, such as by the encoder's last."""
@@ -210,7 +247,10 @@ class AttentionWrapper(RNNCell):
             width = int(output.shape[1] or 0) + int(mechanism.values.shape[2] or 0)
             kernel = self._weight("attention_layer/kernel", [width, self._size], output.dtype.base)
             attention = ops.MatMul(seen, kernel)
+        history = state.alignment_history
+        if history:
+            history = history.after(alignments)
         return (
             attention if self._output_attention else output,
-            AttentionState(after, attention, alignments),
+            AttentionState(after, attention, alignments, history),
         )

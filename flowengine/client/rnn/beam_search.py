@@ -18,11 +18,15 @@ import numpy as np
 
 from flowengine.client import embedding
 from flowengine.client.layers.base import known_size
+from flowengine.client.rnn.attention import AlignmentHistory, attention_states
 from flowengine.client.rnn.cell import RNNCell
 from flowengine.client.rnn.decoder import Decoder, OutputSpec, Projection
 from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.functions import array
 from flowengine.graphs.functions.activations import log_softmax
+from flowengine.graphs.functions.indexing import sequence_mask
 from flowengine.graphs.structures import flatten, map_structure
 from flowengine.graphs.tensor import Tensor
 
@@ -47,12 +51,16 @@ def tile_batch(tensors: Any, multiplier: int) -> Any:
 
 
 class BeamSearchState(NamedTuple):
-    """The cell's (N * B, ...); of each beam (N, B) its log probability, whether it has ended, its length."""
+    """The cell's (N * B, ...); of each beam (N, B) its log probability, whether it has ended, its length.
+
+    coverage   (N, B, S), how much of each place of the memory was taken so far, where that is asked for
+    """
 
     cell_state: Any
     log_probs: Any
     finished: Any
     lengths: Any
+    coverage: Any = ()
 
 
 class BeamStep(NamedTuple):
@@ -79,7 +87,14 @@ class BeamSearchDecoder(Decoder):
     end_token               a number
     initial_state           of the cell, for N * beam_width
     output_units            as for `BasicDecoder`
-    length_penalty_weight   w: scores are log probabilities by ((5 + length) / 6)**w (Wu et al. 2016)
+    length_penalty_weight     w: scores are log probabilities by ((5 + length) / 6)**w (Wu et al. 2016)
+    coverage_penalty_weight   c: to the score of a beam that has ended c times the sum of log(min(taken, 1))
+                              is added, of what all steps took of each place of the memory (Wu et al. 2016);
+                              places of which nothing was taken are those beyond the memory's length. The cell
+                              is, or has in it, an `AttentionWrapper`
+
+    The history of alignments that the cell may keep follows the beams: that of the last state is of the
+    sequences that were found.
     """
 
     tracks_own_finished = True
@@ -97,12 +112,17 @@ class BeamSearchDecoder(Decoder):
         use_bias: bool = False,
         projection_name: str = "dense",
         length_penalty_weight: float = 0.0,
+        coverage_penalty_weight: float = 0.0,
     ) -> None:
         self.graph = graph_of(table, start_tokens)
         self._cell, self._table, self._end = cell, table, end_token
         self._start = convert(self.graph, start_tokens)
         self._state, self._width = initial_state, beam_width
-        self._penalty = length_penalty_weight
+        self._penalty, self._coverage_penalty = length_penalty_weight, coverage_penalty_weight
+        if coverage_penalty_weight and not attention_states(initial_state):
+            raise InvalidArgumentError(
+                "BeamSearchDecoder: a coverage penalty is of attention, and the cell's state has none"
+            )
         self._projection = Projection(output_units, use_bias, projection_name)
         self._batch = self.graph.ops.Size(self._start)
 
@@ -131,7 +151,10 @@ class BeamSearchDecoder(Decoder):
         inputs = embedding.lookup(self._table, tokens)
         for each in (log_probs, finished, lengths):
             each.set_shape([self._start.shape[0], width])
-        return finished, inputs, BeamSearchState(self._state, log_probs, finished, lengths)
+        coverage: Any = ()
+        if self._coverage_penalty:
+            coverage = array.zeros_like(self._taken(self._state))
+        return finished, inputs, BeamSearchState(self._state, log_probs, finished, lengths, coverage)
 
     def step(self, time: Tensor, inputs: Any, state: Any) -> tuple[Any, Any, Any, Tensor]:
         ops, width = self.graph.ops, self._width
@@ -141,7 +164,8 @@ class BeamSearchDecoder(Decoder):
         classes = known_size("BeamSearchDecoder", logits, 1)
         steps = log_softmax(ops.Reshape(logits, [-1, width, classes]))
         total = ops.Add(ops.ExpandDims(state.log_probs, 2), self._ended(steps, state.finished, classes))
-        scores = self._scored(total, state, classes)
+        coverage = self._covered(state, cell_state)
+        scores = self._scored(total, state, classes, coverage)
         best = ops.TopKV2(ops.Reshape(scores, [-1, width * classes]), width)
         ids, parents = ops.FloorMod(best.indices, classes), ops.FloorDiv(best.indices, classes)
         was_finished = self._of_beams(state.finished, parents)
@@ -152,6 +176,7 @@ class BeamSearchDecoder(Decoder):
             self._chosen(total, best.indices, classes),
             finished,
             ops.Add(self._of_beams(state.lengths, parents), longer),
+            ops.GatherV2(coverage, parents, 1, batch_dims=1) if self._coverage_penalty else (),
         )
         return BeamStep(best.values, ids, parents), after, embedding.lookup(self._table, ids), finished
 
@@ -163,7 +188,35 @@ class BeamSearchDecoder(Decoder):
         result: Tensor = graph.ops.SelectV2(graph.ops.ExpandDims(finished, 2), graph.constant(row), steps)
         return result
 
-    def _scored(self, total: Tensor, state: BeamSearchState, classes: int) -> Tensor:
+    def _taken(self, cell_state: Any) -> Tensor:
+        """How much of each place of the memory a step has taken: (N, B, S)."""
+        ops = self.graph.ops
+        (state, *_) = attention_states(cell_state)
+        places = ops.Slice(array.shape(state.alignments), [1], [1])
+        found: Tensor = ops.Reshape(state.alignments, ops.ConcatV2([[-1, self._width], places], 0))
+        return found
+
+    def _covered(self, state: BeamSearchState, cell_state: Any) -> Any:
+        """What all steps have taken, of which those of beams that had ended do not count."""
+        if not self._coverage_penalty:
+            return ()
+        ops, taken = self.graph.ops, self._taken(cell_state)
+        goes_on = ops.Cast(ops.LogicalNot(state.finished), DstT=taken.dtype.base)
+        return ops.Add(state.coverage, ops.Mul(taken, ops.ExpandDims(goes_on, 2)))
+
+    def _scored(self, total: Tensor, state: BeamSearchState, classes: int, coverage: Any) -> Tensor:
+        ops = self.graph.ops
+        score = self._by_length(total, state, classes)
+        if not self._coverage_penalty:
+            return score
+        is_there = ops.Greater(coverage, 0.0)
+        missed = ops.Log(ops.Minimum(ops.SelectV2(is_there, coverage, array.ones_like(coverage)), 1.0))
+        penalty = ops.Mul(ops.Sum(missed, [2]), self._coverage_penalty)
+        penalty = ops.SelectV2(state.finished, penalty, array.zeros_like(penalty))
+        found: Tensor = ops.Add(score, ops.ExpandDims(penalty, 2))
+        return found
+
+    def _by_length(self, total: Tensor, state: BeamSearchState, classes: int) -> Tensor:
         if self._penalty == 0:
             return total
         graph, ops = self.graph, self.graph.ops
@@ -199,6 +252,8 @@ class BeamSearchDecoder(Decoder):
 
     def _rows(self, values: Tensor, parents: Tensor) -> Tensor:
         """Rows of the cell's state, (N * B, ...), each from the beam that it goes on from."""
+        if values.shape.rank == 0:
+            return values  # of all beams, such as a count of steps
         ops = self.graph.ops
         places = ops.Reshape(self._flat_places(parents, self._width), [-1])
         result: Tensor = ops.GatherV2(values, places, 0)
@@ -209,4 +264,31 @@ class BeamSearchDecoder(Decoder):
         ops = self.graph.ops
         longest = ops.Cast(ops.Max(state.lengths, [1]), DstT=dtypes.int32)
         ids = ops.GatherTree(outputs.predicted_ids, outputs.parent_ids, longest, self._end)
+        if any(each.alignment_history for each in attention_states(state.cell_state)):
+            path = self._path(outputs.parent_ids, longest, state.lengths)
+            state = state._replace(cell_state=self._along(path, state.cell_state))
         return BeamSearchOutput(ids, outputs.scores, outputs), state
+
+    def _path(self, parents: Tensor, longest: Tensor, lengths: Tensor) -> Tensor:
+        """Which beam each sequence went through at each step, (T, N, B); behind its end its own."""
+        ops = self.graph.ops
+        own = ops.BroadcastTo(ops.Range(0, self._width, 1), array.shape(parents))
+        found = ops.GatherTree(own, parents, longest, self._width + 1)
+        steps = ops.GatherV2(array.shape(parents), 0, 0)
+        before_end = ops.Transpose(sequence_mask(ops.Cast(lengths, DstT=dtypes.int32), steps), [2, 0, 1])
+        result: Tensor = ops.SelectV2(before_end, found, own)
+        return result
+
+    def _along(self, path: Tensor, state: Any) -> Any:
+        """A state of the cell whose histories are those of the sequences, not of the beams."""
+        if isinstance(state, AlignmentHistory):
+            ops, graph = self.graph.ops, self.graph
+            steps = state.stack()
+            apart = ops.Reshape(steps, ops.ConcatV2([array.shape(path), array.shape(steps)[2:]], 0))
+            sorted_steps = ops.GatherV2(apart, path, 2, batch_dims=2)
+            kept = graph.tensor_array(steps.dtype, state.steps, element_shape=steps.shape.as_list()[1:])
+            return state._replace(array=kept.unstack(ops.Reshape(sorted_steps, array.shape(steps))))
+        if isinstance(state, tuple):
+            parts = [self._along(path, each) for each in state]
+            return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+        return state

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import md5
 from typing import Any
 
 from flowengine.client.layers.core import dropped
 from flowengine.client.rnn.cell import RNNCell
+from flowengine.client.rnn.cells import LSTMStateTuple
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.functions.random import random_uniform
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.structures import map_structure
+from flowengine.graphs.structures import flatten, pack_like
+from flowengine.graphs.tensor import Tensor
 
 
 class MultiRNNCell(RNNCell):
@@ -74,9 +78,11 @@ class _Wrapper(RNNCell):
 class DropoutWrapper(_Wrapper):
     """A cell with dropout of its inputs, its outputs and its next state.
 
-    ..._keep_prob   how many elements are kept, above 0 and at most 1: numbers. Of an LSTM's state the
-                    memory c is kept whole, as TensorFlow keeps it
-    seed            of what is drawn, different for each place
+    ..._keep_prob           how many elements are kept, above 0 and at most 1: numbers. Of an LSTM's state the
+                            memory c is kept whole, as TensorFlow keeps it
+    variational_recurrent   whether a run draws once, for all steps and all examples (after Gal and Ghahramani
+                            2016), and not anew for each; sizes beside the batch must be known
+    seed                    of what is drawn, different for each place; the numbers are then TensorFlow's
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class DropoutWrapper(_Wrapper):
         input_keep_prob: float = 1.0,
         output_keep_prob: float = 1.0,
         state_keep_prob: float = 1.0,
+        variational_recurrent: bool = False,
         seed: int | None = None,
     ) -> None:
         super().__init__(cell)
@@ -94,27 +101,65 @@ class DropoutWrapper(_Wrapper):
                 raise InvalidArgumentError(
                     f"DropoutWrapper: a keep_prob is {kept}; it is above 0 and at most 1"
                 )
-        self._input, self._output, self._state = input_keep_prob, output_keep_prob, state_keep_prob
-        self._seed = seed
+        self._kept = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
+        self._draws_once, self._seed = variational_recurrent, seed
+        #: {(place, number): what a run has drawn for it}
+        self._drawn: dict[tuple[str, int], Tensor] = {}
 
     def __call__(self, inputs: Any, state: Any) -> tuple[Any, Any]:
-        outputs, after = self._cell(self._some(inputs, self._input, 0), state)
-        if self._state < 1:
-            after = self._some_of_state(after)
-        return self._some(outputs, self._output, 2), after
+        outputs, after = self._cell(self._some("input", inputs), state)
+        return self._some("output", outputs), self._some("state", after, _memories(after))
 
-    def _some(self, values: Any, kept: float, place: int) -> Any:
-        if kept == 1:
+    def _some(self, place: str, values: Any, spared: Collection[int] = ()) -> Any:
+        """Values with elements dropped, but those of these numbers."""
+        if self._kept[place] == 1:
             return values
-        seed = None if self._seed is None else self._seed + place
-        return map_structure(lambda value: dropped(value, 1 - kept, None, seed), values)
+        leaves = [
+            each if number in spared else self._dropped(place, number, each)
+            for number, each in enumerate(flatten(values))
+        ]
+        return pack_like(values, leaves)
 
-    def _some_of_state(self, state: Any) -> Any:
-        if hasattr(state, "c") and hasattr(state, "h"):
-            return type(state)(state.c, self._some(state.h, self._state, 1))
-        if isinstance(state, tuple):
-            return tuple(self._some_of_state(each) for each in state)
-        return self._some(state, self._state, 1)
+    def _dropped(self, place: str, number: int, value: Tensor) -> Tensor:
+        kept = self._kept[place]
+        if not self._draws_once:
+            return dropped(value, 1 - kept, None, self._seed_of(place, number))
+        drawn = self._drawn.get((place, number))
+        ops = value.graph.ops
+        if drawn is None:
+            sizes = value.shape.as_list()[1:]
+            if None in sizes:
+                raise InvalidArgumentError(
+                    f"DropoutWrapper: '{value.name}' of shape {value.shape} must have known sizes beside the "
+                    "batch where a run draws once"
+                )
+            seed = self._seed_of(place, number)
+            with value.graph.scopes.outside():
+                drawn = random_uniform([1, *sizes], dtype=value.dtype.base, seed=seed, graph=value.graph)
+            self._drawn[place, number] = drawn
+        stays = ops.Floor(ops.Add(drawn, kept))
+        result: Tensor = ops.Mul(ops.RealDiv(value, kept), stays)
+        return result
+
+    def _seed_of(self, place: str, number: int) -> int | None:
+        """TensorFlow's rule: a digest of the seed and the place."""
+        if self._seed is None:
+            return None
+        digest = md5(f"{self._seed}{place}_{number}".encode(), usedforsecurity=False).hexdigest()
+        return int(digest[:8], 16) & 0x7FFFFFFF
+
+
+def _memories(state: Any) -> set[int]:
+    """The numbers of an LSTM's memories among the parts of a state."""
+    return {number for number, is_memory in enumerate(_told_memories(state)) if is_memory}
+
+
+def _told_memories(state: Any, is_memory: bool = False) -> Iterator[bool]:
+    if not isinstance(state, tuple):
+        yield is_memory
+        return
+    for position, each in enumerate(state):
+        yield from _told_memories(each, isinstance(state, LSTMStateTuple) and position == 0)
 
 
 class ResidualWrapper(_Wrapper):
