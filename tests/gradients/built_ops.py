@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -139,26 +140,54 @@ def _places_of_a_variable(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
         return Built([o.Square(o.ResourceGatherNd(handle, [[2, 0], [1, 1], [2, 0]], dtype=KIND))], handle)
 
 
-@_of("TensorArrayWriteV3 TensorArrayReadV3 TensorArrayGatherV3")
-def _array_element_by_element(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
-    array = o.TensorArrayV3(3, dtype=KIND, element_shape=SHAPE, clear_after_read=False)
-    flow = o.TensorArrayWriteV3(array.handle, 0, o.Sin(x), array.flow)
-    flow = o.TensorArrayWriteV3(array.handle, 2, o.Square(x), flow)
-    read = o.TensorArrayReadV3(array.handle, 2, flow, dtype=KIND)
-    gathered = o.TensorArrayGatherV3(array.handle, [2, 0], flow, dtype=KIND, element_shape=SHAPE)
+def _of_versions(names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A graph around ops of TensorArrays, in each of the three versions: it asks `new` for an array with its
+    first flow, and `op` for an op of the version."""
+
+    def around(version: str, build: Callable[..., Any], g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
+        def op(name: str, *inputs: Any, **attrs: Any) -> Any:
+            return getattr(o, f"TensorArray{name}{version}")(*inputs, **attrs)
+
+        def new(size: int, **attrs: Any) -> Any:
+            made = op("", size, dtype=KIND, clear_after_read=False, **attrs)
+            return made if version == "V3" else (made, g.constant(0.0, "float32"))
+
+        return build(g, o, x, op, new)
+
+    def enter(build: Callable[..., Any]) -> Callable[..., Any]:
+        for version in ("", "V2", "V3"):
+            ops = " ".join(f"TensorArray{name}{version}" for name in names.split())
+            _of(ops)(partial(around, version, build))
+        return build
+
+    return enter
+
+
+@_of_versions("Write Read Gather")
+def _array_element_by_element(g: fe.Graph, o: Any, x: fe.Tensor, op: Any, new: Any) -> Any:
+    array, flow = new(3, element_shape=SHAPE)
+    flow = op("Write", array, 0, o.Sin(x), flow)
+    flow = op("Write", array, 2, o.Square(x), flow)
+    read = op("Read", array, 2, flow, dtype=KIND)
+    gathered = op("Gather", array, [2, 0], flow, dtype=KIND, element_shape=SHAPE)
     return [o.Mul(read, x), o.Square(gathered)]
 
 
-@_of("TensorArrayScatterV3 TensorArraySplitV3 TensorArrayConcatV3")
-def _array_as_a_whole(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
-    array = o.TensorArrayV3(3, dtype=KIND, clear_after_read=False)
-    flow = o.TensorArrayScatterV3(array.handle, [2, 0, 1], o.ExpandDims(o.Sin(x), 1), array.flow)
-    joined = o.TensorArrayConcatV3(array.handle, flow, dtype=KIND)
-    other = o.TensorArrayV3(2, dtype=KIND, clear_after_read=False)
-    split = o.TensorArraySplitV3(
-        other.handle, o.Mul(x, joined.value), g.constant([1, 2], "int64"), other.flow
-    )
-    return o.Mul(o.TensorArrayConcatV3(other.handle, split, dtype=KIND).value, x)
+@_of_versions("Scatter Split Concat")
+def _array_as_a_whole(g: fe.Graph, o: Any, x: fe.Tensor, op: Any, new: Any) -> Any:
+    array, flow = new(3)
+    flow = op("Scatter", array, [2, 0, 1], o.ExpandDims(o.Sin(x), 1), flow)
+    joined = op("Concat", array, flow, dtype=KIND)
+    other, flow = new(2)
+    split = op("Split", other, o.Mul(x, joined.value), g.constant([1, 2], "int64"), flow)
+    return o.Mul(op("Concat", other, split, dtype=KIND).value, x)
+
+
+@_of("TensorArrayPack TensorArrayUnpack")
+def _array_packed(g: fe.Graph, o: Any, x: fe.Tensor) -> Any:
+    array = o.TensorArray(3, dtype=KIND, clear_after_read=False)
+    flow = o.TensorArrayUnpack(array, o.Sin(x), g.constant(0.0, "float32"))
+    return o.Mul(o.TensorArrayPack(array, flow, dtype=KIND), x)
 
 
 @_of("OptionalFromValue OptionalGetValue")

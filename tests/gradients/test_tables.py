@@ -24,11 +24,6 @@ WITHOUT: Final = {
     "there the function returns no gradient for any input: that is what not to be differentiable means": """
         ArgMax ArgMin Ceil Floor FloorDiv LoopCond Rint Round TruncateDiv
     """,
-    "old versions, whose handles are strings: only the third version is differentiated": """
-        TensorArrayConcat TensorArrayConcatV2 TensorArrayGather TensorArrayGatherV2 TensorArrayRead
-        TensorArrayReadV2 TensorArrayScatter TensorArrayScatterV2 TensorArraySplit TensorArraySplitV2
-        TensorArrayWrite TensorArrayWriteV2
-    """,
 }
 
 #: {reason: ops that are declared to have none there and have one here}
@@ -47,11 +42,6 @@ UNDECIDED: Final = {
     """,
     "values of steps kept aside: what is pushed and what is popped are matched by the sweep": """
         StackCloseV2 StackPopV2 StackPushV2 StackV2 RefSelect
-    """,
-    "old versions, whose handles are strings": """
-        TensorArrayConcat TensorArrayConcatV2 TensorArrayGather TensorArrayGatherV2 TensorArrayPack
-        TensorArrayRead TensorArrayReadV2 TensorArrayScatter TensorArrayScatterV2 TensorArraySplit
-        TensorArraySplitV2 TensorArrayUnpack TensorArrayWrite TensorArrayWriteV2
     """,
     "elements in another order, by their values or by chance; TensorFlow has no gradient either": """
         ListDiff RandomShuffle StatelessShuffle Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
