@@ -26,8 +26,8 @@ class _GradientArray:
         if b.region.sees_again(handle):
             raise GradientUnimplementedError(
                 f"{op.type} '{op.name}': this gradient is computed again and again in a loop, such as that "
-                "of a Jacobian, and its TensorArray is outside of it, with one array of gradients, in which "
-                "those of all iterations would add up; keep what lies between x and y in a list of tensors "
+                "of a Jacobian, and its TensorArray is outside of it, with one array of gradients for all "
+                "iterations, which would add up; keep what lies between x and y in a list of tensors "
                 "(TensorListReserve), or compute the rows by calls of gradients"
             )
         self._b = b
