@@ -6,7 +6,9 @@ storage belongs to one *version*, the newest; the version before it is turned in
     old -> storage [a, b, c]        new = old with x at 1        old -> (1, b) -> new -> storage [a, x, c]
 
 This is the persistent array of Baker ("Shallow binding makes functional arrays fast", 1991). Setting and
-pushing cost the same for every length. An old version that is read again gets a storage of its own, once.
+pushing cost the same for every length. An old version that is read again gets a storage of its own, once; one
+that is kept, and not read, leaves the storage to the newest after a few changes, so that it need not remember
+them all.
 Readers take no lock: what they read was right if the version owns its storage afterwards too, for a writer
 takes the storage away before it changes an element.
 """
@@ -41,6 +43,9 @@ class ListStorage(list[Element]):
 
 #: Whoever writes to a storage, or takes one away, holds it: for less than a microsecond, copies aside.
 _WRITING: Final = threading.Lock()
+#: So many changes are remembered for a version that is kept. A step may hold on to what it has used for some
+#: iterations; a constant is kept for good.
+_AGE_MAX: Final = 16
 
 
 class ListVersion:
@@ -49,9 +54,11 @@ class ListVersion:
     Elements are appended to a storage without a new version: shorter lists do not see them.
     """
 
-    __slots__ = ("_change", "_storage")
+    __slots__ = ("_age", "_change", "_storage")
 
     def __init__(self, elements: Iterable[Element]) -> None:
+        #: Changes since nothing but one list is known to have referred to a version.
+        self._age = 0
         self._storage: ListStorage | None = ListStorage(elements)
         #: (index, the element that this version has there, the version after it), where that has the storage.
         self._change: tuple[int, Element, ListVersion] | None = None
@@ -81,38 +88,43 @@ class ListVersion:
     def appended(self, length: int, elements: Sequence[Element]) -> ListVersion:
         """A version with these elements behind the first `length`, in which lists see `length` and more."""
         with _WRITING:
-            self._drop(length)
             storage = self._storage
+            is_alone = self._is_alone()
+            if storage is not None and is_alone:
+                del storage[length:]  # what only lists saw that are gone
             if storage is not None and len(storage) == length:
                 storage.extend(elements)
                 return self
-            if storage is not None and len(elements) == 1:
-                return self._changed(storage, length, elements[0])
+            if storage is not None and len(elements) == 1 and (is_alone or self._age < _AGE_MAX):
+                return self._changed(storage, length, elements[0], is_alone)
         return ListVersion([*self.elements(length), *elements])
 
     def dropped(self, length: int) -> ListVersion:
         """This version, without what only lists saw that are gone and had more than `length` elements."""
         with _WRITING:
-            self._drop(length)
+            storage = self._storage
+            if self._is_alone() and storage is not None:
+                del storage[length:]
         return self
 
-    def _drop(self, length: int) -> None:
-        storage = self._storage
-        if storage is not None and len(storage) > length and sys.getrefcount(self) <= _ONE_LIST:
-            del storage[length:]
+    def _is_alone(self) -> bool:
+        """Whether one list refers to this version, and no version before it; asked by methods of its own."""
+        return sys.getrefcount(self) <= _ONE_LIST
 
     def replaced(self, length: int, index: int, element: Element) -> ListVersion:
         """A version for lists of `length` elements, with another one at an index below it."""
         with _WRITING:
             storage = self._storage
-            if storage is not None:
-                return self._changed(storage, index, element)
+            is_alone = self._is_alone()
+            if storage is not None and (is_alone or self._age < _AGE_MAX):
+                return self._changed(storage, index, element, is_alone)
         elements = self.elements(length)
         elements[index] = element
         return ListVersion(elements)
 
-    def _changed(self, storage: ListStorage, index: int, element: Element) -> ListVersion:
+    def _changed(self, storage: ListStorage, index: int, element: Element, is_alone: bool) -> ListVersion:
         newest = ListVersion.__new__(ListVersion)
+        newest._age = 0 if is_alone else self._age + 1
         newest._storage, newest._change = storage, None
         # In this order: see the readers.
         self._change = index, storage[index], newest

@@ -152,6 +152,18 @@ def test_a_list_that_is_kept_gets_a_storage_of_its_own_once() -> None:
     assert newest.storage is storage
 
 
+def test_a_list_that_is_kept_and_not_read_is_not_remembered_change_by_change() -> None:
+    kept = TensorList(_FLOAT, TensorShape([2]), [_tensor(0)] * 3)
+    first, newest = kept.storage, kept
+    storages = set()
+    for number in range(1000):
+        newest = newest.with_element(1, _tensor(number))
+        storages.add(id(newest.storage))
+    assert len(storages) == 2
+    assert newest.storage is not first
+    assert [_number(kept.get(index)) for index in range(3)] == [0, 0, 0]
+
+
 def test_threads_that_push_onto_one_list_or_set_it_do_not_meet() -> None:
     base = TensorList(_FLOAT, TensorShape([]))
     filled = TensorList(_FLOAT, TensorShape([]), [np.float32(0.0)] * 3)

@@ -10,10 +10,12 @@ is not known here, which may be a branch that is never taken; one whose body has
 not wait for; a loop in which something may wait, which the state machine would go through node by node while
 a call runs its body as compiled code; and whatever would make the graph too large. The order of effects is
 that of the call: it starts when all its inputs are there, and has ended when all its stateful nodes have run.
+Who takes a result of a call that has no effects, and cannot be dead, takes it from the code itself.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -62,8 +64,9 @@ def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
         min_consumer=graph.min_consumer,
     )
     part.library = graph.library
-    opened = _Opening(part, library, context).run({node.name for node in running})
-    return graph.rewritten(part) if opened else graph
+    opening = _Opening(part, library, context)
+    opened = opening.run({node.name for node in running})
+    return graph.rewritten(map(opening.past_calls, part)) if opened else graph
 
 
 class _Opening:
@@ -80,6 +83,8 @@ class _Opening:
         self.has_frames = any(node.op in CONTROL_FLOW_OPS for node in graph)
         #: Nodes of branches and loops that calls were: they may be dead.
         self.in_frames: set[str] = set()
+        #: {output of a call that nobody has to wait for: what its code gives}
+        self.given: dict[OutputPort, OutputPort] = {}
 
     def run(self, names: set[str]) -> bool:
         """Open what may be opened of these nodes, and of what comes of them; whether anything was."""
@@ -100,10 +105,29 @@ class _Opening:
         if bodies is None:
             return False
         before = len(self.graph)
-        self.lowering.lower(node, is_anchored=self._is_anchored(node, bodies))
+        is_anchored = self._is_anchored(node, bodies)
+        self.lowering.lower(node, is_anchored)
+        if not is_anchored and not any(body.targets for body in bodies):
+            self._note_results(self.graph[node.name])
         if node.op in _BRANCHING or node.name in self.in_frames:
             self.in_frames.update(islice(self.graph.nodes, before, None))
         return True
+
+    def _note_results(self, node: Node) -> None:
+        for slot, port in enumerate(node.inputs if not node.control_inputs else ()):
+            if not self.graph[port.node].output_types[port.slot].is_ref:
+                self.given[OutputPort(node.name, slot)] = port
+
+    def past_calls(self, node: Node) -> Node:
+        """A node that takes what the code of calls gives, and not what their nodes hand on."""
+        if self.given.keys().isdisjoint(node.inputs):
+            return node
+        return replace(node, inputs=tuple(map(self._origin, node.inputs)))
+
+    def _origin(self, port: OutputPort) -> OutputPort:
+        while port in self.given:
+            port = self.given[port]
+        return port
 
     def _bodies(self, node: Node) -> list[FunctionBody] | None:
         """The bodies of a call that is to be opened; None for anything else."""
