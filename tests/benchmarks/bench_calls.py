@@ -218,8 +218,8 @@ def timed(pair: Pair, rounds: int, tensorflow: str) -> tuple[float, float]:
             engine = stack.enter_context(start(kind, tensorflow))
             both.append(_Timing(engine, each, stack))
         for _ in range(rounds):
-            for each in both:
-                each.turn()
+            for timing in both:
+                timing.turn()
         return median(both[0].seconds), median(both[1].seconds)
 
 
