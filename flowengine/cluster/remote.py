@@ -297,6 +297,7 @@ class RemoteSession:
                 link = self._link = await self._connect()
             if link.version != self._graph.version:
                 version, graph = self._graph.version, [graph_tensor(self._graph)]
+                self._graph.note_needed(self._graph.nodes)
                 if not link.session:
                     message = m.CreateSession(self._fields)
                     reply = await link.peer.call(m.CREATE_SESSION, message.to_wire(), graph)

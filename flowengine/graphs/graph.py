@@ -20,18 +20,19 @@ from flowengine.core import tracebacks
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.names import DeviceName, parse_tensor_name
+from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
+from flowengine.graphs.changing import GraphChanges
 from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import at_construction
 from flowengine.graphs.importing import GraphReading
+from flowengine.graphs.placing import decided
 from flowengine.graphs.scopes import Scopes, creation_site
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
 from flowengine.graphs.variables.methods import GraphVariables
-from flowengine.ir import graph as ir
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.marks import SEGMENT
@@ -41,12 +42,13 @@ from flowengine.ops.shape_inference import ShapeInference
 
 if TYPE_CHECKING:
     from flowengine.graphs.op_types import Ops as OpConstructors
+    from flowengine.graphs.scopes import DeviceScope
 
 #: Endings of files that hold graphs.
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
 
 
-class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
+class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphChanges):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make
@@ -195,6 +197,13 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
         except InvalidArgumentError as error:
             raise at_construction(error) from None
 
+    def check_shapes(self, node: Node) -> None:
+        """Raise a ValueError (as InvalidArgumentError) where the shapes of a node contradict."""
+        try:
+            self._inference().check(node)
+        except InvalidArgumentError as error:
+            raise at_construction(error) from None
+
     def relax_shape(self, merge: str, shape: TensorShape) -> None:
         """Let a loop's variable, which this Merge is, be of this shape whatever it is at first."""
         self._inference().relax(merge, shape)
@@ -277,19 +286,24 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
         """
         return self.scopes.name_scope(name)
 
-    def device(self, device: str | DeviceName | None) -> AbstractContextManager[None]:
-        """Ask for a device for what is built inside; parts left open come from outer scopes."""
+    def device(self, device: DeviceScope) -> AbstractContextManager[None]:
+        """Ask for a device for what is built inside; parts left open come from outer scopes.
+
+        device   a name, whole or in part; None, for none whatever is around; or a function that is called
+                 with each operation that is built inside, whose `device` is what scopes inside have asked
+                 for, and returns the name to ask for instead
+        """
         return self.scopes.on_device(device)
 
     def control_dependencies(
         self, inputs: Iterable[Tensor | Operation | str] | None
     ) -> AbstractContextManager[None]:
         """Let what is built inside run after these; None forgets those of outer scopes."""
-        return self.scopes.control_dependencies(None if inputs is None else self._node_names(inputs))
+        return self.scopes.control_dependencies(None if inputs is None else self.node_names(inputs))
 
     def colocate_with(self, *inputs: Tensor | Operation | str) -> AbstractContextManager[None]:
         """Ask for the same device as these for what is built inside."""
-        return self.scopes.colocate_with(self._node_names(inputs))
+        return self.scopes.colocate_with(self.node_names(inputs))
 
     def gradient_override(self, **names: str) -> AbstractContextManager[None]:
         """Let nodes of some ops built inside have gradient functions of other names.
@@ -313,52 +327,6 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
         What it takes from outside, and what is taken of it, is kept. The mark is written with the graph.
         """
         return self.scopes.recomputed()
-
-    @tracebacks.hides_engine
-    def set_back_edge(self, merge: Any, slot: int, source: Any) -> Node:
-        """Close a loop: input `slot` of a Merge comes from a NextIteration that was built after it.
-
-        Give the Merge its Enter twice at first: `ops.Merge([enter, enter])`. `merge` is a Tensor, an
-        Operation or a name, `source` a Tensor or a port. Raises InvalidArgumentError if types differ or a
-        node is of another op. A constant made inside of the body runs in the loop's frame only if it waits
-        for something there: build bodies under `control_dependencies([switch.output_true])`.
-        """
-        name = merge if isinstance(merge, str) else next(iter(self._node_names([merge])))
-        port = source.port if isinstance(source, Tensor) else source
-        origin = self[port.node]
-        node = self[name]
-        if origin.op not in ("NextIteration", "RefNextIteration"):
-            raise InvalidArgumentError(
-                f"a back edge comes from a NextIteration; '{port}' is of a {origin.op}"
-            )
-        if node.output_types and origin.output_types[port.slot].base is not node.output_types[0].base:
-            raise InvalidArgumentError(
-                f"Merge '{name}' is {node.output_types[0].base}, "
-                f"its back edge '{port}' {origin.output_types[port.slot].base}"
-            )
-        node = super().set_back_edge(name, slot, port)
-        if self._shapes is not None:
-            self._inference().replaced(name)
-        return node
-
-    def widen(self, node: Node) -> Node:
-        """Put a node in the place of the one of its name: of other making, with the same first outputs.
-
-        The one change that a node may suffer that has run. Sessions plan anew. Raises NotFoundError if there
-        is none of this name, InvalidArgumentError if its outputs have other types.
-        """
-        present = self[node.name]
-        count = len(present.output_types)
-        if [t.base for t in node.output_types[:count]] != [t.base for t in present.output_types]:
-            raise InvalidArgumentError(
-                f"'{node.name}' has outputs {list(map(str, present.output_types))}; "
-                f"what is to stand in its place has {list(map(str, node.output_types))}"
-            )
-        self._nodes[node.name] = node
-        self._version += 1
-        # What comes around a loop, or was not known of a call, may be known better now.
-        self._shapes = None
-        return node
 
     # ------------------------------------------------------------------ for constructors
 
@@ -401,14 +369,16 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, ir.NodeGraph):
             creation_site(),
         )
         self._inference().add(node)
-        return self.add(node)
+        node = self.add(node)
+        return decided(self, node) if scopes.deciders else node
 
     def append_constant(self, value: TensorAttr, name: str) -> Tensor:
         """Add a Const under exactly this name."""
         self.append(self.registry["Const"], name, (), {"value": value, "dtype": value.dtype})
         return Tensor(self, name, 0)
 
-    def _node_names(self, inputs: Iterable[Tensor | Operation | str]) -> tuple[str, ...]:
+    def node_names(self, inputs: Iterable[Tensor | Operation | str]) -> tuple[str, ...]:
+        """The nodes of tensors and operations; InvalidArgumentError for those of another graph."""
         names = []
         for each in inputs:
             if isinstance(each, Tensor | Operation):

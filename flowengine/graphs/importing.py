@@ -15,6 +15,8 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.conversion import convert
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction
+from flowengine.graphs.placing import decided
+from flowengine.graphs.scopes import filled
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
@@ -121,9 +123,11 @@ class _MappedInputs:
             added = self._renamed(node, names)
             if not added.inputs and not added.control_inputs and outside:
                 added = replace(added, control_inputs=outside)
-            if scopes.device and not added.device:
-                added = replace(added, device=scopes.device)
+            if scopes.device:
+                added = replace(added, device=filled(added.device, scopes.device))
             graph.add(added)
+            if scopes.deciders:
+                decided(graph, added)
 
     def _renamed(self, node: Node, names: Mapping[str, str]) -> Node:
         inputs = []

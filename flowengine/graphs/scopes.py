@@ -17,7 +17,12 @@ from flowengine.core.names import DeviceName, is_valid_node_name
 
 if TYPE_CHECKING:
     from flowengine.graphs.control.contexts import ControlContext
-    from flowengine.graphs.tensor import Tensor
+    from flowengine.graphs.tensor import Operation, Tensor
+
+    #: Says which device an operation asks for; told of it with what the scopes inside have asked for.
+    DeviceFunction = Callable[[Operation], str | DeviceName | None]
+    #: What `graph.device` takes.
+    DeviceScope = str | DeviceName | DeviceFunction | None
 
 #: Frames of files below here are ours, not the user's.
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -41,6 +46,12 @@ def creation_site() -> str:
         frame = caller
 
 
+def filled(device: str | DeviceName, outer: str) -> str:
+    """A device's name with the parts that it leaves open filled by another."""
+    name = device if isinstance(device, DeviceName) else DeviceName.parse(device)
+    return str(name.merge_with(DeviceName.parse(outer)))
+
+
 class Scopes:
     """The name prefix, device and control inputs that the next node gets."""
 
@@ -49,8 +60,10 @@ class Scopes:
         self._used: dict[str, int] = {}
         #: The current name scope, with its trailing slash, or empty.
         self.prefix = ""
-        #: The device that the next node asks for, or empty.
+        #: The device that the next node asks for, or empty: of the scopes within the innermost function.
         self.device = ""
+        #: The functions that choose a device, innermost first, each with what the scopes around it ask for.
+        self.deciders: tuple[tuple[DeviceFunction, str], ...] = ()
         #: The names of the nodes that must run before the next node.
         self.control_inputs: tuple[str, ...] = ()
         #: Names of the nodes with which the next node shares its device.
@@ -112,27 +125,34 @@ class Scopes:
             self.prefix = before
 
     @contextmanager
-    def on_device(self, device: str | DeviceName | None) -> Iterator[None]:
-        before = self.device
+    def on_device(self, device: DeviceScope) -> Iterator[None]:
+        before = self.device, self.deciders
         if device is None:
-            self.device = ""
+            self.device, self.deciders = "", ()
+        elif isinstance(device, str | DeviceName):
+            self.device = filled(device, self.device)
+        elif callable(device):
+            self.device, self.deciders = "", ((device, self.device), *self.deciders)
         else:
-            inner = device if isinstance(device, DeviceName) else DeviceName.parse(device)
-            self.device = str(inner.merge_with(DeviceName.parse(before)))
+            raise InvalidArgumentError(
+                f"{device!r} is no device: give a name, a function of an operation, or None"
+            )
         try:
             yield
         finally:
-            self.device = before
+            self.device, self.deciders = before
 
     @contextmanager
     def alone_on(self, device: str) -> Iterator[None]:
         """On exactly this device, or where the scopes say if it is empty, and beside nothing."""
-        before = self.device, self.colocation
-        self.device, self.colocation = device or self.device, ()
+        before = self.device, self.deciders, self.colocation
+        self.colocation = ()
+        if device:
+            self.device, self.deciders = device, ()
         try:
             yield
         finally:
-            self.device, self.colocation = before
+            self.device, self.deciders, self.colocation = before
 
     @contextmanager
     def control_dependencies(self, names: Iterable[str] | None) -> Iterator[None]:

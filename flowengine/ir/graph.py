@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.names import MERGE_OPS
 from flowengine.ir.opdef import OpDef
@@ -93,6 +93,7 @@ class NodeGraph:
     def __init__(self, nodes: Iterable[Node] = (), *, producer: int = 134, min_consumer: int = 0) -> None:
         self._nodes: dict[str, Node] = {}
         self._version = 0
+        self._needed: set[str] = set()
         #: GraphDef.versions.producer of the graph as read, or ours.
         self.producer = producer
         self.min_consumer = min_consumer
@@ -133,6 +134,21 @@ class NodeGraph:
             raise InvalidArgumentError(f"Merge '{merge}' has {len(node.inputs)} inputs, no number {slot}")
         inputs = (*node.inputs[:slot], source, *node.inputs[slot + 1 :])
         self._nodes[merge] = node = replace(node, inputs=inputs)
+        self._version += 1
+        return node
+
+    def note_needed(self, names: Iterable[str]) -> None:
+        """Tell which nodes a step needs: they stay what they are."""
+        self._needed.update(names)
+
+    def put(self, node: Node) -> Node:
+        """Put a node in the place of that of its name; FailedPreconditionError if a step has needed that."""
+        if node.name in self._needed:
+            raise FailedPreconditionError(
+                f"'{node.name}' cannot be replaced: a step has needed it and keeps what it planned; "
+                "build another node, or change a copy of the graph"
+            )
+        self._nodes[self[node.name].name] = node
         self._version += 1
         return node
 

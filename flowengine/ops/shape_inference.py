@@ -142,6 +142,10 @@ class ShapeInference:
         self._shapes[node.name] = self._infer(node)
         self._order.append(node.name)
 
+    def check(self, node: Node) -> None:
+        """InvalidArgumentError where the shapes of a node, in the graph or to be put there, contradict."""
+        self._infer(node)
+
     def update(self) -> None:
         """Take in every node of the graph that is not in yet. O(1) if there is none."""
         if len(self._shapes) == len(self.graph):

@@ -123,10 +123,12 @@ def prepare(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
 def preparing(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
     """As `prepare`, in pieces. The graph may grow meanwhile: what it has now is what is prepared."""
-    graph = graph.snapshot()
+    given, graph = graph, graph.snapshot()
     for made in _staged(graph, context):
         if made is not None:
-            graph = made[1]
+            name, graph = made
+            if name == "prune":
+                given.note_needed(graph.nodes)
         yield
     return graph
 

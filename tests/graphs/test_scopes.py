@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName, is_valid_node_name
-from flowengine.graphs.graph import Graph
+from flowengine.graphs.graph import Graph, Operation
 
 
 @pytest.fixture
@@ -130,3 +130,71 @@ def test_colocation_is_an_attribute(graph: Graph) -> None:
         b = graph.constant(2)
     assert b.op.get_attr("_class") == (b"loc:@a",)
     assert "_class" not in graph.constant(3).op.node.attrs
+
+
+def test_a_function_chooses_the_device_of_each_operation(graph: Graph) -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    def on_server(op: Operation) -> str | DeviceName | None:
+        asked.append((op.name, op.type, op.device))
+        if op.type == "Const":
+            return None
+        return "/job:ps/task:1" if op.type == "VariableV2" else DeviceName.parse(op.device)
+
+    with graph.device("/job:worker/cpu:0"), graph.device(on_server):
+        w = graph.ops.VariableV2(shape=[], dtype="float32", name="w")
+        c = graph.constant(1.0, name="c")
+        with graph.device("/task:3"):
+            y = graph.ops.Neg(c, name="y")
+        with graph.device(None):
+            free = graph.ops.Neg(c, name="free")
+    # A function's answer stands alone but for the scopes around it; None in it says nothing.
+    assert asked == [("w", "VariableV2", ""), ("c", "Const", ""), ("y", "Neg", "/task:3")]
+    found = [each.op.device for each in (w, c, y, free)]
+    assert found == [
+        "/job:ps/task:1/device:CPU:0",
+        "/job:worker/device:CPU:0",
+        "/job:worker/task:3/device:CPU:0",
+        "",
+    ]
+    assert graph.ops.NoOp().device == ""
+
+
+def test_functions_nest(graph: Graph) -> None:
+    with (
+        graph.device(lambda op: f"{op.device}/cpu:0"),
+        graph.device("/task:2"),
+        graph.device(lambda op: "/job:a"),
+    ):
+        assert graph.ops.NoOp().device == "/job:a/task:2/device:CPU:0"
+        with graph.device("/gpu:1"):
+            assert graph.ops.NoOp().device == "/job:a/task:2/device:CPU:0"
+    with pytest.raises(InvalidArgumentError, match="3 is no device"), graph.device(3):  # type: ignore[arg-type]
+        pass
+
+
+def test_a_variable_stays_with_its_device_within_functions(graph: Graph) -> None:
+    with graph.device("/job:ps"):
+        w = graph.variable([1.0], name="w")
+    with graph.device(lambda op: "/job:worker"):
+        read = w.read()
+        assert graph["w"].device == "/job:ps"
+        assert read.op.device
+
+
+def test_what_is_imported_gets_what_it_leaves_open(graph: Graph) -> None:
+    other = Graph()
+    with other.device("/task:1"):
+        other.ops.NoOp(name="a")
+    other.ops.NoOp(name="b")
+    with graph.device("/job:ps/task:0"):
+        graph.import_graph_def(other, prefix="first")
+    with graph.device(lambda op: f"/job:worker{op.device}"):
+        graph.import_graph_def(other, prefix="second")
+    devices = {node.name: node.device for node in graph}
+    assert devices == {
+        "first/a": "/job:ps/task:1",
+        "first/b": "/job:ps/task:0",
+        "second/a": "/job:worker/task:1",
+        "second/b": "/job:worker",
+    }
