@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flowengine.ops.shape_inference import ShapeInference
 
 
-class GraphChanges(ir.NodeGraph):
+class GraphNodes(ir.NodeGraph):
     """The methods of `Graph` that put another node in the place of one."""
 
     _shapes: ShapeInference | None

@@ -23,7 +23,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
-from flowengine.graphs.changing import GraphChanges
+from flowengine.graphs.changing import GraphNodes
 from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import at_construction
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
 
 
-class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphChanges):
+class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make
