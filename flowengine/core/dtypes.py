@@ -180,9 +180,12 @@ def as_dtype(value: Any) -> DType:
     elif isinstance(value, int) and not isinstance(value, bool):
         return from_number(value)
     try:
-        numpy_dtype = np.dtype(value)
+        # NumPy takes None for float64.
+        numpy_dtype = np.dtype(value) if value is not None else None
     except TypeError:
-        raise InvalidArgumentError(f"{value!r} names no data type") from None
+        numpy_dtype = None
+    if numpy_dtype is None:
+        raise InvalidArgumentError(f"{value!r} names no data type")
     known = _by_numpy.get(numpy_dtype)
     if known is not None:
         return known

@@ -27,7 +27,11 @@ class TensorShape:
         if dims is None or isinstance(dims, TensorShape):
             self.dims = None if dims is None else dims.dims
             return
-        cleaned = tuple(None if d is None or d == -1 else int(d) for d in dims)
+        try:
+            cleaned = tuple([None if d is None or d == -1 else int(d) for d in dims])
+        except (TypeError, ValueError):
+            advice = f"write [{dims}]" if isinstance(dims, int) else "a list of sizes is one, None unknown"
+            raise InvalidArgumentError(f"{dims!r} is not a shape: {advice}") from None
         if any(d is not None and d < 0 for d in cleaned):
             raise InvalidArgumentError(f"a dimension is negative in shape {list(cleaned)}")
         self.dims = cleaned

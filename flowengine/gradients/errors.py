@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
 
 
 class MissingGradientError(InvalidArgumentError, LookupError):
     """An op between y and x has no gradient function: the message names op, path, and the node's line."""
 
 
-class GradientTypeError(InvalidArgumentError, TypeError):
+class GradientTypeError(ConstructionTypeError):
     """A gradient of another type than its tensor can have."""
 
 
-class GradientValueError(InvalidArgumentError, ValueError):
+class GradientValueError(ConstructionValueError):
     """A gradient of another shape or number than is asked for, or arguments that contradict each other."""
 
 

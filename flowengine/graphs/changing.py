@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from flowengine.core import tracebacks
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName
 from flowengine.graphs.attrs import free_attr, to_attr
-from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, builds
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir import graph as ir
 from flowengine.ir.attrs import AttrValue
@@ -30,7 +29,7 @@ class GraphNodes(ir.NodeGraph):
 
     _shapes: ShapeInference | None
 
-    @tracebacks.hides_engine
+    @builds
     def set_back_edge(self, merge: Any, slot: int, source: Any) -> Node:
         """Close a loop: input `slot` of a Merge comes from a NextIteration that was built after it.
 
@@ -77,7 +76,7 @@ class GraphNodes(ir.NodeGraph):
         self._shapes = None
         return node
 
-    @tracebacks.hides_engine
+    @builds
     def replace_node(
         self,
         operation: Operation | str,

@@ -20,7 +20,7 @@ from flowengine.graphs.signature import describe, signature
 from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import natural_dtype, to_value
-from flowengine.ir.argdef import ArgDef
+from flowengine.ir.argdef import ArgDef, AttrDef
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.opdef import OpDef
@@ -130,6 +130,8 @@ def build_node(
                     continue
                 _infer_from_attrs(definition, attr.name, final)
             if attr.allowed is not None or attr.minimum is not None:
+                if attr.type == "type" and attrs.get(attr.name) is None:
+                    _check_type(definition, attr, final[attr.name])
                 check_attr(op, attr, final[attr.name])
     full_name = graph.scopes.unique_name(name if name is not None else op)
     found: list[OutputPort | _Constant] = []
@@ -150,6 +152,17 @@ def build_node(
         ]
     )
     return graph.append(definition, full_name, ports, final)
+
+
+def _check_type(definition: OpDef, attr: AttrDef, found: DType) -> None:
+    """Refuse a type that an input has, and that the op does not take, by the name of the input."""
+    if attr.allowed is not None and found.base not in attr.allowed:
+        for arg in definition.inputs:
+            if arg.type_attr == attr.name:
+                raise ConstructionTypeError(
+                    f"{definition.name}: input '{arg.name}' cannot be {found.base} ({attr.name}); allowed: "
+                    + ", ".join(map(str, attr.allowed))
+                )
 
 
 def _told_at(error: InvalidArgumentError) -> InvalidArgumentError:

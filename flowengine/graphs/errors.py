@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-from flowengine.core.errors import InvalidArgumentError
-from flowengine.graphs.scopes import creation_site
+from flowengine.core import tracebacks
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.graphs.sites import creation_site
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ConstructionError(InvalidArgumentError):
@@ -38,3 +43,22 @@ def at_construction(error: InvalidArgumentError) -> ConstructionError:
     found.node_name, found.op_type, found.frame = error.node_name, error.op_type, error.frame
     found.input_shapes = error.input_shapes
     return found
+
+
+def builds(function: Function) -> Function:
+    """The same function; an error of its arguments is one of construction, and ends in its caller's line."""
+
+    @wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except OpError as error:
+            told = error
+            if isinstance(error, InvalidArgumentError) and not isinstance(error, ValueError | TypeError):
+                told = at_construction(error)
+            tracebacks.shorten(told)
+            if told is error:
+                raise
+            raise told from None
+
+    return cast("Function", call)

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from flowengine.core import tracebacks
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
@@ -26,10 +25,11 @@ from flowengine.graphs.attrs import constant as constant_attr
 from flowengine.graphs.changing import GraphNodes
 from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
-from flowengine.graphs.errors import at_construction
+from flowengine.graphs.errors import ConstructionTypeError, at_construction, builds
 from flowengine.graphs.importing import GraphReading
 from flowengine.graphs.placing import decided
-from flowengine.graphs.scopes import Scopes, creation_site
+from flowengine.graphs.scopes import Scopes
+from flowengine.graphs.sites import creation_site
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
 from flowengine.graphs.variables.methods import GraphVariables
@@ -116,7 +116,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
     # ------------------------------------------------------------------ reading and writing
 
     @classmethod
-    @tracebacks.hides_engine
+    @builds
     def from_graph_def(cls, data: Any, *, strict: bool = False, registry: OpRegistry | None = None) -> Graph:
         """Read a GraphDef: its bytes (binary or text form), a str (text form) or the message itself.
 
@@ -135,7 +135,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         return graph
 
     @classmethod
-    @tracebacks.hides_engine
+    @builds
     def load(
         cls, path: str | os.PathLike[str], *, strict: bool = False, registry: OpRegistry | None = None
     ) -> Graph:
@@ -156,7 +156,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
             read_collections(graph, loaded.collections)
         return graph
 
-    @tracebacks.hides_engine
+    @builds
     def to_graph_def(self) -> Any:
         """This graph as a GraphDef message that TensorFlow can load."""
         from flowengine.ir.graphdef import graph_to_def
@@ -165,9 +165,10 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
 
     # ------------------------------------------------------------------ what is in it
 
-    @tracebacks.hides_engine
+    @builds
     def tensor(self, name: str) -> Tensor:
         """The tensor called `node:slot`; NotFoundError or InvalidArgumentError if there is none."""
+        _check_name(name)
         node_name, slot = parse_tensor_name(name)
         node = self[node_name]
         if node.op_def is not None and slot >= len(node.output_types):
@@ -176,9 +177,10 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
             )
         return Tensor(self, node_name, slot)
 
-    @tracebacks.hides_engine
+    @builds
     def operation(self, name: str) -> Operation:
         """The operation of this name; NotFoundError if there is none."""
+        _check_name(name)
         self[name]
         return Operation(self, name)
 
@@ -232,7 +234,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
 
     # ------------------------------------------------------------------ building
 
-    @tracebacks.hides_engine
+    @builds
     def create_op(
         self,
         op: str,
@@ -245,11 +247,15 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         Raises NotFoundError for an unknown op, InvalidArgumentError for arguments that do not fit.
         """
         definition = self.registry[op]
+        if not isinstance(inputs, list | tuple):
+            raise ConstructionTypeError(f"the inputs of {op} are a list, one for each: not {inputs!r}")
         if len(inputs) != len(definition.inputs):
-            raise InvalidArgumentError(f"{op} takes {len(definition.inputs)} inputs; {len(inputs)} are given")
+            raise ConstructionTypeError(
+                f"{op} takes {len(definition.inputs)} inputs; {len(inputs)} are given"
+            )
         return Operation(self, build_node(self, definition, inputs, attrs or {}, name).name)
 
-    @tracebacks.hides_engine
+    @builds
     def constant(
         self,
         value: Any,
@@ -267,18 +273,20 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
             converted = _reshaped(converted, TensorShape(shape))
         return self.append_constant(constant_attr(converted, actual), self.scopes.unique_name(name))
 
-    @tracebacks.hides_engine
+    @builds
     def placeholder(self, dtype: Any, shape: Any = None, name: str = "Placeholder") -> Tensor:
         """A Placeholder: a value that every run must feed. `shape` may be partial; None is unknown."""
         result: Tensor = self.ops.Placeholder(dtype=as_dtype(dtype), shape=TensorShape(shape), name=name)
         return result
 
+    @builds
     def group(self, *inputs: Tensor | Operation, name: str = "group_deps") -> Operation:
         """A NoOp that runs after all of these."""
         with self.control_dependencies(inputs):
             result: Operation = self.ops.NoOp(name=name)
         return result
 
+    @builds
     def name_scope(self, name: str | None) -> AbstractContextManager[str]:
         """Prefix the names of what is built inside; `"a/"` enters the scope a again, None the root.
 
@@ -286,6 +294,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         """
         return self.scopes.name_scope(name)
 
+    @builds
     def device(self, device: DeviceScope) -> AbstractContextManager[None]:
         """Ask for a device for what is built inside; parts left open come from outer scopes.
 
@@ -295,16 +304,19 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         """
         return self.scopes.on_device(device)
 
+    @builds
     def control_dependencies(
         self, inputs: Iterable[Tensor | Operation | str] | None
     ) -> AbstractContextManager[None]:
         """Let what is built inside run after these; None forgets those of outer scopes."""
         return self.scopes.control_dependencies(None if inputs is None else self.node_names(inputs))
 
+    @builds
     def colocate_with(self, *inputs: Tensor | Operation | str) -> AbstractContextManager[None]:
         """Ask for the same device as these for what is built inside."""
         return self.scopes.colocate_with(self.node_names(inputs))
 
+    @builds
     def gradient_override(self, **names: str) -> AbstractContextManager[None]:
         """Let nodes of some ops built inside have gradient functions of other names.
 
@@ -379,6 +391,8 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
 
     def node_names(self, inputs: Iterable[Tensor | Operation | str]) -> tuple[str, ...]:
         """The nodes of tensors and operations; InvalidArgumentError for those of another graph."""
+        if isinstance(inputs, Tensor | Operation | str):
+            raise ConstructionTypeError(f"a list of tensors and operations is wanted: write [{inputs!r}]")
         names = []
         for each in inputs:
             if isinstance(each, Tensor | Operation):
@@ -405,6 +419,11 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
     else:
         raise InvalidArgumentError(f"{array.size} elements cannot fill the shape {shape}")
     return result[()] if dims == () else result
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise ConstructionTypeError(f"a name is a text, not {name!r}")
 
 
 def _is_path(data: Any) -> bool:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from flowengine.core import tracebacks
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.conversion import convert
-from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction, builds
 from flowengine.graphs.placing import decided
 from flowengine.graphs.scopes import filled
 from flowengine.graphs.tensor import Operation, Tensor
@@ -36,6 +35,8 @@ def import_graph_def(
         raise ConstructionValueError("a graph is imported outside of branches and loops; its results come in")
     if isinstance(data, NodeGraph):
         source = data
+    elif isinstance(data, int | float | list | tuple | dict):
+        raise ConstructionTypeError(f"a GraphDef is bytes, text, its message or a Graph, not {data!r}")
     else:
         # Here because protobuf costs more to import than all of this package.
         from flowengine.ir.graphdef import graph_from_def, parse_graph_def
@@ -227,7 +228,7 @@ def _element(graph: Graph, names: Mapping[str, str], mapping: _MappedInputs, nam
 class GraphReading:
     """The methods of `Graph` that bring in nodes from elsewhere, and write what it has."""
 
-    @tracebacks.hides_engine
+    @builds
     def import_graph_def(
         self,
         data: Any,
@@ -249,7 +250,7 @@ class GraphReading:
         """
         return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements)
 
-    @tracebacks.hides_engine
+    @builds
     def copy_into(
         self,
         target: Graph,
@@ -264,7 +265,7 @@ class GraphReading:
         """
         return copy_nodes(cast("Graph", self), target, outputs, prefix, input_map or {})
 
-    @tracebacks.hides_engine
+    @builds
     def save(self, path: str | os.PathLike[str], *, as_text: bool | None = None) -> None:
         """Write the graph to a file as a GraphDef, in text form where the name ends in `.pbtxt`.
 

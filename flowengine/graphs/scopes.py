@@ -1,4 +1,4 @@
-"""What surrounds the construction of a node: name scopes, devices, control dependencies, and the caller.
+"""What surrounds the construction of a node: name scopes, devices and control dependencies.
 
 A `Scopes` belongs to one graph. Its context managers nest and restore what was before, also when left by
 an exception.
@@ -6,14 +6,13 @@ an exception.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName, is_valid_node_name
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction
 
 if TYPE_CHECKING:
     from flowengine.graphs.control.contexts import ControlContext
@@ -24,31 +23,13 @@ if TYPE_CHECKING:
     #: What `graph.device` takes.
     DeviceScope = str | DeviceName | DeviceFunction | None
 
-#: Frames of files below here are ours, not the user's.
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_is_ours: Final[dict[str, bool]] = {}
-
-
-def creation_site() -> str:
-    """`file:line in function` of the innermost frame outside of this package."""
-    frame = sys._getframe(1)
-    while True:
-        code = frame.f_code
-        filename = code.co_filename
-        ours = _is_ours.get(filename)
-        if ours is None:
-            ours = _is_ours[filename] = filename.startswith((_PACKAGE, "<frozen "))
-        if not ours:
-            return f"{filename}:{frame.f_lineno} in {code.co_name}"
-        caller = frame.f_back
-        if caller is None:
-            return ""
-        frame = caller
-
 
 def filled(device: str | DeviceName, outer: str) -> str:
     """A device's name with the parts that it leaves open filled by another."""
-    name = device if isinstance(device, DeviceName) else DeviceName.parse(device)
+    try:
+        name = device if isinstance(device, DeviceName) else DeviceName.parse(device)
+    except InvalidArgumentError as error:
+        raise at_construction(error) from None
     return str(name.merge_with(DeviceName.parse(outer)))
 
 
@@ -81,14 +62,16 @@ class Scopes:
 
     def unique_name(self, name: str) -> str:
         """The name in the current scope, made unique by `_1`, `_2`, ...; `name/` means exactly `name`."""
+        if not isinstance(name, str):
+            raise ConstructionTypeError(f"the name of a node is a text, not {name!r}")
         if name.endswith("/"):
             full = name[:-1]
             if not is_valid_node_name(full):
-                raise InvalidArgumentError(f"{full!r} cannot be the name of a node")
+                raise ConstructionValueError(f"{full!r} cannot be the name of a node")
             self._used.setdefault(full.lower(), 1)
             return full
         if not is_valid_node_name(name, internal=bool(self.prefix)):
-            raise InvalidArgumentError(
+            raise ConstructionValueError(
                 f"{name!r} cannot be the name of a node: use letters, digits and any of . _ - / \\ >"
             )
         return self.unique(self.prefix + name)
@@ -134,7 +117,7 @@ class Scopes:
         elif callable(device):
             self.device, self.deciders = "", ((device, self.device), *self.deciders)
         else:
-            raise InvalidArgumentError(
+            raise ConstructionTypeError(
                 f"{device!r} is no device: give a name, a function of an operation, or None"
             )
         try:

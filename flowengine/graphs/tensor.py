@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from flowengine.core.dtypes import DType
 from flowengine.core.names import tensor_name
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.errors import ConstructionTypeError, builds
 from flowengine.graphs.operators import TensorOperators
 from flowengine.ir.graph import Node, OutputPort
 
@@ -54,6 +55,7 @@ class Tensor(TensorOperators):
         """What is known of the shape from the graph alone."""
         return self.graph.shape_of(self.port)
 
+    @builds
     def set_shape(self, shape: Any) -> None:
         """Tell what the graph alone does not: the shape is merged with what is known.
 
@@ -75,16 +77,19 @@ class Tensor(TensorOperators):
         return hash((self.node_name, self.slot))
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(_SYMBOLIC.format(self.name, "truth value") + "; build a conditional instead")
+        raise self._has_no("truth value", "; build a conditional instead")
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(_SYMBOLIC.format(self.name, "elements") + "; use Unpack or Split")
+        raise self._has_no("elements", "; use Unpack or Split")
 
     def __len__(self) -> NoReturn:
-        raise TypeError(_SYMBOLIC.format(self.name, "length") + "; look at its shape, or use Size")
+        raise self._has_no("length", "; look at its shape, or use Size")
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(_SYMBOLIC.format(self.name, "array"))
+        raise self._has_no("array", "; a session's run returns one")
+
+    def _has_no(self, what: str, advice: str) -> ConstructionTypeError:
+        return ConstructionTypeError(_SYMBOLIC.format(self.name, what) + advice)
 
     def _repr_html_(self) -> str:
         from flowengine.core import html

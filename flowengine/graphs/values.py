@@ -7,6 +7,7 @@ number is lost: an int may become a float, a float never an int.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,11 @@ def to_value(value: Any, dtype: DType | None = None) -> tuple[Value, DType]:
     Raises InvalidArgumentError for what is no tensor (None, a ragged list) or cannot become `dtype`.
     """
     if value is None:
-        raise InvalidArgumentError("None is not a tensor")
+        raise InvalidArgumentError("None is not a tensor: does a function return nothing?")
+    if isinstance(value, Iterator):
+        raise InvalidArgumentError(f"{_show(value)} is not a tensor: make a list of what it gives")
+    if callable(value) and not hasattr(value, "__array__"):
+        raise InvalidArgumentError(f"{_show(value)} is a function, not a tensor: call it")
     if isinstance(value, TensorShape):
         if not value.is_fully_defined:
             raise InvalidArgumentError(f"the shape {value} is not fully known and cannot be a constant")

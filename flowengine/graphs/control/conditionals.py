@@ -62,8 +62,8 @@ def case(
     name: str | None = None,
 ) -> Any:
     """See `Graph.case`."""
-    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
-    if not pairs or not all(callable(function) for _, function in pairs):
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs
+    if not isinstance(pairs, list | tuple) or not pairs or not all(map(_is_case, pairs)):
         raise ConstructionTypeError("case takes pairs of a bool tensor and a function without arguments")
     with graph.name_scope(name or "case"):
         preds = [convert(graph, pred, dtypes.bool_) for pred, _ in pairs]
@@ -80,6 +80,10 @@ def case(
         with graph.control_dependencies(checks):
             preds = [graph.ops.Identity(pred) for pred in preds] if checks else preds
             return _first_that_holds(graph, preds, functions, default)
+
+
+def _is_case(pair: Any) -> bool:
+    return isinstance(pair, list | tuple) and len(pair) == 2 and callable(pair[1])
 
 
 def _how_many(graph: Graph, preds: Sequence[Tensor]) -> Any:

@@ -184,6 +184,11 @@ def while_loop(
         limit = None
         if maximum_iterations is not None:
             limit = convert(graph, maximum_iterations, name="maximum_iterations")
+            if not limit.dtype.is_integer or limit.shape.rank not in (0, None):
+                raise ConstructionTypeError(
+                    f"maximum_iterations is one integer; '{limit.name}' is {limit.dtype.base} of shape "
+                    f"{limit.shape}"
+                )
             loop.maximum_iterations = limit
             zero = graph.constant(0, limit.dtype.base, name="iteration_counter")
             loop.carry(zero)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from flowengine.core import tracebacks
+from flowengine.graphs.errors import builds
 from flowengine.graphs.tensor import Operation
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class GraphControlFlow:
         else:
             context.outer.nested.append(context)
 
-    @tracebacks.hides_engine
+    @builds
     def cond(
         self, pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None
     ) -> Any:
@@ -58,7 +58,7 @@ class GraphControlFlow:
 
         return cond(cast("Graph", self), pred, true_fn, false_fn, name)
 
-    @tracebacks.hides_engine
+    @builds
     def case(
         self,
         pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]] | Mapping[Any, Callable[[], Any]],
@@ -76,7 +76,7 @@ class GraphControlFlow:
 
         return case(cast("Graph", self), pred_fn_pairs, default, exclusive, name)
 
-    @tracebacks.hides_engine
+    @builds
     def switch_case(
         self,
         branch_index: Any,
@@ -93,7 +93,7 @@ class GraphControlFlow:
 
         return switch_case(cast("Graph", self), branch_index, branch_fns, default, name)
 
-    @tracebacks.hides_engine
+    @builds
     def while_loop(
         self,
         cond: Callable[..., Any],
@@ -134,7 +134,7 @@ class GraphControlFlow:
             name,
         )
 
-    @tracebacks.hides_engine
+    @builds
     def map(
         self,
         fn: Callable[[Any], Any],
@@ -161,7 +161,7 @@ class GraphControlFlow:
             cast("Graph", self), fn, elems, dtype, parallel_iterations, swap_memory, infer_shape, name
         )
 
-    @tracebacks.hides_engine
+    @builds
     def fold(
         self,
         fn: Callable[[Any, Any], Any],
@@ -185,7 +185,7 @@ class GraphControlFlow:
             cast("Graph", self), fn, elems, initializer, reverse, parallel_iterations, swap_memory, name
         )
 
-    @tracebacks.hides_engine
+    @builds
     def scan(
         self,
         fn: Callable[[Any, Any], Any],
@@ -216,7 +216,7 @@ class GraphControlFlow:
             name,
         )
 
-    @tracebacks.hides_engine
+    @builds
     def tensor_array(
         self,
         dtype: Any,
@@ -251,7 +251,7 @@ class GraphControlFlow:
             name=name,
         )
 
-    @tracebacks.hides_engine
+    @builds
     def call(
         self,
         python_function: Callable[..., Any],
@@ -284,7 +284,7 @@ class GraphControlFlow:
         """Keep an object for as long as the graph is there: a function that its nodes call."""
         self._kept.append(held)
 
-    @tracebacks.hides_engine
+    @builds
     def assert_that(
         self,
         condition: Any,

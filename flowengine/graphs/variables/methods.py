@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
-from flowengine.core import tracebacks
 from flowengine.graphs.collections import Collections
+from flowengine.graphs.errors import builds
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -75,7 +75,7 @@ class GraphVariables:
         """List something under a name: see `flowengine.graphs.variables.keys` for TensorFlow's names."""
         self.collections.add(name, value)
 
-    @tracebacks.hides_engine
+    @builds
     def to_meta_graph(self) -> Any:
         """This graph with its collections, as a MetaGraphDef message that TensorFlow can import."""
         from flowengine.graphs.meta_graph import to_meta_graph
@@ -99,7 +99,7 @@ class GraphVariables:
         self, initial: Any, *, partitioner: Partitioner | None, **options: Unpack[GraphVariableOptions]
     ) -> GraphVariable | PartitionedVariable: ...
 
-    @tracebacks.hides_engine
+    @builds
     def variable(
         self,
         initial: Any,
@@ -228,7 +228,7 @@ class GraphVariables:
         **options: Unpack[ScopeVariableOptions],
     ) -> Any: ...
 
-    @tracebacks.hides_engine
+    @builds
     def get_variable(
         self,
         name: str,

@@ -185,7 +185,8 @@ class VariableScopes:
             initializer = initializer()
         if not callable(initializer) and shape is not None:
             raise InvalidArgumentError(
-                f"variable '{name}': the initial value has a shape of its own; leave shape= out"
+                f"variable '{name}': {initializer!r} is a value, whose shape is its own; leave shape= out or "
+                "give a function such as fe.initializers.zeros()"
             )
         with self._graph.name_scope(None):
             made = self._graph.variable(
