@@ -51,14 +51,14 @@ def builds(function: Function) -> Function:
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
-            return function(*args, **keywords)
+            try:
+                return function(*args, **keywords)
+            except InvalidArgumentError as error:
+                if isinstance(error, ValueError | TypeError):
+                    raise
+                raise at_construction(error) from None
         except OpError as error:
-            told = error
-            if isinstance(error, InvalidArgumentError) and not isinstance(error, ValueError | TypeError):
-                told = at_construction(error)
-            tracebacks.shorten(told)
-            if told is error:
-                raise
-            raise told from None
+            tracebacks.shorten(error)
+            raise
 
     return cast("Function", call)

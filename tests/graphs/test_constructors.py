@@ -158,7 +158,7 @@ FAULTS: list[tuple[Any, str]] = [
     (lambda g, x: g.ops.Switch(x, x), "'pred' must be bool, but 'x:0' is float32"),
     (lambda g, x: g.ops.Neg(None), "None is not a tensor"),
     (lambda g, x: g.ops.Neg([[1], [2, 3]]), "is not a tensor"),
-    (lambda g, x: g.ops.Neg("text"), "'T' cannot be string; allowed: .*float32"),
+    (lambda g, x: g.ops.Neg("text"), "'x' cannot be string .T.; allowed: .*float32"),
     (lambda g, x: g.ops.Neg(g.ops.NoOp()), "is not a tensor|pass one of its outputs"),
     (lambda g, x: g.ops.Add(x, g.ops.NoOp()), "is the operation 'NoOp'; pass one of its outputs"),
     (lambda g, x: g.ops.Cast(x), "attribute 'DstT' .type. is missing"),
