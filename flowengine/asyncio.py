@@ -147,14 +147,13 @@ async def load_saved_model(
     resources: ResourceManager | None = None,
 ) -> Model:
     """See `flowengine.saved_model.load`; the model's calls are awaited in this asyncio program."""
-    from flowengine.saved_model.loading import restore
+    from flowengine.saved_model.loading import restored, source_of
     from flowengine.saved_model.model import Model
-    from flowengine.saved_model.reading import read_saved_model
 
-    saved = await asyncio.to_thread(read_saved_model, path, tags)
+    saved = await asyncio.to_thread(source_of, path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
     try:
-        await session.call(restore, saved)
+        saved = await session.call(restored, saved)
     except BaseException:
         await session.close()
         raise

@@ -120,14 +120,13 @@ def load_saved_model(
     with fe.blocking.load_saved_model("export/1") as model:
         scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
     """
-    from flowengine.saved_model.loading import restore
+    from flowengine.saved_model.loading import restored, source_of
     from flowengine.saved_model.model import Model
-    from flowengine.saved_model.reading import read_saved_model
 
-    saved = read_saved_model(path, tags)
+    saved = source_of(path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
     try:
-        session.call(restore, saved)
+        saved = session.call(restored, saved)
     except BaseException:
         session.close()
         raise

@@ -314,6 +314,11 @@ class Session(SessionVariables, SessionView):
         )
 
     @property
+    def elsewhere(self) -> Any:
+        """What runs the steps at a target, or in a sandbox; None for a session of this process."""
+        return self._remote
+
+    @property
     def is_local(self) -> bool:
         """Whether steps run in this process, on `resources`, rather than at a target."""
         return self._remote is None

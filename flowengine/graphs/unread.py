@@ -1,7 +1,9 @@
-"""Graphs that this process does not read: bytes, handed as they are to whoever runs them."""
+"""Graphs that this process does not read: bytes and folders, handed as they are to whoever runs them."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -43,4 +45,19 @@ class GraphBytes(NodeGraph):
         return GraphBytes, (self.data,)
 
 
-__all__ = ["GraphBytes"]
+class UnreadModel(NodeGraph):
+    """A SavedModel's directory, for a session in a sandbox: only its process reads the files.
+
+    tags   which graph of several; None for the only one, or the one for serving
+    """
+
+    def __init__(self, path: str | os.PathLike[str], tags: str | Collection[str] | None = None) -> None:
+        super().__init__(())
+        self.path = Path(path).resolve()
+        self.tags = (tags,) if isinstance(tags, str) else None if tags is None else tuple(tags)
+
+    def __repr__(self) -> str:
+        return f"<UnreadModel '{self.path}'>"
+
+
+__all__ = ["GraphBytes", "UnreadModel"]

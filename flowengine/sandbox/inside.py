@@ -6,6 +6,7 @@ import importlib
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from flowengine.runtime.planning.requests import Requests
 from flowengine.sandbox import confine
 from flowengine.sandbox import words as w
 from flowengine.sandbox.orders import BoxOrders, said
+from flowengine.sandbox.signatures import told
+from flowengine.saved_model.loading import load
 from flowengine.session import Session
 from flowengine.transport.calls.service import IncomingCall, Reply, Service
 from flowengine.transport.connection import Connection
@@ -60,14 +63,25 @@ class BoxService:
         """The methods by name."""
         return Service({w.OPEN: self._open, w.PREPARE: self._prepare, w.RUN: self._run, w.RESET: self._reset})
 
-    def _open(self, request: IncomingCall) -> None:
-        """Read the graph that came along, instead of the last one; what variables hold stays."""
-        if len(request.tensors) != 1 or not isinstance(request.tensors[0], np.ndarray):
+    async def _open(self, request: IncomingCall) -> Reply:
+        """Read a graph instead of the last one; what variables hold stays. A SavedModel's signatures."""
+        message = w.BoxOpen.from_wire(request.arguments)
+        signatures: Reply = Reply({})
+        if message.path:
+            access = "all" if self._config.file_access == "all" else "read"
+            config = replace(self._config, file_access=access)
+            model = await load(
+                message.path, tags=message.tags or None, config=config, resources=self._resources
+            )
+            self._session, signatures = model.session, told(model.saved.signatures)
+        elif len(request.tensors) == 1 and isinstance(request.tensors[0], np.ndarray):
+            graph = Graph.from_graph_def(request.tensors[0].tobytes())
+            self._session = Session(graph, config=self._config, resources=self._resources)
+        else:
             raise InvalidArgumentError(f"'{w.OPEN}' comes with one graph")
-        graph = Graph.from_graph_def(request.tensors[0].tobytes())
-        self._session = Session(graph, config=self._config, resources=self._resources)
-        self._requests = Requests(graph)
+        self._requests = Requests(self._session.graph)
         self._prepared.clear()
+        return signatures
 
     def _opened(self) -> tuple[Session, Requests]:
         if self._session is None or self._requests is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,13 +26,15 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.core.sandboxing import box_of
 from flowengine.core.text import printable
-from flowengine.graphs.unread import GraphBytes
+from flowengine.graphs.unread import GraphBytes, UnreadModel
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import spread_feeds
 from flowengine.runtime.planning.requests import request_key
 from flowengine.sandbox import words as w
 from flowengine.sandbox.process import BoxProcess, start
 from flowengine.sandbox.requests import AskedNames, BoxRequest
+from flowengine.sandbox.signatures import believed
+from flowengine.saved_model.signatures import SignatureFacts
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 
 #: So many deaths within so many seconds end the session: something is wrong that another process will meet.
@@ -54,7 +57,9 @@ class BoxSession:
         box = box_of(config)
         if box is None:
             raise InvalidArgumentError(f"a session at {target!r} needs its bounds: give Config.sandbox(...)")
-        if not isinstance(graph, GraphBytes) and not box.trusted_graph:
+        if isinstance(graph, UnreadModel):
+            box = replace(box, read=(*box.read, str(graph.path)))
+        elif not isinstance(graph, GraphBytes) and not box.trusted_graph:
             raise InvalidArgumentError(
                 "a graph that was read in this process is no stranger's any more: give a sandboxed session "
                 "fe.GraphBytes(data), or say trusted_graph=True"
@@ -71,6 +76,7 @@ class BoxSession:
         self._requests: Recent[Any, BoxRequest] = Recent(w.REQUESTS_MAX)
         self._deaths: deque[float] = deque(maxlen=_DEATHS_MAX)
         self._is_closed = False
+        self._signatures: dict[str, SignatureFacts] = {}
         #: Steps under way, the oldest first.
         self._running: dict[object, None] = {}
 
@@ -88,6 +94,11 @@ class BoxSession:
     def levels(self) -> dict[str, str]:
         """What the box is made of; empty before the first step."""
         return {} if self._process is None else dict(self._process.levels)
+
+    async def signatures(self) -> dict[str, SignatureFacts]:
+        """Those of a SavedModel, as the process says; read now if it has not been. None of a bare graph."""
+        await self._open()
+        return self._signatures
 
     # -- steps --------------------------------------------------------------------------------------
 
@@ -198,15 +209,21 @@ class BoxSession:
         version, graph, peer = self._graph.version, self._graph, process.peer
         assert peer is not None
         is_new = self._version < 0
-        data = np.frombuffer(graph.data, np.uint8) if isinstance(graph, GraphBytes) else graph_tensor(graph)
+        message, data = w.BoxOpen("", []), []
+        if isinstance(graph, UnreadModel):
+            message = w.BoxOpen(str(graph.path), list(graph.tags or ()))
+        elif isinstance(graph, GraphBytes):
+            data = [np.frombuffer(graph.data, np.uint8)]
+        else:
+            data = [graph_tensor(graph)]
         self._requests.clear()
         step = object()
         process.step_began(step)
         try:
-            await peer.call(w.OPEN, None, [data])
+            self._signatures = believed(await peer.call(w.OPEN, message.to_wire(), data))
             if is_new and self._box.init:
-                message = w.BoxPrepare([], [], list(self._box.init), as_values=False)
-                number = w.BoxMeaning.from_wire((await peer.call(w.PREPARE, message.to_wire())).result).number
+                asked = w.BoxPrepare([], [], list(self._box.init), as_values=False)
+                number = w.BoxMeaning.from_wire((await peer.call(w.PREPARE, asked.to_wire())).result).number
                 await peer.call(w.RUN, w.BoxRun(number, self._box.seconds).to_wire())
         except OpError as error:
             if process.is_alive and not isinstance(error, _LOST):

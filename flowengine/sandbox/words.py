@@ -17,6 +17,18 @@ REQUESTS_MAX: Final = 1024
 
 
 @dataclass(frozen=True)
+class BoxOpen(Message):
+    """A graph.
+
+    path   of a SavedModel; "" where the graph comes along
+    tags   which of several; none for the one for serving
+    """
+
+    path: str
+    tags: list[str]
+
+
+@dataclass(frozen=True)
 class BoxPrepare(Message):
     """A combination of feeds, fetches and targets.
 
@@ -65,6 +77,7 @@ __all__ = [
     "RESET",
     "RUN",
     "BoxMeaning",
+    "BoxOpen",
     "BoxPrepare",
     "BoxReset",
     "BoxRun",

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import trio
 
 from flowengine.core.config import Config
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.sandboxing import box_of
+from flowengine.graphs.unread import UnreadModel
+from flowengine.ir.proto import MetaGraphDef
 from flowengine.resources.container import ResourceManager
 from flowengine.saved_model.model import Model
 from flowengine.saved_model.reading import SavedGraph, read_saved_model
@@ -28,20 +34,55 @@ async def load(
 
     path     its directory, with `saved_model.pb` in it
     tags     which graph of several: its tags, all of them; None for the only one, or the one for serving
-    config, target, resources   of the session; see `Session`
+    config, target, resources   of the session; see `Session`. Under `Config.sandbox` the files are read by
+             the process in the box alone, and the model has signatures, but no variables and functions
 
     Close the model when it is done. Raises NotFoundError where there is none or no graph with these tags,
     InvalidArgumentError or DataLossError for a damaged one. Cancelled, it leaves nothing open.
     """
-    saved = await trio.to_thread.run_sync(partial(read_saved_model, path, tags))
+    saved = await trio.to_thread.run_sync(partial(source_of, path, tags, config))
     session = Session(saved.graph, target=target, config=config, resources=resources)
     try:
-        await restore(session, saved)
+        saved = await restored(session, saved)
     except BaseException:
         with trio.CancelScope(shield=True):
             await session.close()
         raise
     return Model(saved, session)
+
+
+def source_of(
+    path: str | os.PathLike[str], tags: str | Collection[str] | None, config: Config | None
+) -> SavedGraph:
+    """What a session runs of a SavedModel: what was read of it here, or for a sandbox only where it lies."""
+    if config is None or box_of(config) is None:
+        return read_saved_model(path, tags)
+    if not Path(path, "saved_model.pb").exists() and not Path(path, "saved_model.pbtxt").exists():
+        raise NotFoundError(f"{os.fspath(path)} is no SavedModel: it has no saved_model.pb")
+    graph: Any = UnreadModel(path, tags)
+    return SavedGraph(
+        path=graph.path,
+        tags=graph.tags or (),
+        graph=graph,
+        signatures={},
+        checkpoint=None,
+        restoring=None,
+        initialising=None,
+        training=None,
+        feeds={},
+        variables={},
+        objects=None,
+        meta_graph=MetaGraphDef(),
+    )
+
+
+async def restored(session: Session, saved: SavedGraph) -> SavedGraph:
+    """Give the variables their values, here or in a sandbox, and say what the model is then."""
+    if isinstance(saved.graph, UnreadModel):
+        elsewhere: Any = session.elsewhere
+        return replace(saved, signatures=await elsewhere.signatures())
+    await restore(session, saved)
+    return saved
 
 
 async def restore(
