@@ -45,7 +45,7 @@ class GraphBytes(NodeGraph):
         return GraphBytes, (self.data,)
 
 
-class UnreadModel(NodeGraph):
+class ModelFolder(NodeGraph):
     """A SavedModel's directory, for a session in a sandbox: only its process reads the files.
 
     tags   which graph of several; None for the only one, or the one for serving
@@ -57,7 +57,7 @@ class UnreadModel(NodeGraph):
         self.tags = (tags,) if isinstance(tags, str) else None if tags is None else tuple(tags)
 
     def __repr__(self) -> str:
-        return f"<UnreadModel '{self.path}'>"
+        return f"<ModelFolder '{self.path}'>"
 
 
-__all__ = ["GraphBytes", "UnreadModel"]
+__all__ = ["GraphBytes", "ModelFolder"]

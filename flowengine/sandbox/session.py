@@ -26,7 +26,7 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.core.sandboxing import box_of
 from flowengine.core.text import printable
-from flowengine.graphs.unread import GraphBytes, UnreadModel
+from flowengine.graphs.unread import GraphBytes, ModelFolder
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import spread_feeds
 from flowengine.runtime.planning.requests import request_key
@@ -57,7 +57,7 @@ class BoxSession:
         box = box_of(config)
         if box is None:
             raise InvalidArgumentError(f"a session at {target!r} needs its bounds: give Config.sandbox(...)")
-        if isinstance(graph, UnreadModel):
+        if isinstance(graph, ModelFolder):
             box = replace(box, read=(*box.read, str(graph.path)))
         elif not isinstance(graph, GraphBytes) and not box.trusted_graph:
             raise InvalidArgumentError(
@@ -210,7 +210,7 @@ class BoxSession:
         assert peer is not None
         is_new = self._version < 0
         message, data = w.BoxOpen("", []), []
-        if isinstance(graph, UnreadModel):
+        if isinstance(graph, ModelFolder):
             message = w.BoxOpen(str(graph.path), list(graph.tags or ()))
         elif isinstance(graph, GraphBytes):
             data = [np.frombuffer(graph.data, np.uint8)]

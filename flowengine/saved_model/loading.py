@@ -14,7 +14,7 @@ import trio
 from flowengine.core.config import Config
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.sandboxing import box_of
-from flowengine.graphs.unread import UnreadModel
+from flowengine.graphs.unread import ModelFolder
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.resources.container import ResourceManager
 from flowengine.saved_model.model import Model
@@ -59,7 +59,7 @@ def source_of(
         return read_saved_model(path, tags)
     if not Path(path, "saved_model.pb").exists() and not Path(path, "saved_model.pbtxt").exists():
         raise NotFoundError(f"{os.fspath(path)} is no SavedModel: it has no saved_model.pb")
-    graph: Any = UnreadModel(path, tags)
+    graph: Any = ModelFolder(path, tags)
     return SavedGraph(
         path=graph.path,
         tags=graph.tags or (),
@@ -78,7 +78,7 @@ def source_of(
 
 async def restored(session: Session, saved: SavedGraph) -> SavedGraph:
     """Give the variables their values, here or in a sandbox, and say what the model is then."""
-    if isinstance(saved.graph, UnreadModel):
+    if isinstance(saved.graph, ModelFolder):
         elsewhere: Any = session.elsewhere
         return replace(saved, signatures=await elsewhere.signatures())
     await restore(session, saved)
