@@ -1,23 +1,20 @@
-"""What belongs to a graph beside its nodes: the queue runners to start and the local variables to set first.
+"""What belongs to a pipeline beside its nodes: queue runners to start, local variables to set first.
 
-The builders note here what they add to a graph; a MetaGraphDef brings the same in its collections.
+Both are in the collections of the graph, where a MetaGraphDef brings them from and takes them to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, Final, NamedTuple
 
+from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import NodeGraph
 
-if TYPE_CHECKING:
-    from flowengine.train.queue_runners import QueueRunner
-
-#: The names of the two collections of a MetaGraphDef.
-QUEUE_RUNNERS = "queue_runners"
-LOCAL_VARIABLES = "local_variables"
+#: The names of the two collections.
+QUEUE_RUNNERS: Final = "queue_runners"
+LOCAL_VARIABLES: Final = "local_variables"
 
 
 class LocalVariable(NamedTuple):
@@ -31,41 +28,42 @@ class LocalVariable(NamedTuple):
     snapshot: str
 
 
-@dataclass(slots=True)
-class Pipeline:
-    """The runners and local variables of one graph, in the order in which they were added."""
-
-    runners: list[QueueRunner] = field(default_factory=list)
-    variables: list[LocalVariable] = field(default_factory=list)
-
-
-_pipelines: WeakKeyDictionary[NodeGraph, Pipeline] = WeakKeyDictionary()
-
-
-def pipeline_of(graph: NodeGraph) -> Pipeline:
-    """What the builders have added to this graph so far."""
-    return _pipelines.setdefault(graph, Pipeline())
+def listed(source: Any, collection: str) -> Iterable[Any]:
+    """What a graph, a MetaGraphDef or a loaded one lists: objects, or the bytes of messages."""
+    if isinstance(source, Graph):
+        return source.collection(collection)
+    if isinstance(source, NodeGraph):
+        return ()
+    held = getattr(source, "collections", None)
+    held = source.collection_def if held is None else held
+    found: Iterable[Any] = held[collection].bytes_list.value if collection in held else ()
+    return found
 
 
-def collections_of(source: Any) -> Any:
-    """{name: CollectionDef} of a MetaGraphDef, or of a loaded one."""
-    found = getattr(source, "collections", None)
-    return source.collection_def if found is None else found
+def add_local_variable(
+    variable: Tensor, initializer: Operation, initial_value: Tensor, snapshot: Tensor
+) -> None:
+    """List a variable among the local ones of its graph."""
+    from flowengine.graphs.variables.variable import from_proto
+    from flowengine.ir.proto import VariableDef
 
-
-def entries(collections: Any, name: str) -> Iterable[bytes]:
-    """The serialised messages of one collection; none where it is absent."""
-    return collections[name].bytes_list.value if name in collections else ()
+    definition = VariableDef(
+        variable_name=variable.name,
+        initializer_name=initializer.name,
+        initial_value_name=initial_value.name,
+        snapshot_name=snapshot.name,
+        trainable=False,
+    )
+    graph = variable.graph
+    graph.add_to_collection(LOCAL_VARIABLES, from_proto(graph, definition))
 
 
 def local_variables_of(source: Any) -> list[LocalVariable]:
-    """The local variables of a graph that builders made, or of a MetaGraphDef, message or loaded."""
-    if isinstance(source, NodeGraph):
-        return list(pipeline_of(source).variables)
+    """The local variables of a graph or of a MetaGraphDef, message or loaded."""
     from flowengine.ir.proto import VariableDef
 
     found = []
-    for data in entries(collections_of(source), LOCAL_VARIABLES):
-        each = VariableDef.FromString(data)
-        found.append(LocalVariable(each.initializer_name, each.snapshot_name))
+    for each in listed(source, LOCAL_VARIABLES):
+        definition = VariableDef.FromString(each) if isinstance(each, bytes) else each.to_proto()
+        found.append(LocalVariable(definition.initializer_name, definition.snapshot_name))
     return found

@@ -15,7 +15,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
-from flowengine.train.pipelines import LocalVariable, pipeline_of
+from flowengine.train.pipelines import add_local_variable
 from flowengine.train.queue_runners import QueueRunner, add_queue_runner
 from flowengine.train.queues import GraphQueue, seeds
 
@@ -58,7 +58,7 @@ def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epoc
         epochs = graph.ops.VariableV2(shape=[], dtype="int64", name="epochs")
         initializer = graph.ops.Assign(epochs, zero, name="epochs/Assign")
         snapshot = graph.ops.Identity(epochs, name="epochs/read")
-        pipeline_of(graph).variables.append(LocalVariable(initializer.node_name, snapshot.name))
+        add_local_variable(epochs, initializer.op, zero, snapshot)
         counter = graph.ops.CountUpTo(epochs, limit=num_epochs, name="CountUpTo")
         with graph.control_dependencies([counter]):
             limited: Tensor = graph.ops.Identity(tensor)
@@ -72,7 +72,7 @@ def match_filenames_once(graph: Graph, pattern: Any, name: str = "matching_filen
         variable = graph.ops.VariableV2(shape=TensorShape(None), dtype="string", name="names")
         initializer = graph.ops.Assign(variable, found, validate_shape=False, name="names/Assign")
         names: Tensor = graph.ops.Identity(variable, name="names/read")
-    pipeline_of(graph).variables.append(LocalVariable(initializer.node_name, names.name))
+    add_local_variable(variable, initializer.op, found, names)
     return names
 
 

@@ -22,16 +22,10 @@ import trio
 
 from flowengine.core import errors
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
-from flowengine.ir.graph import NodeGraph
 from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
-from flowengine.train.pipelines import (
-    QUEUE_RUNNERS,
-    collections_of,
-    entries,
-    local_variables_of,
-    pipeline_of,
-)
+from flowengine.train.pipelines import QUEUE_RUNNERS, listed, local_variables_of
 
 #: {canonical code: the class of its errors}
 _CLASSES: Final = {
@@ -115,22 +109,22 @@ def _node_name(what: Any) -> str:
     return what.name if isinstance(what, Operation) else str(what).removeprefix("^").partition(":")[0]
 
 
-def add_queue_runner(graph: NodeGraph, runner: QueueRunner) -> None:
+def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:
     """Have `QueueRunners` start this runner with the others of the graph."""
-    pipeline_of(graph).runners.append(runner)
+    graph.add_to_collection(QUEUE_RUNNERS, runner)
 
 
 def queue_runners_of(
     source: Any, *, collection: str = QUEUE_RUNNERS, import_scope: str = ""
 ) -> list[QueueRunner]:
-    """The runners of a graph that builders made, or those that a MetaGraphDef lists.
+    """The runners that a graph or a MetaGraphDef lists.
 
-    source   a `NodeGraph`, a MetaGraphDef message, or what `load_meta_graph` returned
+    source   a `Graph`, a MetaGraphDef message, or what `load_meta_graph` returned
     """
-    if isinstance(source, NodeGraph):
-        return list(pipeline_of(source).runners)
-    found = entries(collections_of(source), collection)
-    return [QueueRunner.from_proto(data, import_scope=import_scope) for data in found]
+    return [
+        each if isinstance(each, QueueRunner) else QueueRunner.from_proto(each, import_scope=import_scope)
+        for each in listed(source, collection)
+    ]
 
 
 class QueueRunners:

@@ -24,7 +24,6 @@ from flowengine.ir.traits import GivesVariable, HandsOn, ValueOf
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.names import resource_name
 from flowengine.resources.variable import Variable
-from flowengine.train.pipelines import local_variables_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,9 @@ def of_graph(graph: NodeGraph) -> list[Saveable]:
     slice of the whole.
     """
     found: dict[tuple[str, str], Saveable] = {}
-    local = {graph[each.initializer].inputs[0].node for each in local_variables_of(graph)}
     listed = {each.op.name: each for each in listed_variables(graph, LOCAL_VARIABLES)}
     lasting = {each.op.name: each for each in listed_variables(graph, VARIABLES)}
-    local |= listed.keys() - lasting.keys()
+    local = listed.keys() - lasting.keys()
     for node in graph:
         if node.has(GivesVariable) and node.name not in local:
             part = lasting[node.name].save_slice if node.name in lasting else None
