@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
+from flowengine.cli.models.elsewhere import SAVED_MODEL, file_told, folder_told, missing_told
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import OutputPort
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts
-
-#: The file that makes a directory a SavedModel, in binary and in text form.
-_SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +43,14 @@ def load_graph(path: str, tags: Sequence[str] = ()) -> GraphSource:
     with the first fault of several.
     """
     try:
-        if os.path.isdir(path) or os.path.basename(path) in _SAVED_MODEL:
+        if os.path.isdir(path) or os.path.basename(path) in SAVED_MODEL:
             return _load_saved_model(path, tags)
         if tags:
             raise CommandError(f"--tag {tags[0]}: {path} is no SavedModel's directory", USAGE)
         return _load_file(path)
     except OSError as error:
-        raise CommandError(f"cannot read {path}: {error.strerror}", UNREADABLE_GRAPH) from error
+        text = missing_told(path) or f"cannot read {path}: {error.strerror}"
+        raise CommandError(text, UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:
         text = error.faults[0] if error.faults else str(error)
         more = f" (and {len(error.faults) - 1} more faults)" if len(error.faults) > 1 else ""
@@ -63,8 +62,8 @@ def load_graph(path: str, tags: Sequence[str] = ()) -> GraphSource:
 def _load_saved_model(path: str, tags: Sequence[str]) -> GraphSource:
     from flowengine.saved_model.reading import read_saved_model
 
-    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in _SAVED_MODEL):
-        raise CommandError(f"{path} is a directory without saved_model.pb", UNREADABLE_GRAPH)
+    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in SAVED_MODEL):
+        raise CommandError(folder_told(path), UNREADABLE_GRAPH)
     saved = read_saved_model(path, tags or None)
     return GraphSource(saved.graph, dict(saved.signatures), saved.meta_graph, saved)
 
@@ -74,7 +73,15 @@ def _load_file(path: str) -> GraphSource:
     from flowengine.ir import graphfile
     from flowengine.ir.graphdef import read_into
 
-    found = graphfile.load_graph(_read(path))
+    data = _read(path)
+    try:
+        found = graphfile.load_graph(data)
+    except InvalidArgumentError as error:
+        if (text := file_told(path, data)) is not None:
+            raise CommandError(text, UNREADABLE_GRAPH) from error
+        raise
+    if not data:
+        raise CommandError(f"{path} is empty", UNREADABLE_GRAPH)
     graph = Graph()
     read_into(graph, found.graph_def, graph.registry)
     if not found.signatures:

@@ -37,7 +37,12 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
 @import_option
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
-@click.option("--all", "every", is_flag=True, help="Show all likely outputs, not the first ten.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Show all likely outputs, not the first ten, and those beside signatures.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug: bool) -> None:
@@ -110,12 +115,9 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
     if found["signatures"]:
         lines += _section("signatures", [_call(*each) for each in found["signatures"].items()])
-    lines += _section("placeholders", [_tensor(each) for each in found["placeholders"]])
-    outputs = found["outputs"]
-    lines.append(f"likely outputs: {len(outputs) or 'none'}")
-    lines += [f"  {_tensor(each)}" for each in outputs[:shown]]
-    if shown is not None and len(outputs) > shown:
-        lines.append(f"  and {len(outputs) - shown} more: --all")
+    if shown is None or not found["signatures"]:
+        # Signatures say what goes in and out; beside them are nodes that restore, and copies of them.
+        lines += _ends(found["placeholders"], found["outputs"], shown)
     lines += _section("variables", [_tensor(each) for each in found["variables"]])
     lines += _parameters(found["parameters"], len(found["variables"]))
     if found["functions"]:
@@ -124,6 +126,15 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     lines += _section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
     lines += _section("ops", [_count(op, count) for op, count in found["ops"].items()])
     return "\n".join(lines) + "\n"
+
+
+def _ends(placeholders: list[dict[str, Any]], outputs: list[dict[str, Any]], shown: int | None) -> list[str]:
+    lines = _section("placeholders", [_tensor(each) for each in placeholders])
+    lines.append(f"likely outputs: {len(outputs) or 'none'}")
+    lines += [f"  {_tensor(each)}" for each in outputs[:shown]]
+    if shown is not None and len(outputs) > shown:
+        lines.append(f"  and {len(outputs) - shown} more: --all")
+    return lines
 
 
 def _section(title: str, entries: list[str]) -> list[str]:

@@ -49,7 +49,8 @@ SOURCE, after --feed NAME=, is one of
   a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
                         axis added for a tensor of rank 4; neither scaled nor resized unless asked
   3, [[1, 2]], text     a literal; "text" in quotes too, as JSON has it
-  @FILE                 the bytes of a file, for a string tensor; @@text is a text that begins with @
+  @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
+                        @@text is a text that begins with @
   -                     standard input, in any of these forms
 and --feed a.npz feeds every array in the file under its own key.
 
@@ -320,25 +321,26 @@ def _read_feeds(
     for text in feeds:
         name, equals, source = text.partition("=")
         if equals:
-            wanted = _wanted(graph, call.input(name, graph))
+            wanted = _wanted(graph, call, name)
             pairs = [(wanted, read_source(source, wanted, images))]
         elif text.lower().endswith(".npz"):
             pairs = [
-                (wanted := _wanted(graph, call.input(key, graph)), check_shape(cast(value, wanted), wanted))
+                (wanted := _wanted(graph, call, key), check_shape(cast(value, wanted), wanted))
                 for key, value in read_archive(text).items()
             ]
         else:
             raise CommandError(f"--feed {text}: write NAME=SOURCE, such as x=3.5, or a file x.npz", USAGE)
         for wanted, value in pairs:
             if wanted.name in read:
-                raise CommandError(f"--feed {wanted.name}: it is fed twice", BAD_FEED)
+                raise CommandError(f"--feed {wanted.label or wanted.name}: it is fed twice", BAD_FEED)
             read[wanted.name] = value
     return read
 
 
-def _wanted(graph: Graph, name: str) -> ValueTarget:
-    port = find_port(graph, name, BAD_FEED, "--feed", is_fed=True)
-    return ValueTarget(str(port), dtype_of(graph, port), shape_of(graph, port))
+def _wanted(graph: Graph, call: CalledSignature, name: str) -> ValueTarget:
+    port = find_port(graph, call.input(name, graph), BAD_FEED, "--feed", is_fed=True)
+    label = name if name in call.inputs else ""
+    return ValueTarget(str(port), dtype_of(graph, port), shape_of(graph, port), label)
 
 
 def _keep(report: RunReport, job: Invocation, output: str | None) -> None:

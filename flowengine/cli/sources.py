@@ -6,12 +6,13 @@
 | `a.json` | a number, a text, a truth value, or nested lists of them |
 | `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes of the file |
 | `-` | standard input, told apart by content: any of the above |
-| `@FILE` | the bytes of the file, for a string tensor; `@@text` is the text `@text` |
+| `@FILE` | the bytes of the file, for a string tensor, or a batch of one; `@@x` is the text `@x` |
 | anything else | a literal: `3`, `[[1, 2], [3, 4]]`, `true`, `nan`, `some text`, `"3"` |
 
 A bare word that is the name of a file is no literal: it is `@word` or `'"word"'` that was meant.
 
-The value is cast to the tensor's dtype where that loses nothing but precision; it is never reshaped.
+The value is cast to the tensor's dtype where that loses nothing but precision; it is never reshaped, but for
+the bytes of a file, of which no literal can make a batch.
 """
 
 from __future__ import annotations
@@ -54,11 +55,15 @@ _TRUTH: Final = {"true": True, "True": True, "false": False, "False": False}
 
 @dataclass(frozen=True, slots=True)
 class ValueTarget:
-    """The tensor that a value is for: its name, dtype (None: unknown here) and partial shape."""
+    """The tensor that a value is for: its name, dtype (None: unknown here) and partial shape.
+
+    label   what stands after `--feed`: a signature's input; the tensor's name without it
+    """
 
     name: str
     dtype: DType | None
     shape: TensorShape
+    label: str = ""
 
 
 def read_source(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
@@ -105,11 +110,21 @@ def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     return _literal(source, wanted, is_typed=True)
 
 
-def _from_file(path: str, wanted: ValueTarget) -> bytes:
+def _from_file(path: str, wanted: ValueTarget) -> Any:
     if wanted.dtype not in (dtypes.string, None):
         raise _bad(wanted, f"@{path} is the bytes of a file, for a string tensor, and this is {wanted.dtype}")
     with open(path, "rb") as file:
-        return file.read()
+        return _in_a_batch(file.read(), wanted)
+
+
+def _in_a_batch(data: bytes, wanted: ValueTarget) -> Any:
+    """Bytes as the one element of a tensor that takes any number of them."""
+    dims = wanted.shape.dims
+    if not dims or any(size not in (None, 1) for size in dims):
+        return data
+    value = np.empty((1,) * len(dims), dtype=object)
+    value[...] = data
+    return value
 
 
 def _split_archive(source: str) -> tuple[str | None, str | None]:
@@ -159,7 +174,7 @@ def _from_bytes(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
 
 def _from_image(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
     if wanted.dtype is dtypes.string:
-        return data
+        return _in_a_batch(data, wanted)
     return read_image(data, wanted.shape, images)
 
 
@@ -179,7 +194,7 @@ def _literal(text: str, wanted: ValueTarget, *, is_typed: bool = False) -> Any:
     except ValueError:
         pass
     if is_typed and os.path.isfile(text):
-        node = wanted.name.removesuffix(":0")
+        node = wanted.label or wanted.name.removesuffix(":0")
         raise _bad(
             wanted,
             f"{text!r} is the name of a file: write --feed {node}=@{text} for its bytes, "
@@ -252,9 +267,14 @@ def check_shape(value: Any, wanted: ValueTarget) -> Any:
     """The value, if it has a shape that the tensor may have; CommandError otherwise."""
     shape = np.shape(value) if isinstance(value, np.ndarray) else ()
     if not TensorShape(shape).is_compatible_with(wanted.shape):
-        raise _bad(wanted, f"its shape is {list(shape)}, but the graph wants {wanted.shape}")
+        hint = ""
+        missing = (wanted.shape.rank or 0) - len(shape)
+        if missing > 0 and TensorShape([1] * missing + list(shape)).is_compatible_with(wanted.shape):
+            more = "one more pair" if missing == 1 else f"{missing} more pairs"
+            hint = f": for a batch of one, write {more} of brackets"
+        raise _bad(wanted, f"its shape is {list(shape)}, but the graph wants {wanted.shape}{hint}")
     return value
 
 
 def _bad(wanted: ValueTarget, reason: str) -> CommandError:
-    return CommandError(f"--feed {wanted.name}: {reason}", BAD_FEED)
+    return CommandError(f"--feed {wanted.label or wanted.name}: {reason}", BAD_FEED)

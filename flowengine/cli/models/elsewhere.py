@@ -1,0 +1,90 @@
+"""What a path is that is no graph, and what to write in its place: folders of checkpoints, other files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+#: The file that makes a directory a SavedModel, in binary and in text form.
+SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
+#: Endings of a checkpoint's files.
+_CHECKPOINT: Final = (".index", ".data-00000-of-")
+_EXPORT: Final = "in TensorFlow, keras.models.load_model(FILE).export(DIR) writes a directory that runs here"
+#: (what a file begins with, at which byte, what it is and what helps)
+_KINDS: Final = (
+    (b"\x89HDF\r\n", 0, f"a HDF5 file, as Keras writes weights and models: {_EXPORT}"),
+    (b"PK\x03\x04", 0, f"a zip archive, as Keras' .keras files are: {_EXPORT}"),
+    (b"TFL3", 4, "a TensorFlow Lite model: what it was converted from runs here"),
+    (b"\x89PNG", 0, "an image"),
+    (b"\xff\xd8\xff", 0, "an image"),
+    (b"\x93NUMPY", 0, "an array, which --feed NAME=FILE feeds to a graph"),
+)
+
+
+def folder_told(path: str) -> str:
+    """That a directory is no SavedModel, and what in it, or beside it, may have been meant."""
+    return f"{path} is a directory without saved_model.pb{_meant(Path(path))}"
+
+
+def _meant(folder: Path) -> str:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return ""
+    versions = [name for name in names if any((folder / name / each).is_file() for each in SAVED_MODEL)]
+    if versions:
+        newest = max(versions, key=lambda name: (name.isdigit(), int(name) if name.isdigit() else 0))
+        return f": did you mean {folder / newest}?"
+    if any((folder.parent / each).is_file() for each in SAVED_MODEL):
+        return f": did you mean {folder.parent}?"
+    graphs = _graphs(folder, names)
+    if graphs:
+        return f", but has {graphs[0].name}: name {graphs[0]}"
+    if any(_is_checkpoint(name) for name in names):
+        return ": it has checkpoints, and no graph to restore them into (flowengine checkpoint ls shows them)"
+    return ""
+
+
+def _graphs(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Files of graphs, the newest MetaGraphDef first."""
+    metas = [folder / name for name in names if name.endswith(".meta")]
+    metas.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+    return metas + [folder / name for name in names if name.endswith((".pb", ".pbtxt"))]
+
+
+def _is_checkpoint(name: str) -> bool:
+    return any(each in name for each in _CHECKPOINT)
+
+
+def file_told(path: str, data: bytes) -> str | None:
+    """What a file is that holds no graph, and what helps; None where nothing is known of it."""
+    if not data:
+        return f"{path} is empty"
+    if _is_checkpoint(os.path.basename(path)):
+        prefix = path.partition(".data-")[0].removesuffix(".index")
+        return f"{path} is a part of a checkpoint: {_graph_of(prefix)}"
+    for magic, at, kind in _KINDS:
+        if data[at : at + len(magic)] == magic:
+            return f"{path} is {kind}"
+    return None
+
+
+def missing_told(path: str) -> str | None:
+    """What helps where there is no such file; None where nothing is known."""
+    if os.path.exists(f"{path}.index"):
+        return f"{path} is a checkpoint: {_graph_of(path)}"
+    return None
+
+
+def _graph_of(prefix: str) -> str:
+    if os.path.exists(f"{prefix}.meta"):
+        return f"its graph is {prefix}.meta"
+    folder = Path(prefix).parent
+    if folder.name == "variables" and any((folder.parent / each).is_file() for each in SAVED_MODEL):
+        return f"its graph is {folder.parent}"
+    return f"name the graph, with --restore {prefix}"
+
+
+__all__ = ["SAVED_MODEL", "file_told", "folder_told", "missing_told"]
