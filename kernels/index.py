@@ -144,9 +144,9 @@ OPS: Final[dict[str, str]] = {
     """,
     "data.parallel_datasets": """
         ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalParallelInterleaveDataset
-        LegacyParallelInterleaveDatasetV2 MapAndBatchDataset ParallelBatchDataset ParallelFilterDataset
-        ParallelInterleaveDataset ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4
-        ParallelMapDatasetV2
+        ExperimentalParseExampleDataset LegacyParallelInterleaveDatasetV2 MapAndBatchDataset
+        ParallelBatchDataset ParallelFilterDataset ParallelInterleaveDataset ParallelInterleaveDatasetV3
+        ParallelInterleaveDatasetV4 ParallelMapDatasetV2 ParseExampleDataset ParseExampleDatasetV2
     """,
     "data.pipeline_settings": """
         AssertCardinalityDataset AssertNextDataset AssertPrevDataset AutoShardDataset

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 #: What Python adds to the contents of a `bytes`.
 _TEXT_BYTES: Final = sys.getsizeof(b"")
+_TEXTS: Final = {bytes}
 #: A number that is no array.
 NUMBER_BYTES: Final = sys.getsizeof(np.float64(0))
 #: A reference in an array.
@@ -87,8 +88,21 @@ def contents_of(array: Array) -> int:
     """What the strings and lists of an array take, beside the references to them; 0 for numbers."""
     if not array.dtype.hasobject:
         return 0
-    held = {id(each): each for each in array.ravel().tolist()}
-    return sum(map(bytes_of, held.values()))
+    held = array.ravel().tolist()
+    distinct = dict(zip(map(id, held), held, strict=True)).values()
+    if set(map(type, distinct)) <= _TEXTS:
+        return _TEXT_BYTES * len(distinct) + sum(map(len, distinct))
+    return sum(map(bytes_of, distinct))
+
+
+def bytes_at_most(value: Any) -> int:
+    """As `bytes_of`, with strings that stand in an array several times counted as often: quicker."""
+    if not isinstance(value, np.ndarray) or not value.dtype.hasobject:
+        return bytes_of(value)
+    held = value.ravel().tolist()
+    if set(map(type, held)) <= _TEXTS:
+        return int(value.nbytes) + _TEXT_BYTES * len(held) + sum(map(len, held))
+    return bytes_of(value)
 
 
 def bytes_of(value: Any) -> int:
@@ -123,6 +137,7 @@ __all__ = [
     "Account",
     "Composite",
     "ask_for",
+    "bytes_at_most",
     "bytes_of",
     "call_for",
     "contents_of",

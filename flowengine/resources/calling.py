@@ -27,6 +27,12 @@ class NamedFunction(Protocol):
         the step's error. Cancelled, it leaves the effects of nodes that had completed.
         """
 
+    def of_rows(self, count: int) -> NamedFunction | None:
+        """The function of many rows: its first `count` arguments and its results have one more first axis.
+
+        None where the function is not known to say the same of each row by itself.
+        """
+
 
 class FunctionCaller(Protocol):
     """Calls the functions of one graph.

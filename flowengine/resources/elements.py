@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, scalar_element, to_array
 from flowengine.core.dtypes import DType
 
 #: One value a component.
@@ -49,6 +49,9 @@ def stack(values: list[Value], dtype: DType, shape: tuple[int, ...]) -> Array:
         joined: Array = np.concatenate([to_array(value) for value in values])
         return joined.reshape((len(values), *shape))
     result = np.empty((len(values), *shape), dtype=numpy_dtype)
+    if not shape and set(map(type, values)) <= {bytes}:
+        result[:] = values
+        return result
     for index, value in enumerate(values):
-        result[index] = value
+        result[index] = scalar_element(value)
     return result

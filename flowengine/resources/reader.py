@@ -51,8 +51,8 @@ class FileReading:
         "records",
     )
 
-    def __init__(self, blocks: Blocks, *, beside: bool = True) -> None:
-        self.records: Block = []
+    def __init__(self, blocks: Generator[Any, None, None], *, beside: bool = True) -> None:
+        self.records: Any = []
         self.ended = False
         self.error: Exception | None = None
         self._blocks = blocks

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ _HEADER: Final = struct.Struct("<QI")
 _CRC: Final = struct.Struct("<I")
 _MASK_DELTA: Final = np.uint32(0xA282EAD8)
 
+#: Where a piece of the file begins, where in it records begin, and the records.
+_Piece: TypeAlias = tuple[int, list[int], list[bytes]]
+
 
 def tf_records(source: RecordSource, name: bytes, piece: int = PIECE) -> Iterator[Block]:
     """The records of a file; the key of each is `name:offset`.
@@ -36,6 +39,23 @@ def tf_records(source: RecordSource, name: bytes, piece: int = PIECE) -> Iterato
     Raises DataLossError with file and offset for a checksum that does not fit and for a record cut off,
     and ResourceExhaustedError for one longer than `RECORD_MAX`, each after the records before it.
     """
+    prefix = name + b":"
+    for offset, starts, records in _pieces(source, name, piece):
+        # All offsets are written at once: one by one it takes as long as everything else.
+        offsets = str((np.array(starts) + offset).tolist())[1:-1].encode().split(b", ")
+        yield [(prefix + number, record) for number, record in zip(offsets, records, strict=True)]
+
+
+def tf_records_alone(
+    source: RecordSource, name: bytes, piece: int = PIECE
+) -> Iterator[list[tuple[bytes, ...]]]:
+    """As `tf_records`, without keys: each record is in a tuple by itself."""
+    for _, _, records in _pieces(source, name, piece):
+        yield list(zip(records))
+
+
+def _pieces(source: RecordSource, name: bytes, piece: int) -> Iterator[_Piece]:
+    """Where a piece lies, where the records in it begin, and those."""
     held = b""
     offset = 0  # of what is held
     wanted = piece
@@ -90,20 +110,15 @@ def _missing(held: bytes, name: bytes, offset: int) -> int:
     return max(0, int(length) + 16 - len(held))
 
 
-def _checked(data: bytes, starts: list[int], end: int, name: bytes, offset: int) -> Iterator[Block]:
+def _checked(data: bytes, starts: list[int], end: int, name: bytes, offset: int) -> Iterator[_Piece]:
     """The records that begin at these places, those before a damaged one even then."""
-    places = np.array([*starts, end])
     ends = [*starts[1:], end]
+    places = np.array([*starts, end])
     if _intact(data, places[:-1], places[1:]):
-        # All offsets are written at once: one by one it takes as long as everything else.
-        offsets = str((places[:-1] + offset).tolist())[1:-1].encode().split(b", ")
-        prefix = name + b":"
-        yield [
-            (prefix + number, data[start + 12 : following - 4])
-            for number, start, following in zip(offsets, starts, ends, strict=True)
-        ]
+        records = [data[start + 12 : following - 4] for start, following in zip(starts, ends, strict=True)]
+        yield offset, starts, records
         return
-    block: Block = []
+    records = []
     failure: OpError | None = None
     for start, following in zip(starts, ends, strict=True):
         try:
@@ -117,9 +132,9 @@ def _checked(data: bytes, starts: list[int], end: int, name: bytes, offset: int)
                 f"{_where(name, offset + start)}corrupted record: the checksum of its data does not fit"
             )
             break
-        block.append((b"%s:%d" % (name, offset + start), record))
-    if block:
-        yield block
+        records.append(record)
+    if records:
+        yield offset, starts[: len(records)], records
     if failure is not None:
         raise failure
 

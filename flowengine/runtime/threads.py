@@ -25,6 +25,7 @@ import numpy as np
 import trio
 
 from flowengine.core.wanted import begin
+from flowengine.devices.cores import available_cores
 
 #: More threads than cores only take turns; two or three kernels at once saturate memory anyway.
 THREADS_MAX: Final = 4
@@ -185,14 +186,7 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
             del job
 
 
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # only Linux has it
-        return os.cpu_count() or 1
-
-
-POOL: Final = ThreadPool(min(_cores(), THREADS_MAX))
+POOL: Final = ThreadPool(min(available_cores(), THREADS_MAX))
 
 #: For kernels that are BLAS calls, which use every core by themselves: two at a time would fight for them,
 #: and 200 concurrent small products then take a hundred times as long.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
@@ -62,7 +64,8 @@ def csv_dataset(
         values = []
         for index, (field, dtype, default) in enumerate(zip(fields, types, defaults, strict=True)):
             value = csv_value(field, dtype, missing, default, index, number)
-            values.append(value if dtype is dtypes.string else dtype.as_numpy_dtype.type(value))
+            with np.errstate(over="ignore"):  # what is too large for the type is infinite
+                values.append(value if dtype is dtypes.string else dtype.as_numpy_dtype.type(value))
         return tuple(values)
 
     return CSVDataset(

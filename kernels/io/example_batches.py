@@ -81,7 +81,7 @@ def parse_example_v2(
     every = len(types)
     indices, values, shapes = found[:every], found[every : 2 * every], found[2 * every : 3 * every]
     splits = [
-        empty(dtype) if texts.ndim == 0 else _splits(rows[:, 0], texts.size, dtype)
+        empty(dtype) if texts.ndim == 0 else row_splits(rows[:, 0], texts.size, dtype)
         for rows, dtype in zip(indices[num_sparse:], ragged_split_types, strict=True)
     ]
     return outputs_of(
@@ -96,7 +96,7 @@ def parse_example_v2(
     )
 
 
-def _splits(rows: Array, count: int, dtype: DType) -> Array:
+def row_splits(rows: Array, count: int, dtype: DType) -> Array:
     """Where each of `count` rows begins, and the end."""
     splits = np.zeros(count + 1, dtype.as_numpy_dtype)
     np.cumsum(np.bincount(rows, minlength=count), out=splits[1:])
@@ -328,7 +328,7 @@ def _context_outputs(
     found = [_sparse_context(contexts, *each, where) for each in ragged]
     outputs += [values for _, values, _ in found]
     outputs += [
-        dtype.as_numpy_dtype.type(0) if is_one else _splits(indices[:, 0], len(contexts), dtype)
+        dtype.as_numpy_dtype.type(0) if is_one else row_splits(indices[:, 0], len(contexts), dtype)
         for (indices, _, _), dtype in zip(found, splits, strict=True)
     ]
     return outputs

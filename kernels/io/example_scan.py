@@ -9,6 +9,7 @@ twice, damage) makes it give up, and a parser that knows everything has its turn
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -24,6 +25,9 @@ _SECOND: Final = 0x12
 
 #: Entries of one example, or strings of one list, up to which looking at all examples in step is quick.
 STEPS_MAX: Final = 256
+#: Strings shorter than this are grouped by length where a length has so many of them: a third of the time.
+_SHORT: Final = 256
+_ALIKE: Final = 32
 #: Bytes that may be read beyond the last one.
 _SLACK: Final = 16
 
@@ -98,6 +102,63 @@ class Scan:
         counts[rows] = sizes
         present[rows] = True
         return values, counts, present
+
+    def columns(self, wanted: Sequence[tuple[bytes, DType]]) -> list[Column]:
+        """What `column` gives of each (key, type); those that lie alike in all examples are read together."""
+        places = self._common_places()
+        found: dict[int, Column] = {}
+        for dtype in _TAGS if places else ():
+            numbers = [n for n, (key, kind) in enumerate(wanted) if kind is dtype and key in places]
+            if len(numbers) > 1:
+                columns = self._single_values([places[wanted[n][0]] for n in numbers], dtype)
+                found.update(zip(numbers, columns, strict=False))
+        return [found.get(n) or self.column(key, dtype) for n, (key, dtype) in enumerate(wanted)]
+
+    def _common_places(self) -> dict[bytes, int]:
+        """{key: n} where it is that of the n-th entry in all examples; empty where they are not so alike."""
+        count = self.count
+        if not self._even or not count:
+            return {}
+        heads, lengths = self._heads.reshape(-1, count), self._key_length.reshape(-1, count)
+        starts = self._key_at.reshape(-1, count)
+        if not ((heads == heads[:, :1]) & (lengths == lengths[:, :1])).all():
+            return {}
+        keys = [self._data[at : at + size] for at, size in zip(starts[:, 0], lengths[:, 0], strict=True)]
+        for key, at in zip(keys, starts, strict=True):
+            if len(key) > 8 and not _all(self._continues(at, key)):
+                return {}
+        return dict(zip(keys, range(len(keys)), strict=True)) if len(set(keys)) == len(keys) else {}
+
+    def _continues(self, at: Array, key: bytes) -> Array:
+        """Whether a key goes on behind its first eight bytes as this one does."""
+        same = np.ones(len(at), np.bool_)
+        for begin in range(8, len(key), 8):
+            part = key[begin : begin + 8]
+            mask = np.uint64((1 << 8 * len(part)) - 1)
+            same &= (self._words[at + begin] & mask) == np.uint64(int.from_bytes(part, "little"))
+        return same
+
+    def _single_values(self, places: Sequence[int], dtype: DType) -> list[Column]:
+        """The columns of entries that have one value in each example; none at all where some has not."""
+        count = self.count
+        rows = (np.array(places)[:, np.newaxis] * count + np.arange(count)).reshape(-1)
+        at, stop = self._at[rows], self._stop[rows]
+        if not (_all(self._kind[rows] == _TAGS[dtype]) and _all(at < stop)):
+            return []
+        length, begin = self._sized(at, _FIRST)
+        if not _all(begin + length == stop):
+            return []
+        if dtype is dtypes.string:
+            values: Any = self._slices(begin, stop)
+        elif dtype is dtypes.float32:
+            values = self._floats(begin, stop)[0] if _all(length == 4) else None
+        else:
+            short = int(length.max()) <= 8 and int(length.min()) > 0
+            values = self._short_numbers(begin, length) if short else None
+        if values is None:
+            return []
+        ones = np.ones(count, np.int64)
+        return [(column.copy(), ones, None) for column in values.reshape(-1, count)]
 
     def _is_column(self, chosen: Array) -> bool:
         """Whether these are the n-th entries of all examples, for some n."""
@@ -174,11 +235,8 @@ class Scan:
         same = self._key_length[found] == len(key)
         if not _all(same):
             found = found[same]
-        for begin in range(8, len(key), 8):
-            part = key[begin : begin + 8]
-            wanted = np.uint64(int.from_bytes(part, "little"))
-            mask = np.uint64((1 << 8 * len(part)) - 1)
-            same = (self._words[self._key_at[found] + begin] & mask) == wanted
+        if len(key) > 8:
+            same = self._continues(self._key_at[found], key)
             if not _all(same):
                 found = found[same]
         return found
@@ -228,10 +286,25 @@ class Scan:
         return self._slices(begins, ends), sizes
 
     def _slices(self, begins: Array, ends: Array) -> Array:
-        data = self._data
+        """The bytes between, as objects; those of one length are made by one operation."""
         values = np.empty(len(begins), object)
-        values[:] = [data[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+        lengths = ends - begins
+        few = len(lengths) > 0 and int(lengths.max()) < _SHORT
+        common: list[int] = np.flatnonzero(np.bincount(lengths)).tolist() if few else []
+        if not common or len(common) * _ALIKE > len(lengths):
+            data = self._data
+            values[:] = [data[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+            return values
+        for length in common:
+            same = slice(None) if len(common) == 1 else np.flatnonzero(lengths == length)
+            values[same] = self._items(length)[begins[same]].astype(object) if length else b""
         return values
+
+    def _items(self, length: int) -> Array:
+        """The so many bytes from any place on, as one item."""
+        return np.ndarray(
+            (len(self._octets) - length + 1,), np.dtype((np.void, length)), self._data, strides=(1,)
+        )
 
     def _floats(self, at: Array, stop: Array) -> tuple[Array, Array]:
         bytes_each = stop - at
@@ -241,10 +314,7 @@ class Scan:
             return np.zeros(0, np.float32), sizes
         length = int(bytes_each[0])
         if length and (bytes_each == length).all():
-            rows = np.ndarray(
-                (len(self._octets) - length + 1,), np.dtype((np.void, length)), self._data, strides=(1,)
-            )
-            return rows[at].view("<f4").astype(np.float32, copy=False), sizes
+            return self._items(length)[at].view("<f4").astype(np.float32, copy=False), sizes
         every = np.ndarray((len(self._octets) - 3,), "<f4", self._data, strides=(1,))
         return every[_ranges(at, sizes, 4)].astype(np.float32, copy=False), sizes
 

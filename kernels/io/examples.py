@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, scalar_element, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
@@ -148,11 +148,10 @@ def _parsed_together(
     """
     try:
         scan = Scan(texts)
-        triples = [
-            _sparse_column(*scan.column(key.encode(), dtype)[:2])
-            for key, dtype in zip(sparse, sparse_types, strict=True)
-        ]
-        columns = [_dense_column(spec, *scan.column(spec.key.encode(), spec.dtype)) for spec in dense]
+        wanted = [(key.encode(), dtype) for key, dtype in zip(sparse, sparse_types, strict=True)]
+        found = scan.columns(wanted + [(spec.key.encode(), spec.dtype) for spec in dense])
+        triples = [_sparse_column(*column[:2]) for column in found[: len(sparse)]]
+        columns = [_dense_column(spec, *each) for spec, each in zip(dense, found[len(sparse) :], strict=True)]
     except Irregular:
         return None
     return transposed(triples) + columns
@@ -290,7 +289,7 @@ def _walked(
             if values is None:
                 if missing:
                     return None
-                outputs.append(default if isinstance(default, bytes) else default.copy())
+                outputs.append(default if isinstance(default, bytes) else scalar_element(default.copy()))
             elif len(values) != count:
                 return None
             elif shape:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -108,6 +109,14 @@ class Engine:
             )
         return json.loads(line)
 
+    def pause(self) -> None:
+        """Stop the process where it is: what it does between questions takes nobody's time."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def __enter__(self) -> Engine:
         return self
 
@@ -118,6 +127,7 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         assert self._process.stdin is not None
+        self.resume()
         self._process.stdin.close()
         try:
             self._process.wait(timeout=10)

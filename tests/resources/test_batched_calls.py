@@ -40,6 +40,9 @@ class Recorded:
         self.ended += 1
         return (arguments[0] * 10,) if self._results is None else self._results(*arguments)
 
+    def of_rows(self, count: int) -> None:
+        return None
+
     @property
     def rows(self) -> list[int]:
         return [len(call[0]) for call in self.calls]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
+import trio
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
@@ -13,6 +14,9 @@ from flowengine.core.errors import DataLossError, InvalidArgumentError
 from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, scalar, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element, HeldTensor, stack
+
+#: Bytes of a batch that are put together within a fifth of a millisecond.
+_LARGE: Final = 1024 * 1024
 
 
 def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
@@ -32,6 +36,15 @@ def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
     return tuple(columns)
 
 
+async def joined_beside(join: Callable[[list[Element]], Element], elements: list[Element]) -> Element:
+    """A batch of elements, on a thread where many bytes would hold up the event loop.
+
+    Cancelled, it waits for the thread.
+    """
+    size = len(elements) * sum(getattr(each, "nbytes", 0) for each in elements[0])
+    return join(elements) if size <= _LARGE else await trio.to_thread.run_sync(join, elements)
+
+
 class BatchDataset(DerivedDataset):
     """`batch_size` elements at a time; the last may have fewer, unless it is dropped."""
 
@@ -46,7 +59,8 @@ class BatchDataset(DerivedDataset):
         self.drop_remainder = bool(others[-1]) if others else False
 
     def iterator(self, iteration: Iteration) -> DataIterator:
-        return _BatchIterator(iteration, self)
+        found = self.source.batches(iteration, self)
+        return _BatchIterator(iteration, self) if found is None else found
 
     def joined(self, elements: list[Element]) -> Element:
         """A batch of elements."""
@@ -78,7 +92,7 @@ class _BatchIterator(DataIterator):
             self.input = None
             if not elements or made.drop_remainder:
                 return None
-        return made.joined(elements)
+        return await joined_beside(made.joined, elements)
 
 
 class PaddedBatchDataset(BatchDataset):
@@ -107,6 +121,9 @@ class PaddedBatchDataset(BatchDataset):
             if getattr(value, "ndim", 0):
                 raise InvalidArgumentError(f"All padding values must be scalars; but {index} is not")
             self.fillings.append(value.item() if _holds_objects(value) else value)
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _BatchIterator(iteration, self)
 
     def joined(self, elements: list[Element]) -> Element:
         return tuple(

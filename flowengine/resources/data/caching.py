@@ -30,6 +30,14 @@ class MemoryCache:
         self.elements: list[Element] | None = None
         self.name = ""
 
+    def state(self) -> list[Element] | None:
+        """The elements; None where there are none yet."""
+        return self.elements
+
+    def restore(self, state: list[Element] | None) -> None:
+        """Have these elements from now on."""
+        self.elements = None if state is None else list(state)
+
 
 class CacheDataset(DerivedDataset):
     """The elements of another, kept: in memory where `filename` is empty."""
@@ -42,12 +50,16 @@ class CacheDataset(DerivedDataset):
         self.cache = cache if isinstance(cache, MemoryCache) else None
 
     def iterator(self, iteration: Iteration) -> DataIterator:
-        if self.filename:
-            return _FileCacheIterator(iteration, self)
-        cache = self.cache
+        cache = self.lasting(iteration)
         if cache is None:
-            cache = iteration.memory.setdefault(self, MemoryCache())
+            return _FileCacheIterator(iteration, self)
         return _MemoryCacheIterator(iteration, self, cache)
+
+    def lasting(self, iteration: Iteration) -> MemoryCache | None:
+        if self.filename:
+            return None
+        found: MemoryCache = self.cache or iteration.memory.setdefault(self, MemoryCache())
+        return found
 
     def cardinality(self) -> int:
         return self.source.cardinality()

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, Final, TypeAlias
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
-from flowengine.resources.data.files import FileDataset
+from flowengine.resources.data.files import Elements, FileDataset
 from flowengine.resources.elements import Element
-from flowengine.resources.records import Block, RecordSource, checked_compression, shown, source_of
+from flowengine.resources.records import RecordSource, checked_compression, shown, source_of
 
 _PIECE: Final = 256 * 1024
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?!\Z)")
@@ -45,7 +45,7 @@ class CSVDataset(DatasetValue):
             raise InvalidArgumentError("buffer_size should be positive")
         compression = checked_compression(text(compression_type, "compression_type"))
 
-        def reads(file: BinaryIO, name: bytes) -> Iterator[Block]:
+        def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
             blocks = csv_rows(source_of(file, compression, name), delimiter, has_quotes=has_quotes)
             return _without_header(blocks, name) if has_header else blocks
 
@@ -78,7 +78,7 @@ class _CSVIterator(DataIterator):
         return self._read(data, self.number - 1)
 
 
-def _without_header(blocks: Iterator[Block], name: bytes) -> Iterator[Block]:
+def _without_header(blocks: Iterator[Elements], name: bytes) -> Iterator[Elements]:
     first = next(blocks, None)
     if first is None:
         raise InvalidArgumentError(f"{shown(name)} is empty, and a header is wanted")
@@ -86,7 +86,7 @@ def _without_header(blocks: Iterator[Block], name: bytes) -> Iterator[Block]:
     yield from blocks
 
 
-def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Iterator[Block]:
+def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Iterator[Elements]:
     """Rows without their ends (newline, carriage return, or both), a block at a time.
 
     A row whose quotes are out of place ends with its line; one whose last quote is missing, with the file.
@@ -108,7 +108,7 @@ def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Ite
         if not piece and held:
             rows.append(held[:-1] if held.endswith(b"\r") else held)
         if rows:
-            yield [(b"", each) for each in rows]
+            yield list(zip(rows))
         if not piece:
             return
 

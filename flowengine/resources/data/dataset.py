@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, BinaryIO, ClassVar, Final, TypeAlias
+from typing import Any, BinaryIO, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 import trio
 
+from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
@@ -102,6 +103,16 @@ class Iteration:
         return found
 
 
+class LastingState(Protocol):
+    """What goes on from one run through a dataset to the next: numbers to draw, elements that are kept."""
+
+    def state(self) -> Any:
+        """Where it stands."""
+
+    def restore(self, state: Any) -> None:
+        """Go on there."""
+
+
 class DatasetValue:
     """See the module. Subclasses take the origin, then the inputs of their op.
 
@@ -124,9 +135,28 @@ class DatasetValue:
         """A run through so many epochs of it, for ever for -1; None where that is one run after the other."""
         return None
 
+    def batches(self, iteration: Iteration, batched: Any) -> DataIterator | None:
+        """A run through its batches, where they are made in another way than of elements one by one.
+
+        batched   the dataset of them: `batch_size`, `drop_remainder`, `types`
+        """
+        return None
+
     def cardinality(self) -> int:
         """How many elements it has, `INFINITE` or `UNKNOWN`."""
         return UNKNOWN
+
+    def lasting(self, iteration: Iteration) -> LastingState | None:
+        """What its runs leave to the next ones; None where each run is as the first."""
+        return None
+
+    def all_lasting(self, iteration: Iteration) -> list[LastingState]:
+        """What this dataset has of that, and all that it is made of, always in the same order."""
+        own = self.lasting(iteration)
+        found = [] if own is None else [own]
+        for source in self.sources():
+            found += source.all_lasting(iteration)
+        return found
 
     def sources(self) -> tuple[DatasetValue, ...]:
         """The datasets that it is made of."""
@@ -173,6 +203,10 @@ class DataIterator:
         from flowengine.core.arrays import WOULD_WAIT
 
         return WOULD_WAIT
+
+    def size_of_last(self, element: Element) -> int:
+        """The bytes of the element that it gave last; those that measured it before remember."""
+        return sum(map(bytes_at_most, element))
 
     def close(self) -> None:
         """Nobody asks any more: end the tasks that work ahead, close files."""

@@ -7,9 +7,9 @@ given out. What is wrong with a file is raised where its records end; the next c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array
@@ -26,42 +26,41 @@ from flowengine.resources.data.dataset import (
 )
 from flowengine.resources.elements import Element
 from flowengine.resources.lmdb import lmdb_records
-from flowengine.resources.reader import Blocks, FileReading
+from flowengine.resources.reader import FileReading
 from flowengine.resources.records import (
-    Block,
-    Record,
     RecordSource,
     checked_compression,
     fixed_length,
     shown,
     source_of,
 )
-from flowengine.resources.tf_records import tf_records
+from flowengine.resources.tf_records import tf_records_alone
 
 _PIECE: Final = 256 * 1024
 
-#: From an open file and its name to blocks of what the dataset gives.
-Reads = Callable[[BinaryIO, bytes], Iterator[Block]]
+#: Elements that are read together: one string each, or a key and a string.
+Elements: TypeAlias = Sequence[tuple[bytes, ...]]
+#: From an open file and its name to blocks of the dataset's elements.
+Reads: TypeAlias = Callable[[BinaryIO, bytes], Iterator[Elements]]
 
 
 class FileDataset(DatasetValue):
     """The records of files, one file after the other.
 
-    has_keys   whether an element is the key of a record and the record
+    has_keys   whether an element is the key of a record and the record, rather than the record alone
     """
 
-    __slots__ = ("filenames", "has_keys", "reads")
+    __slots__ = ("filenames", "reads")
 
     def __init__(self, origin: Origin, filenames: Value, reads: Reads, *, has_keys: bool = False) -> None:
         super().__init__(origin)
         self.filenames = texts(filenames, "filenames")
         self.reads = reads
-        self.has_keys = has_keys
         if not self.types:
             self.types = (dtypes.string,) * (1 + has_keys)
             self.shapes = (TensorShape([]),) * (1 + has_keys)
 
-    def opened(self, name: bytes) -> Blocks:
+    def opened(self, name: bytes) -> Generator[Elements, None, None]:
         """The blocks of a file, which is opened with the first."""
         opener = self.origin.opener
         if opener is None:
@@ -85,7 +84,7 @@ class FileIterator(DataIterator):
         self._dataset = files
         #: The number of the file, and of its next record.
         self.file = self.place = 0
-        self._blocks: Blocks | None = None
+        self._blocks: Generator[Elements, None, None] | None = None
         self._reading: FileReading | None = None
         self._forget()
 
@@ -93,7 +92,7 @@ class FileIterator(DataIterator):
         """Let go of the file that is being read."""
         if self._reading is not None:
             self._reading.drop()
-        self._ready: list[Record] = []
+        self._ready: Elements = []
         self._given = 0
         self._ended = False
         self._error: Exception | None = None
@@ -146,7 +145,7 @@ class FileIterator(DataIterator):
         record = self._ready[self._given]
         self._given += 1
         self.place += 1
-        return record if self._dataset.has_keys else record[1:]
+        return record
 
     async def take(self, count: int) -> list[Element]:
         taken: list[Element] = []
@@ -154,8 +153,7 @@ class FileIterator(DataIterator):
             if not await self._more():
                 break
             end = min(self._given + count - len(taken), len(self._ready))
-            records = self._ready[self._given : end]
-            taken += records if self._dataset.has_keys else [record[1:] for record in records]
+            taken += self._ready[self._given : end]
             self.place += end - self._given
             self._given = end
             await self.iteration.breathe()
@@ -175,10 +173,10 @@ def tf_record_dataset(
     names = texts(filenames, "filenames")
     starts = dict(zip(names, to_array(offsets[0]).reshape(-1).tolist(), strict=False)) if offsets else {}
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Block]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
         if starts.get(name):
             file.seek(starts[name])
-        return tf_records(source_of(file, compression, name), name)
+        return tf_records_alone(source_of(file, compression, name), name)
 
     return FileDataset(origin, filenames, reads)
 
@@ -189,23 +187,23 @@ def text_line_dataset(
     """The lines of text files, without their ends."""
     compression = checked_compression(text(compression_type, "compression_type"))
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Block]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
         return text_lines(source_of(file, compression, name))
 
     return FileDataset(origin, filenames, reads)
 
 
-def text_lines(source: RecordSource) -> Iterator[Block]:
+def text_lines(source: RecordSource) -> Iterator[Elements]:
     """Lines without their ends, a block at a time; carriage returns are left out wherever they are."""
     held = b""
     while piece := source.read(_PIECE):
         held += piece
         end = held.rfind(b"\n")
         if end >= 0:
-            yield [(b"", line) for line in held[:end].replace(b"\r", b"").split(b"\n")]
+            yield list(zip(held[:end].replace(b"\r", b"").split(b"\n")))
             held = held[end + 1 :]
     if held:
-        yield [(b"", held.replace(b"\r", b""))]
+        yield [(held.replace(b"\r", b""),)]
 
 
 def fixed_length_record_dataset(
@@ -230,7 +228,7 @@ def fixed_length_record_dataset(
             raise InvalidArgumentError(f"{what} must be at least {least}, not {size}")
     compression = checked_compression(text(compression_type, "compression_type"))
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Block]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
         if not compression:
             body = os.fstat(file.fileno()).st_size - header - footer
             if body % record:
@@ -239,7 +237,8 @@ def fixed_length_record_dataset(
                     f"{header} and a footer of {footer} are no whole records of {record} bytes"
                 )
         source = source_of(file, compression, name)
-        return fixed_length(source, name, header=header, record=record, footer=footer, hop=0)
+        for block in fixed_length(source, name, header=header, record=record, footer=footer, hop=0):
+            yield [each[1:] for each in block]
 
     return FileDataset(origin, filenames, reads)
 

@@ -12,6 +12,7 @@ from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.resources.calling import NamedFunction
 from flowengine.resources.data.dataset import UNKNOWN, DataIterator, DatasetValue, Iteration, Origin
 from flowengine.resources.data.ordering import DerivedDataset
+from flowengine.resources.data.rows import BatchSettings, RowsDataset, batch_from
 from flowengine.resources.elements import Element
 
 
@@ -29,6 +30,11 @@ class Captured:
         function = self.function
         return await function((*arguments, *self.values), iteration.sequences_of(function.name))
 
+    def of_rows(self, count: int) -> Captured | None:
+        """The same of many rows in its first `count` arguments; None where it is not of such a kind."""
+        function = self.function.of_rows(count)
+        return None if function is None else Captured(function, self.values)
+
 
 class FunctionDataset(DerivedDataset):
     """A dataset made of another by a function, `call`."""
@@ -40,6 +46,13 @@ class FunctionDataset(DerivedDataset):
     ) -> None:
         super().__init__(origin, input_dataset)
         self.call = Captured(origin.function(attr), other_arguments)
+
+    def rows(self, batched: BatchSettings, parallel: int = 1) -> RowsDataset | None:
+        """Batches made by one call each; None where the function is not known to allow it."""
+        of_rows = self.call.of_rows(len(self.source.types)) if self.source.types else None
+        if of_rows is None:
+            return None
+        return RowsDataset(self.origin, self.source, batched, (self.call, of_rows), parallel)
 
 
 def end_of_function(made: DatasetValue, error: OutOfRangeError) -> None:
@@ -61,6 +74,12 @@ class MapDataset(FunctionDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _MapIterator(iteration, self)
 
+    def batches(self, iteration: Iteration, batched: Any) -> DataIterator | None:
+        rows = self.rows(batched)
+        if rows is not None:
+            return _MapIterator(iteration, rows)
+        return _MappedBatchIterator(iteration, self, batched)
+
     def cardinality(self) -> int:
         return self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
 
@@ -70,7 +89,7 @@ class _FunctionIterator(DataIterator):
 
     CHILDREN = ("input",)
 
-    def __init__(self, iteration: Iteration, made: FunctionDataset) -> None:
+    def __init__(self, iteration: Iteration, made: FunctionDataset | RowsDataset) -> None:
         super().__init__(iteration)
         self.call = made.call
         self.input: DataIterator | None = made.source.iterator(iteration)
@@ -85,7 +104,7 @@ class _FunctionIterator(DataIterator):
 class _MapIterator(_FunctionIterator):
     __slots__ = ("_dataset",)
 
-    def __init__(self, iteration: Iteration, mapped: MapDataset) -> None:
+    def __init__(self, iteration: Iteration, mapped: MapDataset | RowsDataset) -> None:
         super().__init__(iteration, mapped)
         self._dataset = mapped
 
@@ -98,6 +117,19 @@ class _MapIterator(_FunctionIterator):
         except OutOfRangeError as error:
             end_of_function(self._dataset, error)
             return None
+
+
+class _MappedBatchIterator(_MapIterator):
+    """Batches of what a function makes; where some element is wrong, its batch is gone with it."""
+
+    __slots__ = ("_batched",)
+
+    def __init__(self, iteration: Iteration, mapped: MapDataset, batched: BatchSettings) -> None:
+        super().__init__(iteration, mapped)
+        self._batched = batched
+
+    async def next(self) -> Element | None:
+        return await batch_from(super().next, self._batched)
 
 
 class FilterDataset(FunctionDataset):

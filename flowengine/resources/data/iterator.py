@@ -32,6 +32,9 @@ class _Front(AheadIterator):
     def limit(self) -> int:
         return self.waiting
 
+    def size_of(self, outcome: AwaitedElement) -> int:
+        return 0  # somebody waits for each: nothing is held
+
     async def begin(self, outcome: AwaitedElement) -> None:
         await outcome_of(self.input.next, outcome)
         self.finished(outcome)

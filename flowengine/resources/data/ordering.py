@@ -28,6 +28,9 @@ class DerivedDataset(DatasetValue):
         super().__init__(origin)
         self.source = checked_dataset(input_dataset)
 
+    def sources(self) -> tuple[DatasetValue, ...]:
+        return super().sources() or (self.source,)
+
 
 class SameDataset(DerivedDataset):
     """The elements of another: what the node asks for concerns how TensorFlow computes them."""
@@ -213,6 +216,16 @@ class _RepeatIterator(DataIterator):
             self._next_epoch()
         return taken
 
+    async def state(self) -> dict[str, Any]:
+        lasting = [each.state() for each in self._dataset.all_lasting(self.iteration)]
+        return {**await super().state(), "lasting": lasting}
+
+    async def restore(self, state: dict[str, Any]) -> None:
+        # Of an epoch that is over, nobody else knows what it has left to the next one.
+        for lasting, kept in zip(self._dataset.all_lasting(self.iteration), state["lasting"], strict=True):
+            lasting.restore(kept)
+        await super().restore(state)
+
     def _next_epoch(self) -> None:
         assert self.input is not None
         self.input.close()
@@ -236,6 +249,9 @@ class ConcatenateDataset(DerivedDataset):
             raise InvalidArgumentError(
                 f"input dataset and dataset to concatenate have different output_types {first} and {second}"
             )
+
+    def sources(self) -> tuple[DatasetValue, ...]:
+        return self.source, self.following
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ConcatenateIterator(iteration, (self.source, self.following))
@@ -285,6 +301,9 @@ class ZipDataset(DatasetValue):
     def __init__(self, origin: Origin, input_datasets: tuple[Any, ...]) -> None:
         super().__init__(origin)
         self.zipped = tuple([checked_dataset(each) for each in input_datasets])
+
+    def sources(self) -> tuple[DatasetValue, ...]:
+        return self.zipped
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ZipIterator(iteration, self)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, OpError, OutOfRangeError
-from flowengine.resources.data.batches import batch_of
 from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar
 from flowengine.resources.data.functional import FunctionDataset, end_of_function
 from flowengine.resources.data.ordering import DerivedDataset
+from flowengine.resources.data.rows import BatchSettings, RowsDataset, batch_from
 from flowengine.resources.data.working_ahead import (
     AUTOTUNE,
     PARALLEL_TUNED,
@@ -53,6 +55,9 @@ class PrefetchIterator(AheadIterator):
     def limit(self) -> int:
         return self._size
 
+    def size_of(self, outcome: AwaitedElement) -> int:
+        return 0 if outcome.element is None else self.input.size_of_last(outcome.element)
+
     async def begin(self, outcome: AwaitedElement) -> None:
         await outcome_of(self.input.next, outcome)
         self.finished(outcome)
@@ -93,14 +98,47 @@ class ParallelMapDataset(ParallelDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ParallelMapIterator(iteration, self)
 
+    def batches(self, iteration: Iteration, batched: Any) -> DataIterator | None:
+        rows = self.rows(batched, min(self.parallel, PARALLEL_TUNED))
+        if rows is not None:
+            return _ParallelMapIterator(iteration, rows)
+        return _MapAndBatchIterator(iteration, self, batched)
+
     def cardinality(self) -> int:
         return self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
+
+
+class ThreadMapDataset(DerivedDataset):
+    """What a function of Python makes of each element on a thread, in their order, several at a time."""
+
+    __slots__ = ("make", "parallel")
+
+    def __init__(
+        self, origin: Origin, input_dataset: Any, make: Callable[[Element], Element], parallel: int
+    ) -> None:
+        super().__init__(origin, input_dataset)
+        self.make = make
+        self.parallel = parallel
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _ParallelMapIterator(iteration, self)
+
+    async def call(self, iteration: Iteration, element: Element) -> Element:
+        """What is made of an element. Cancelled, it waits for the thread."""
+        return await trio.to_thread.run_sync(self.make, element)
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+
+#: Whose function is called for several elements at a time.
+_Mapped: TypeAlias = "ParallelMapDataset | MapAndBatchDataset | RowsDataset | ThreadMapDataset"
 
 
 class _ParallelMapIterator(AheadIterator):
     __slots__ = ("_dataset",)
 
-    def __init__(self, iteration: Iteration, mapped: ParallelMapDataset | MapAndBatchDataset) -> None:
+    def __init__(self, iteration: Iteration, mapped: _Mapped) -> None:
         super().__init__(iteration, mapped.source.iterator(iteration))
         self._dataset = mapped
 
@@ -162,7 +200,10 @@ class MapAndBatchDataset(FunctionDataset):
         self.drop_remainder = bool(drop_remainder)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
-        return _MapAndBatchIterator(iteration, self)
+        rows = self.rows(self, min(self.parallel, PARALLEL_TUNED))
+        if rows is not None:
+            return _ParallelMapIterator(iteration, rows)
+        return _MapAndBatchIterator(iteration, self, self)
 
     def cardinality(self) -> int:
         there = self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
@@ -174,43 +215,20 @@ class MapAndBatchDataset(FunctionDataset):
 class _MapAndBatchIterator(_ParallelMapIterator):
     """A line of elements that were mapped; a batch of them is taken when it is asked for."""
 
-    __slots__ = ("_made", "is_over")
+    __slots__ = ("_batched",)
 
-    def __init__(self, iteration: Iteration, mapped: MapAndBatchDataset) -> None:
+    def __init__(
+        self, iteration: Iteration, mapped: ParallelMapDataset | MapAndBatchDataset, batched: BatchSettings
+    ) -> None:
         super().__init__(iteration, mapped)
-        self._made = mapped
-        self.is_over = False
+        self._batched = batched
 
     def next_nowait(self) -> Any:
         return DataIterator.next_nowait(self)
 
+    def size_of_last(self, element: Element) -> int:
+        return DataIterator.size_of_last(self, element)
+
     async def next(self) -> Element | None:
         """A batch; the first error of its elements is raised in its place."""
-        made = self._made
-        elements: list[Element] = []
-        failure: OpError | None = None
-        count = 0
-        while count < made.batch_size and not self.is_over:
-            try:
-                element = await super().next()
-            except OpError as error:
-                failure = failure or error
-                count += 1
-                continue
-            if element is None:
-                self.is_over = True
-                break
-            elements.append(element)
-            count += 1
-        if failure is not None:
-            raise failure
-        if not elements or (len(elements) < made.batch_size and made.drop_remainder):
-            return None
-        return batch_of(elements, made.types)
-
-    async def state(self) -> dict[str, Any]:
-        return {**await super().state(), "is_over": self.is_over}
-
-    async def restore(self, state: dict[str, Any]) -> None:
-        await super().restore(state)
-        self.is_over = state["is_over"]
+        return await batch_from(super().next, self._batched)

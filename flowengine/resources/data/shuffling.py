@@ -64,6 +64,9 @@ class ShuffledDataset(DerivedDataset):
         #: Whether each epoch of one run draws seeds of its own.
         self.redraws = False
 
+    def lasting(self, iteration: Iteration) -> SeedGenerator:
+        return self.seeds
+
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ShuffleIterator(iteration, self)
 
@@ -271,13 +274,14 @@ class _ShuffleIterator(DataIterator):
         state = await super().state()
         state["slices"] = [list(each) for each in self.slices]
         state["numbers"] = None if self._numbers is None else self._numbers.state()
-        state["seeds"] = self._dataset.seeds.state()
+        state["lasting"] = [each.state() for each in self._dataset.all_lasting(self.iteration)]
         return state
 
     async def restore(self, state: dict[str, Any]) -> None:
+        for lasting, kept in zip(self._dataset.all_lasting(self.iteration), state["lasting"], strict=True):
+            lasting.restore(kept)
         await super().restore(state)
         self.slices = [list(each) for each in state["slices"]]
-        self._dataset.seeds.restore(state["seeds"])
         if state["numbers"] is not None:
             self._numbers = RandomNumbers(0, 0)
             self._numbers.restore(state["numbers"])

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.core.accounting import bytes_of
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InternalError, OpError
+from flowengine.devices.cores import available_cores
 from flowengine.resources.data.dataset import DataIterator, Iteration
 from flowengine.resources.elements import Element
 
@@ -23,8 +23,9 @@ from flowengine.resources.elements import Element
 BYTES_AHEAD_MAX: Final = 256 * 1024 * 1024
 #: What a number that is left to us stands for: more hides no longer waits, and takes memory.
 AUTOTUNE: Final = -1
-PREFETCH_TUNED: Final = 16
-PARALLEL_TUNED: Final = 8
+PREFETCH_TUNED: Final = 4
+#: As many as there are cores: more calls in Python wait for each other, and so does the event loop.
+PARALLEL_TUNED: Final = max(2, available_cores())
 #: The same on every machine, for it says in which order elements come.
 CYCLE_TUNED: Final = 2
 
@@ -46,8 +47,6 @@ class AwaitedElement:
     def set(self, element: Element | None) -> None:
         """It is there."""
         self.element, self.done = element, True
-        if element is not None:
-            self.bytes = sum(map(bytes_of, element))
 
     def fail(self, error: OpError) -> None:
         """It went wrong."""
@@ -116,6 +115,7 @@ class AheadIterator(DataIterator):
     """
 
     __slots__ = (
+        "_bytes_taken",
         "_is_ended",
         "_scopes",
         "_started",
@@ -134,6 +134,8 @@ class AheadIterator(DataIterator):
         self.changed = Signal()
         #: Bytes of what is ready; outcomes that are not.
         self.held = self.under_way = 0
+        #: Bytes of the element that was taken last.
+        self._bytes_taken = 0
         #: Somebody wants to know where this stands: nothing new is begun.
         self.pausing = False
         self._is_ended = False
@@ -159,6 +161,10 @@ class AheadIterator(DataIterator):
             self.under_way += 1
             try:
                 await self.begin(outcome)
+            except CancelledError:
+                if not self.iteration.tasks.is_cancelled:
+                    raise
+                return  # ended while it was at it: nobody waits any more
             finally:
                 self.changed.fire()
 
@@ -169,8 +175,16 @@ class AheadIterator(DataIterator):
     def finished(self, outcome: AwaitedElement) -> None:
         """An outcome is there."""
         self.under_way -= 1
+        outcome.bytes = self.size_of(outcome)
         self.held += outcome.bytes
         self.changed.fire()
+
+    def size_of(self, outcome: AwaitedElement) -> int:
+        """The bytes that an outcome takes while it waits in the line."""
+        return 0 if outcome.element is None else DataIterator.size_of_last(self, outcome.element)
+
+    def size_of_last(self, element: Element) -> int:
+        return self._bytes_taken
 
     def ended(self) -> None:
         """The input has no more: the task ends when it has begun what it is at."""
@@ -217,6 +231,7 @@ class AheadIterator(DataIterator):
             return None  # the end stays
         self.line.popleft()
         self.held -= outcome.bytes
+        self._bytes_taken = outcome.bytes
         self.changed.fire()
         return outcome.value()
 
@@ -241,6 +256,8 @@ class AheadIterator(DataIterator):
 
     async def restore(self, state: dict[str, Any]) -> None:
         self.line = deque(AwaitedElement.of(kept) for kept in state["line"])
+        for outcome in self.line:
+            outcome.bytes = AheadIterator.size_of(self, outcome)
         self.held = sum(outcome.bytes for outcome in self.line)
         self._is_ended = state["is_ended"]
         if state["input"] is not None:

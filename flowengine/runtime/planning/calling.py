@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.pieces import Piecework
 from flowengine.ir.attrs import FuncAttr
 from flowengine.resources.calling import FunctionCaller, NamedFunction
@@ -50,10 +50,14 @@ class StepCaller:
 class _Called:
     """One function. See `resources.calling.NamedFunction`."""
 
-    __slots__ = ("_function", "_keeps", "_plans", "_runner", "_table", "name")
+    __slots__ = ("_function", "_keeps", "_plans", "_rows", "_runner", "_table", "name")
 
-    def __init__(self, runner: StepRunner, table: FunctionTable, function: FuncAttr) -> None:
+    def __init__(
+        self, runner: StepRunner, table: FunctionTable, function: FuncAttr, rows: int | None = None
+    ) -> None:
         self.name = function.name
+        #: How many of the arguments are rows; None where it is called for one.
+        self._rows = rows
         self._runner = runner
         self._table = table
         self._function = function
@@ -61,8 +65,15 @@ class _Called:
         #: Whether what it gives may be memory that somebody writes to later.
         self._keeps = False
 
+    def of_rows(self, count: int) -> NamedFunction | None:
+        try:
+            body = self._table.rows_of(self._function, count)
+        except OpError:
+            return None  # the call itself knows how to tell what is wrong with the function
+        return None if body is None else _Called(self._runner, self._table, self._function, count)
+
     async def _planned(self) -> TieredPlan:
-        job = Piecework(self._table.planning(self._function))
+        job = Piecework(self._table.planning(self._function, self._rows))
         await in_turns(job, self._runner.turns)
         plans = self._plans = job.result()
         nodes = plans.interpreted.graph

@@ -18,6 +18,7 @@ import numpy as np
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.pieces import Pieces, at_once
 from flowengine.functions.bodies import function_key
+from flowengine.functions.rows import rows_of
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node
@@ -81,15 +82,20 @@ class FunctionTable:
 
     def plans_of(self, function: FuncAttr) -> TieredPlan:
         """The plans of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
-        plans = self._plans.get(function_key(function))
+        plans = self._plans.get((*function_key(function), None))
         return at_once(self.planning(function)) if plans is None else plans
 
-    def planning(self, function: FuncAttr) -> Pieces[TieredPlan]:
-        """As `plans_of`, in pieces."""
-        key = function_key(function)
+    def rows_of(self, function: FuncAttr, count: int) -> FunctionBody | None:
+        """The body for many rows at once in its first `count` arguments; None where none is known."""
+        return rows_of(self._instantiated(function), count, self._library.registry)
+
+    def planning(self, function: FuncAttr, rows: int | None = None) -> Pieces[TieredPlan]:
+        """As `plans_of`, in pieces; with `rows` of the body for many rows, which there must be."""
+        key = (*function_key(function), rows)
         plans = self._plans.get(key)
         if plans is None:
-            body = self._instantiated(function)
+            body = self._instantiated(function) if rows is None else self.rows_of(function, rows)
+            assert body is not None
             context = replace(
                 self._context,
                 feeds=body.arguments,
@@ -118,7 +124,7 @@ class FunctionTable:
 
     def planning_beforehand(self, function: FuncAttr) -> Pieces[None]:
         """Plan a body that a call will need, unless it is under way, as one is that calls itself."""
-        if function_key(function) in self._under_way:
+        if (*function_key(function), None) in self._under_way:
             return
         try:
             yield from self.planning(function)

@@ -101,11 +101,11 @@ class FeedSpec:
         given = self._array(np.asarray if isinstance(value, np.ndarray) else _object_array, value)
         if given.dtype.kind not in "OSU":
             raise self._unfit(value, f"it holds {given.dtype}")
-        result = np.empty(given.shape, dtype=object)
-        flat = result.reshape(-1)
-        for index, element in enumerate(given.reshape(-1).tolist()):
-            flat[index] = _bytes(element, self.name)
-        return result
+        elements = given.reshape(-1).tolist()
+        result = np.empty(len(elements), dtype=object)
+        all_bytes = set(map(type, elements)) <= {bytes}
+        result[:] = elements if all_bytes else [_bytes(each, self.name) for each in elements]
+        return result.reshape(given.shape)
 
     def _unfit(self, value: Any, why: str) -> InvalidArgumentError:
         return InvalidArgumentError(

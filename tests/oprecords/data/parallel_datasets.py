@@ -10,6 +10,7 @@ EXCUSED: Final = {
         ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalParallelInterleaveDataset
         LegacyParallelInterleaveDatasetV2 MapAndBatchDataset ParallelBatchDataset
         ParallelFilterDataset ParallelInterleaveDataset ParallelInterleaveDatasetV3
-        ParallelInterleaveDatasetV4 ParallelMapDatasetV2
+        ParallelInterleaveDatasetV4 ParallelMapDatasetV2 ExperimentalParseExampleDataset
+        ParseExampleDataset ParseExampleDatasetV2
     """,
 }

@@ -1,6 +1,7 @@
 """Record what TensorFlow's input pipelines give: graphs as its client builds them, and their elements.
 
     python record_pipelines.py pipelines_1.jsonl        # with an environment that has TensorFlow 1.15, or 2
+    python record_pipelines.py parsing_1.jsonl --parsing   # those that parse records alone
 
 A line is {"name", "graph" (base64 of a zlib-compressed GraphDef), "fetches", "init", "elements"}: elements
 are lists of components, a component is [dtype, shape, values], or an element is {"error": class}. Uses
@@ -182,6 +183,78 @@ PIPELINES: Any = {
 }
 
 
+def rows(*wrong: int) -> Any:
+    """Rows of CSV, some of them with a number that is none."""
+    lines = [(f"{n},x{n},{n}.5" if n not in wrong else "no,x,1") for n in range(11)]
+    return D.from_tensor_slices(lines)
+
+
+def columns(line: Any) -> Any:
+    return tf1.io.decode_csv(line, [[0], [""], [0.0]])
+
+
+def records(*wrong: int) -> Any:
+    """Serialised examples, some of which are none."""
+    made = []
+    for number in range(11):
+        feature = {
+            "n": tf1.train.Feature(int64_list=tf1.train.Int64List(value=[number])),
+            "pair": tf1.train.Feature(float_list=tf1.train.FloatList(value=[number / 2, -number])),
+            "some": tf1.train.Feature(int64_list=tf1.train.Int64List(value=range(number % 3))),
+        }
+        if number % 2:
+            feature["word"] = tf1.train.Feature(bytes_list=tf1.train.BytesList(value=[b"w%d" % number]))
+        example = tf1.train.Example(features=tf1.train.Features(feature=feature))
+        made.append(b"no example" if number in wrong else example.SerializeToString())
+    return D.from_tensor_slices(made)
+
+
+def dense_features() -> Any:
+    return {
+        "n": tf1.io.FixedLenFeature([], tf.int64),
+        "pair": tf1.io.FixedLenFeature([2], tf.float32),
+        "word": tf1.io.FixedLenFeature([], tf.string, default_value="none"),
+    }
+
+
+def dense(record: Any) -> Any:
+    return tf1.io.parse_single_example(record, dense_features())
+
+
+def all_features() -> Any:
+    found = dense_features()
+    found["some"] = tf1.io.VarLenFeature(tf.int64)
+    return found
+
+
+def ragged_features() -> Any:
+    found = dense_features()
+    found["some"] = tf.io.RaggedFeature(tf.int64)
+    return found
+
+
+#: Those that parse records, one by one and many at once.
+PARSING: Any = {
+    "csv": lambda: rows().map(columns).batch(4),
+    "csv_wrong": lambda: rows(2, 5).map(columns).batch(4),
+    "csv_wrong_dropped": lambda: rows(2, 5).map(columns).batch(4, drop_remainder=True),
+    "csv_parallel_wrong": lambda: rows(1, 6).map(columns, num_parallel_calls=2).batch(3),
+    "csv_map_and_batch": lambda: rows().apply(X.map_and_batch(columns, 4, num_parallel_calls=1)),
+    "csv_repeated": lambda: rows().map(columns).batch(4).repeat(2),
+    "examples": lambda: records().map(dense).batch(4),
+    "examples_wrong": lambda: records(0, 3, 4).map(dense).batch(4),
+    "examples_prefetched": lambda: records().map(dense, num_parallel_calls=2).batch(4).prefetch(1),
+    "examples_sparse": lambda: records().map(
+        lambda record: tf1.sparse_tensor_to_dense(tf1.io.parse_single_example(record, all_features())["some"])
+    ),
+    "example_dataset": lambda: records().batch(4).apply(X.parse_example_dataset(all_features())),
+    "example_dataset_parallel": lambda: (
+        records(5).batch(3).apply(X.parse_example_dataset(all_features(), num_parallel_calls=3))
+    ),
+    "example_dataset_ragged": lambda: records().batch(4).apply(X.parse_example_dataset(ragged_features())),
+}
+
+
 def options() -> Any:
     made = tf1.data.Options() if not IS_2 else tf.data.Options()
     made.experimental_optimization.apply_default_optimizations = False
@@ -226,7 +299,7 @@ def record(name: Any, make: Any) -> Any:
 def main() -> None:
     os.chdir(tempfile.mkdtemp())
     with open(sys.argv[1], "w") as file:
-        for name, make in PIPELINES.items():
+        for name, make in (PARSING if "--parsing" in sys.argv else PIPELINES).items():
             try:
                 file.write(json.dumps(record(name, make)) + "\n")
             except Exception as error:

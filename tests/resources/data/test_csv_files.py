@@ -207,7 +207,7 @@ def test_rows_that_python_has_written(table: list[list[str]], end: str) -> None:
     rows: list[bytes] = []
     for piece in (1, 3, 1 << 20):
         source = _Pieces(data, piece)
-        rows = [row for block in csv_rows(source, b",", has_quotes=True) for _, row in block]
+        rows = [row for block in csv_rows(source, b",", has_quotes=True) for (row,) in block]
         read = [next(csv.reader(io.StringIO(row.decode(), newline=""))) for row in rows]
         assert read == table
 

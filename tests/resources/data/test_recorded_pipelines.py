@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
 from pathlib import Path
@@ -19,11 +20,11 @@ HERE = Path(__file__).parent
 
 def _cases() -> list[Any]:
     cases = []
-    for version in (1, 2):
-        path = HERE / f"pipelines_{version}.jsonl"
+    for kind, version in itertools.product(("pipelines", "parsing"), (1, 2)):
+        path = HERE / f"{kind}_{version}.jsonl"
         for line in path.read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
-            cases.append(pytest.param(case, id=f"{case['name']}-{version}"))
+            cases.append(pytest.param(case, id=f"{kind}-{case['name']}-{version}"))
     return cases
 
 
