@@ -100,7 +100,8 @@ def bytes_at_most(value: Any) -> int:
     if not isinstance(value, np.ndarray) or not value.dtype.hasobject:
         return bytes_of(value)
     held = value.ravel().tolist()
-    if set(map(type, held)) <= _TEXTS:
+    # An array holds strings alone, or none.
+    if held and type(held[0]) is bytes:
         return int(value.nbytes) + _TEXT_BYTES * len(held) + sum(map(len, held))
     return bytes_of(value)
 

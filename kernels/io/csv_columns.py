@@ -22,8 +22,7 @@ from flowengine.kernels.strings.elements import to_number
 
 #: Records that are looked at together: their fields are as many objects, and one call of Python's makes them.
 _TOGETHER: Final = 1024
-#: An integer of so many characters is within 64 bits.
-_DIGITS_MAX: Final = 18
+_DIGITS: Final = b"0123456789,"
 _INTEGERS: Final = re.compile(rb"-?[0-9]++(?:,-?[0-9]++)*+\Z")
 _FLOATS: Final = re.compile(
     rb"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
@@ -106,11 +105,12 @@ def _column(fields: list[bytes], dtype: DType, default: Sequence[Any], na_value:
 
 def _numbers(fields: list[bytes], dtype: DType) -> Array:
     joined = b",".join(fields)
-    if dtype.is_integer and max(map(len, fields)) <= _DIGITS_MAX and _INTEGERS.match(joined):
+    if dtype.is_integer and (not joined.translate(None, _DIGITS) or _INTEGERS.match(joined)):
         found = np.fromstring(joined.decode(), np.int64, sep=",")
         bounds = np.iinfo(dtype.as_numpy_dtype)
-        if found.min() < bounds.min or found.max() > bounds.max:
-            raise Uneven
+        # What is beyond 64 bits is read as the last number within them.
+        if found.min() <= bounds.min or found.max() >= bounds.max:
+            found = _one_by_one(fields, dtype)
     elif dtype.is_floating and _FLOATS.match(joined):
         found = np.fromstring(joined.decode(), np.float64, sep=",")
     else:
