@@ -237,7 +237,7 @@ class TaskService:
     def _deregister_graphs(self, request: IncomingCall) -> None:
         _check_task(request)
         message = m.DeregisterGraphs.from_wire(request.arguments)
-        self._worker.deregister(_registrar(request), message.handles)
+        self._worker.deregister(_registrar(request), message.handles, message.sessions)
 
     def _session(self, request: IncomingCall, number: int) -> ClusterSession:
         return self._master.session(number, request.peer)

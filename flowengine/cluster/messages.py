@@ -239,6 +239,7 @@ class RegisterGraph(Message):
     """Keep a task's partitions of a request; their graphs come beside it, then the functions' library.
 
     handle        what the master calls it
+    session       of the client who asks for it: what belongs to that alone goes with it
     partitions    {"device", "feeds": [positions], "fetches": [positions], "targets": [names]} of each
     feeds, fetches    names of all that the request has
     tasks         {task: incarnation} of those who take part
@@ -246,6 +247,7 @@ class RegisterGraph(Message):
     """
 
     handle: int
+    session: int
     partitions: list[dict[str, Any]]
     feeds: list[str]
     fetches: list[str]
@@ -331,9 +333,10 @@ class EndSteps(Message):
 
 @dataclass(frozen=True)
 class DeregisterGraphs(Message):
-    """Forget what was registered under these handles."""
+    """Forget what was registered under these handles, and what belonged to sessions that have ended."""
 
     handles: list[int]
+    sessions: list[int]
 
 
 def error_to_table(error: BaseException) -> dict[str, Any]:

@@ -12,7 +12,10 @@ import pytest
 import flowengine as fe
 from flowengine.cluster.local import free_ports
 from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
+from flowengine.resources.data.one_shot import OneShot
 from flowengine.transport.wire.identity import new_key
+from tests.resources.data.test_iterators import RECORDED
+from tests.resources.data.test_recorded_pipelines import graph_of
 
 WORKER = "/job:worker/task:1"
 KINDS: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
@@ -77,3 +80,42 @@ async def test_tasks_end_with_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
         services = holder.worker.resources.services
         assert services.count == 2
     assert services.count == 0
+
+
+def one_shot() -> fe.Graph:
+    """A graph of TensorFlow's with a one-shot iterator over 5, 6, 7 ..., on a task."""
+    graph_def = graph_of(next(case for case in RECORDED if case["name"] == "one_shot")).to_graph_def()
+    for node in graph_def.node:
+        node.device = WORKER
+    return fe.Graph.from_graph_def(graph_def)
+
+
+async def test_what_a_function_makes_belongs_to_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = one_shot()
+    async with cluster(monkeypatch) as (master, holder):
+        resources = holder.worker.resources
+        async with fe.Session(graph, target=master.target) as first:
+            assert int(await first.run("IteratorGetNext:0")) == 5
+            async with fe.Session(graph, target=master.target) as second:
+                assert int(await second.run("IteratorGetNext:0")) == 5
+                assert int(await second.run("add:0")) == 7  # another request, the same iterator
+                assert len(resources.held(OneShot)) == 2
+            await master.master.notices.tell(WORKER)  # as it is within a second
+            assert len(resources.held(OneShot)) == 1
+            assert int(await first.run("IteratorGetNext:0")) == 6
+        await master.master.notices.tell(WORKER)
+        assert not resources.held(OneShot)
+        await resources.ended()
+        assert resources.services.count == 0
+
+
+async def test_it_goes_with_the_master_that_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = one_shot()
+    async with (
+        cluster(monkeypatch) as (master, holder),
+        fe.Session(graph, target=master.target) as session,
+    ):
+        await session.run("IteratorGetNext:0")
+        assert len(holder.worker.resources.held(OneShot)) == 1
+        holder.worker.forget(master.worker.task, master.worker.incarnation)
+        assert not holder.worker.resources.held(OneShot)

@@ -103,6 +103,7 @@ class Master:
         for prepared in session.prepared.values():
             self._drop(prepared)
         session.prepared.clear()
+        self.notices.session_ended(session.number, session.tasks)
 
     def client_lost(self, client: Identity) -> None:
         """Close the sessions of a client that is gone."""

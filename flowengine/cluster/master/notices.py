@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 import trio
@@ -27,6 +28,7 @@ class Notices:
         self._here = members.identity.task
         self._endings: dict[str, Endings] = {}
         self._handles: dict[str, list[int]] = {}
+        self._sessions: dict[str, list[int]] = {}
         self._to_tell = trio.Event()
 
     def step_ended(self, plan: MasterPlan, number: int) -> None:
@@ -50,6 +52,12 @@ class Notices:
             self._handles.setdefault(part.task, []).append(plan.handle)
         self._to_tell.set()
 
+    def session_ended(self, number: int, tasks: Iterable[str]) -> None:
+        """A session is over: these tasks may hold something of it."""
+        for task in tasks:
+            self._sessions.setdefault(task, []).append(number)
+        self._to_tell.set()
+
     def take_steps(self, task: str) -> list[int]:
         """The steps that a task is to be told of as ended, with what is sent to it next."""
         endings = self._endings.get(task)
@@ -61,14 +69,14 @@ class Notices:
             await self._to_tell.wait()
             await trio.sleep(_TELL_SECONDS)
             self._to_tell = trio.Event()
-            for task in dict.fromkeys((*self._endings, *self._handles)):
+            for task in dict.fromkeys((*self._endings, *self._handles, *self._sessions)):
                 await self.tell(task)
 
     async def tell(self, task: str) -> None:
         """Tell one task now."""
-        handles = self._handles.pop(task, [])
+        handles, sessions = self._handles.pop(task, []), self._sessions.pop(task, [])
         if task == self._here:
-            self._members.worker.deregister(self._members.registrar, handles)
+            self._members.worker.deregister(self._members.registrar, handles, sessions)
             return
         peer = self._members.links.open_peer(task)
         if peer is None:
@@ -78,8 +86,8 @@ class Notices:
         try:
             if steps := self.take_steps(task):
                 await peer.call(m.END_STEPS, m.EndSteps(steps).to_wire())
-            if handles:
-                await peer.call(m.DEREGISTER_GRAPHS, m.DeregisterGraphs(handles).to_wire())
+            if handles or sessions:
+                await peer.call(m.DEREGISTER_GRAPHS, m.DeregisterGraphs(handles, sessions).to_wire())
         except OpError as error:
             logger.debug("%s was not told what is over: %s", task, error.message)
 

@@ -98,7 +98,10 @@ class ClusterPlanner:
             placement.device_of,
             {str(o.name): incarnations[task] for task, (_, offers) in devices.items() for o in offers},
         )
-        return MasterPlan(next(self._handles), cut, context, incarnations, self._members.identity.task)
+        here = self._members.identity.task
+        plan = MasterPlan(next(self._handles), cut, context, incarnations, here, session.number)
+        session.tasks.update(plan.tasks)
+        return plan
 
     def _check_lives(self, session: ClusterSession, plan: MasterPlan) -> None:
         """AbortedError where a task lives anew that a session must not lose."""

@@ -73,9 +73,11 @@ class MasterPlan:
         context: PassContext,
         incarnations: Mapping[str, int],
         here: str,
+        session: int,
     ) -> None:
         """`incarnations` is {task: incarnation} of the whole cluster, `here` the master's own task."""
         self.handle = handle
+        self.session = session
         #: Whether a task may have forgotten it: then it has to be made anew.
         self.is_void = False
         self.fetches = len(context.fetches)
@@ -102,6 +104,7 @@ class MasterPlan:
         """The message for one task, and the graphs beside it."""
         message = RegisterGraph(
             handle=self.handle,
+            session=self.session,
             partitions=[
                 {
                     "device": each.device,

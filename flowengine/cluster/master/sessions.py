@@ -41,6 +41,8 @@ class ClusterSession:
         self._idle = trio.lowlevel.ParkingLot()
         #: {task: incarnation} of those that steps have used, where another life of one is an error.
         self.lives: dict[str, int] = {}
+        #: Those that may hold something of this session.
+        self.tasks: set[str] = set()
         self.graph = graph
         self.requests = Requests(graph)
 

@@ -39,6 +39,11 @@ class Registrar(NamedTuple):
     incarnation: int
 
 
+def owner_of(registrar: Registrar, session: int) -> str:
+    """The container of what belongs to one session alone."""
+    return f"_{registrar.task}_{registrar.incarnation}_{session}"
+
+
 class RegisteredGraph:
     """A request's partitions on this task.
 
@@ -99,6 +104,8 @@ class GraphRegistry:
         self._graphs: dict[tuple[Registrar, int], RegisteredGraph] = {}
         #: What finds a request's partitions.
         self.find = self._graphs.get
+        #: {master: its sessions that have registered something}
+        self._sessions: dict[Registrar, set[int]] = {}
         #: Tasks whose connection was lost: they are met again by the next step that needs them.
         self._unmet: set[str] = set()
 
@@ -112,18 +119,21 @@ class GraphRegistry:
 
         Raises InvalidArgumentError for what cannot be read, an error of `links` if a task is not there.
         """
-        job = Piecework(self._planning(message, tensors))
+        job = Piecework(self._planning(message, tensors, owner_of(registrar, message.session)))
         await in_turns(job, current_turns())
         plan = job.result()
         graph = RegisteredGraph(message, plan, links, needs_no_task=needs_no_task(plan, self._runner))
         self._graphs[registrar, message.handle] = graph
+        self._sessions.setdefault(registrar, set()).add(message.session)
         links.addresses.update(
             {task: address for task, address in message.partners.items() if task not in links.addresses}
         )
         self._unmet.update(message.partners)
         await self.meet(graph)
 
-    def _planning(self, message: RegisterGraph, tensors: Sequence[Value]) -> Pieces[PartitionedPlan]:
+    def _planning(
+        self, message: RegisterGraph, tensors: Sequence[Value], owner: str
+    ) -> Pieces[PartitionedPlan]:
         partitions = read_partitions(message, tensors)
         context = PassContext(
             feeds=ports(message.feeds),
@@ -139,7 +149,7 @@ class GraphRegistry:
             library = FunctionLibrary(graph.library, op_registry(), graph.producer)
             compiler = self._runner.compile if self._compiles else None
             functions = FunctionTable(library, self._kernels, context, compiler)
-            functions.caller = StepCaller(self._runner, functions)
+            functions.caller = StepCaller(self._runner, functions, owner)
         cut = PartitionedGraph(partitions, ())
         return (yield from partitioned(cut, context, self._devices, self._kernels, functions))
 
@@ -148,10 +158,11 @@ class GraphRegistry:
         for handle in handles:
             self._graphs.pop((registrar, handle), None)
 
-    def drop_all(self, registrar: Registrar) -> None:
-        """Forget all that one master registered: it is gone."""
+    def drop_all(self, registrar: Registrar) -> set[int]:
+        """Forget all that one master registered: it is gone. Its sessions, as far as they had graphs here."""
         for key in [key for key in self._graphs if key[0] == registrar]:
             del self._graphs[key]
+        return self._sessions.pop(registrar, set())
 
     def clear(self) -> None:
         """Forget everything."""

@@ -14,7 +14,7 @@ from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
 from flowengine.cluster.messages import RegisterGraph, RunGraph, Standing
 from flowengine.cluster.worker.parts import ENDED_PART, PartDone, PartRun, RunningParts
-from flowengine.cluster.worker.registered import GraphRegistry, Registrar
+from flowengine.cluster.worker.registered import GraphRegistry, Registrar, owner_of
 from flowengine.core.arrays import Value
 from flowengine.core.config import Settings
 from flowengine.core.errors import AbortedError, InvalidArgumentError
@@ -66,13 +66,20 @@ class Worker:
         """See `GraphRegistry.register`."""
         await self.graphs.register(registrar, message, tensors, links)
 
-    def deregister(self, registrar: Registrar, handles: Sequence[int]) -> None:
-        """Forget what a master registered under these handles. Steps that run go on."""
+    def deregister(self, registrar: Registrar, handles: Sequence[int], sessions: Sequence[int] = ()) -> None:
+        """Forget what a master registered under these handles. Steps that run go on.
+
+        What belongs to these sessions alone, such as one-shot iterators, goes with them.
+        """
         self.graphs.drop(registrar, handles)
+        for session in sessions:
+            self.resources.clear(owner_of(registrar, session))
 
     def forget(self, task: str, incarnation: int) -> None:
-        """Forget all that one master registered: it is gone."""
-        self.graphs.drop_all(Registrar(task, incarnation))
+        """Forget all that one master registered, and what its sessions have: it is gone."""
+        registrar = Registrar(task, incarnation)
+        for session in self.graphs.drop_all(registrar):
+            self.resources.clear(owner_of(registrar, session))
 
     def task_lost(self, task: str) -> None:
         """A connection to this task is gone."""

@@ -27,13 +27,13 @@ from flowengine.runtime.step import StepRunner
 class StepCaller:
     """Calls the functions of one table in steps of one runner.
 
-    owner   names the session
+    owner   names the session; that of the runner if none is given
     """
 
-    def __init__(self, runner: StepRunner, table: FunctionTable) -> None:
+    def __init__(self, runner: StepRunner, table: FunctionTable, owner: str | None = None) -> None:
         self._runner = runner
         self._table = table
-        self.owner = runner.owner
+        self.owner = runner.owner if owner is None else owner
         self.library: object = table.definitions
 
     def function(self, function: FuncAttr) -> NamedFunction:
@@ -43,7 +43,7 @@ class StepCaller:
     def of_library(self, library: object) -> FunctionCaller:
         """What calls the functions of another library."""
         table = self._table.of_library(library)
-        table.caller = StepCaller(self._runner, table)
+        table.caller = StepCaller(self._runner, table, self.owner)
         return table.caller
 
 

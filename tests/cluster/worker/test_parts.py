@@ -80,6 +80,7 @@ def message(handle: int, fetch: str, *, partner: bool = False) -> m.RegisterGrap
     """What registers `graph`."""
     feeds = ["x:0"] if fetch == "y:0" else []
     return m.RegisterGraph(
+        session=1,
         handle=handle,
         partitions=[
             {
