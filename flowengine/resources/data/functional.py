@@ -85,14 +85,13 @@ class MapDataset(FunctionDataset):
 
 
 class _FunctionIterator(DataIterator):
-    __slots__ = ("call", "input")
+    __slots__ = ("input",)
 
     CHILDREN = ("input",)
 
-    def __init__(self, iteration: Iteration, made: FunctionDataset | RowsDataset) -> None:
+    def __init__(self, iteration: Iteration, source: DatasetValue) -> None:
         super().__init__(iteration)
-        self.call = made.call
-        self.input: DataIterator | None = made.source.iterator(iteration)
+        self.input: DataIterator | None = source.iterator(iteration)
 
     async def _next_input(self) -> Element | None:
         element = None if self.input is None else await self.input.next()
@@ -105,7 +104,7 @@ class _MapIterator(_FunctionIterator):
     __slots__ = ("_dataset",)
 
     def __init__(self, iteration: Iteration, mapped: MapDataset | RowsDataset) -> None:
-        super().__init__(iteration, mapped)
+        super().__init__(iteration, mapped.source)
         self._dataset = mapped
 
     async def next(self) -> Element | None:
@@ -113,7 +112,7 @@ class _MapIterator(_FunctionIterator):
         if element is None:
             return None
         try:
-            return await self.call(self.iteration, element)
+            return await self._dataset.call(self.iteration, element)
         except OutOfRangeError as error:
             end_of_function(self._dataset, error)
             return None
@@ -156,13 +155,27 @@ def verdict_of(results: Element) -> bool:
     return bool(verdict.reshape(-1)[0])
 
 
-class _FilterIterator(_FunctionIterator):
+class _ConditionIterator(_FunctionIterator):
+    """Asks a predicate of elements."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, iteration: Iteration, made: FunctionDataset) -> None:
+        super().__init__(iteration, made.source)
+        self._call = made.call
+
+    async def verdict(self, element: Element) -> bool:
+        """What the predicate says of an element."""
+        return verdict_of(await self._call(self.iteration, element))
+
+
+class _FilterIterator(_ConditionIterator):
     __slots__ = ()
 
     async def next(self) -> Element | None:
         while True:
             element = await self._next_input()
-            if element is None or verdict_of(await self.call(self.iteration, element)):
+            if element is None or await self.verdict(element):
                 return element
 
 
@@ -178,14 +191,14 @@ class TakeWhileDataset(FunctionDataset):
         return _TakeWhileIterator(iteration, self)
 
 
-class _TakeWhileIterator(_FunctionIterator):
+class _TakeWhileIterator(_ConditionIterator):
     __slots__ = ()
 
     async def next(self) -> Element | None:
         element = await self._next_input()
         if element is None:
             return None
-        if verdict_of(await self.call(self.iteration, element)):
+        if await self.verdict(element):
             return element
         self.close()
         self.input = None
