@@ -5,6 +5,8 @@
 
 A gradient is a Tensor or an IndexedSlices, of whose slices only the rows that it has count. What is returned
 is of the same kind.
+
+Values are floats of any width and shape; a norm is a () tensor of their type.
 """
 
 from __future__ import annotations

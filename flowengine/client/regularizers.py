@@ -2,6 +2,8 @@
 
 w = graph.variable(start, regularizer=fe.regularizers.l2(1e-4))
 penalties = graph.collection("regularization_losses")
+
+Variables are floats of any width and shape; the penalty is of their type.
 """
 
 from __future__ import annotations

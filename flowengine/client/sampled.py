@@ -5,6 +5,9 @@
 The weights of the classes are a table as `embedding.lookup` takes it: whole or in parts, read by row, so
 that their gradients are IndexedSlices. Sources: Jean et al. 2015, section 3 (sampled softmax); Gutmann and
 Hyvarinen 2012 (noise-contrastive estimation).
+
+Classes are int64, (N, T) for the true ones and (S,) for those that are drawn; expected counts are float32 of
+the same shapes. Inputs (N, D), weights (classes, D) and losses (N,) are floats of one type.
 """
 
 from __future__ import annotations

@@ -31,8 +31,6 @@ def import_graph_def(
     return_elements: Sequence[str] | None,
 ) -> list[Tensor | Operation] | None:
     """See `Graph.import_graph_def`."""
-    if graph.scopes.context is not None:
-        raise ConstructionValueError("a graph is imported outside of branches and loops; its results come in")
     if isinstance(data, NodeGraph):
         source = data
     elif isinstance(data, int | float | list | tuple | dict):
@@ -109,7 +107,8 @@ class _MappedInputs:
                     raise ConstructionTypeError(
                         f"input_map: '{key}' is {wanted}; '{tensor.name}' is {tensor.dtype.base}"
                     )
-            self.ports[port] = tensor.port
+            bring = graph.scopes.bring
+            self.ports[port] = (tensor if bring is None else bring(tensor)).port
         if unused:
             raise ConstructionValueError(
                 f"input_map: the graph has nothing called {', '.join(sorted(unused))}"
@@ -119,11 +118,16 @@ class _MappedInputs:
         """Add the nodes of the source under their new names; loops are closed when all are there."""
         graph = self.graph
         scopes = graph.scopes
-        outside = scopes.control_inputs
+        outside, context = scopes.control_inputs, scopes.context
+        if context is not None:
+            graph.place_in(context, names.values())
         for node in self.source:
             added = self._renamed(node, names)
             if not added.inputs and not added.control_inputs and outside:
                 added = replace(added, control_inputs=outside)
+            if context is not None:
+                controls = context.controls(added.inputs, added.control_inputs)
+                added = replace(added, control_inputs=controls)
             if scopes.device:
                 added = replace(added, device=filled(added.device, scopes.device))
             graph.add(added)
@@ -239,14 +243,16 @@ class GraphReading:
     ) -> list[Tensor | Operation] | None:
         """Add the nodes and functions of another graph to this one.
 
-        data             a GraphDef: its bytes (binary or text form), a str (text form), the message; or a
-        Graph prefix           of the names of its nodes, made unique; "" adds them under their own names
-        input_map        {"node:slot" or "node" of it: a tensor of this graph}: what its nodes take instead;
-        {"^node": Operation} for what they wait for return_elements  names within it, "node:slot" or "node":
-        returned as Tensors and Operations of here
+        data              a GraphDef: its bytes (binary or text form), a str (text form), the message, a Graph
+        prefix            of the names of its nodes, made unique; "" adds them under their own names
+        input_map         {"node:slot" or "node" of it: a tensor of this graph}: what its nodes take instead;
+                          {"^node": Operation} for what they wait for
+        return_elements   names within it, "node:slot" or "node": returned as Tensors and Operations of here
 
-        Devices and control dependencies around apply to nodes that have none. Raises InvalidArgumentError (a
-        ValueError) with all faults of the graph, or where a name is taken, and then adds nothing.
+        Control dependencies around apply to nodes that have none, devices to what nodes leave open. Within a
+        branch or loop the nodes run where that does, and what `input_map` gives is brought in. Raises
+        InvalidArgumentError (a ValueError) with all faults of the graph, or where a name is taken, and then
+        adds nothing.
         """
         return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements)
 

@@ -107,3 +107,34 @@ def test_a_graph_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
     again = fe.Graph.load(tmp_path / name)
     assert again.to_graph_def() == graph.to_graph_def()
     assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def halving() -> fe.Graph:
+    """out = in * 0.5 ** 3 + 1, by a loop and by nodes without inputs."""
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [], name="in")
+    halved = graph.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 0.5), (0, x))[1]
+    fe.add(halved, 1.0, name="out")
+    return graph
+
+
+def test_a_graph_is_imported_within_branches_and_loops() -> None:
+    graph = fe.Graph()
+    x, p = graph.placeholder("float64", [], name="x"), graph.placeholder("bool", [], name="p")
+    inner = halving()
+
+    def imported(value: fe.Tensor) -> fe.Tensor:
+        found = graph.import_graph_def(inner, input_map={"in": value}, return_elements=["out:0"])
+        assert found is not None
+        assert isinstance(found[0], fe.Tensor)
+        return found[0]
+
+    chosen = graph.cond(p, lambda: imported(x), lambda: x * 3.0)
+    looped = graph.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, imported(v) + imported(x)), (0, x))[1]
+    slopes = fe.gradients([chosen, looped], [x])
+    with fe.blocking.Session(graph) as session:
+        for taken in (True, False):
+            found = session.run([chosen, looped, *slopes], {x: 16.0, p: taken})
+            first = 16 / 8 + 1 + 16 / 8 + 1
+            slope = (1 / 8 if taken else 3) + (1 / 8 + 1 / 8) / 8 + 1 / 8
+            assert found == [3.0 if taken else 48.0, first / 8 + 1 + 3, slope]

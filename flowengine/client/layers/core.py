@@ -1,4 +1,7 @@
-"""Layers without a window: dense, dropout, flatten, embedding."""
+"""Layers without a window: dense, dropout, flatten, embedding.
+
+Inputs are floats of any width, of `flatten` anything; results have their type.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Metrics over classes, from how often each is taken for each."""
+"""Metrics over classes, from how often each is taken for each.
+
+labels and predictions are integers of one shape (D_1, ..., D_r), weights floats that broadcast to it; metrics
+are () float32, and the matrix (num_classes, num_classes) of the type that is asked for.
+"""
 
 from __future__ import annotations
 

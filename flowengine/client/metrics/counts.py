@@ -2,6 +2,8 @@
 
 labels and predictions are of one shape (D_1, ..., D_r); what is not 0 is yes. With thresholds, predictions
 are from 0 to 1, each threshold that they exceed makes them a yes, and a metric has the shape (T,).
+
+They are bool or convertible to it, weights floats that broadcast to them; values are float32.
 """
 
 from __future__ import annotations

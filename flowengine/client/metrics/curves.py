@@ -1,4 +1,8 @@
-"""Metrics of curves over thresholds: areas, and one rate where another has a value."""
+"""Metrics of curves over thresholds: areas, and one rate where another has a value.
+
+labels are bool and predictions float32 from 0 to 1, of one shape (D_1, ..., D_r), weights floats that
+broadcast to it; values are () float32.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Metrics that are means of something by example: errors, hits, any values."""
+"""Metrics that are means of something by example: errors, hits, any values.
+
+values, labels and predictions are numbers of one shape (D_1, ..., D_r), weights floats that broadcast to it;
+metrics are () float32, float64 for values of that, unless a function says otherwise.
+"""
 
 from __future__ import annotations
 

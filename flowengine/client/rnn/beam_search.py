@@ -8,6 +8,8 @@
 
 The beams of an example stand side by side in the batch of the cell: its state is for N * beam_width, and a
 memory that it attends to is tiled by `tile_batch`.
+
+Tokens are int32 (N, beam_width), log probabilities float32 of that shape.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@
 
 The loop stops at the longest of the sequence lengths. Beyond its own length an example has outputs of zero,
 and its state stands still.
+
+Inputs are (N, steps, D), or (steps, N, D) where time comes first, floats of one type, which outputs and
+state have.
 """
 
 from __future__ import annotations
@@ -245,6 +248,8 @@ def raw_rnn(
               None for the others. An example that has ended emits zeros, and its state stands still
     graph     where the function makes its tensors; found from the first step if it is not given
     returns   (structure of TensorArrays of what was emitted, last state, last loop state or None)
+
+    Raises InvalidArgumentError where no graph is given, nor found from the first step.
     """
     owner = graph or getattr(cell, "_graph", None)
     if owner is None:

@@ -1,4 +1,7 @@
-"""Activations: what a layer does to each number, or to each row of them."""
+"""Activations: what a layer does to each number, or to each row of them.
+
+Floating point of any width. Elementwise ones return the shape and the type of what they are given.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Shapes and axes: making tensors, changing their shape, joining and cutting them."""
+"""Shapes and axes: making tensors, changing their shape, joining and cutting them.
+
+Elements are of any type, which the result has too, unless a function says otherwise. Shapes, axes and sizes
+are int32 or int64.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Complex numbers and their parts."""
+"""Complex numbers and their parts.
+
+Elementwise: complex64 or complex128 of any shape; their parts are float32 or float64.
+"""
 
 from __future__ import annotations
 

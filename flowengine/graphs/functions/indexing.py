@@ -1,4 +1,7 @@
-"""Taking and putting elements by their places: gathering, scattering, sorting, one-hot vectors and masks."""
+"""Taking and putting elements by their places: gathering, scattering, sorting, one-hot vectors and masks.
+
+Elements are of any type, indices int32 or int64, unless a function says otherwise.
+"""
 
 from __future__ import annotations
 

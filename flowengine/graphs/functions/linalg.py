@@ -1,6 +1,9 @@
 """Matrices: products, decompositions, solving.
 
 Leading axes count matrices, the last two are rows and columns.
+
+Products take numbers of any type, decompositions, solving and determinants float32, float64, complex64 and
+complex128. The result has the type of the first argument.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Elementwise arithmetic: one number in, one number out."""
+"""Elementwise arithmetic: one number in, one number out.
+
+Numbers of any type unless a function says otherwise; integers where it says so. Two arguments broadcast and
+are of one type, and the result has their type and the shape of both together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Normalisation, and the losses that stand beside a softmax or a sigmoid."""
+"""Normalisation, and the losses that stand beside a softmax or a sigmoid.
+
+Floating point of any width (bfloat16 among them); arguments are of one type, which the result has too.
+Losses are elementwise unless a function says otherwise.
+"""
 
 from __future__ import annotations
 

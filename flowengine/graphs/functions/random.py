@@ -1,6 +1,8 @@
 """Random tensors.
 
 `seed` and the graph's own seed say whether a session draws the same again: see `graphs.seeds`.
+
+The result has the shape that is asked for and the type `dtype`, a float of any width or an integer.
 """
 
 from __future__ import annotations

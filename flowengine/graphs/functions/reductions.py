@@ -2,6 +2,8 @@
 
 `axis` is one axis, a list of them or None for all; negative ones count from the end. With `keepdims` a
 reduced axis stays with length 1.
+
+Numbers of any type unless a function says otherwise; the result has that of the input.
 """
 
 from __future__ import annotations

@@ -156,3 +156,35 @@ def test_what_is_called_is_a_function() -> None:
     not_a_function: Any = 3
     with pytest.raises(TypeError, match="no function"):
         fe.Graph().call(not_a_function, [], None)
+
+
+async def test_the_causes_of_an_error_end() -> None:
+    """Of a coroutine function too, however it failed: each error has been caused by another one."""
+
+    async def fails(x: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        try:
+            raise KeyError("first")
+        except KeyError as error:
+            raise ValueError("second") from error
+
+    async def in_a_nursery(x: Any) -> Any:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            raise ValueError("within")
+
+    def ways(error: BaseException | None, above: tuple[int, ...] = ()) -> None:
+        if error is not None:
+            assert id(error) not in above, "an error is among its own causes"
+            inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+            for each in (error.__cause__, error.__context__, *inner):
+                ways(each, (*above, id(error)))
+
+    for function in (fails, in_a_nursery):
+        graph = fe.Graph()
+        y = graph.call(function, [graph.placeholder("float32", [], name="x")], "float32") * 2.0
+        async with fe.Session(graph) as session:
+            for _ in range(4):
+                with pytest.raises(fe.errors.UnknownError) as caught:
+                    await session.run(y, {"x:0": 1.0})
+                ways(caught.value)
