@@ -58,6 +58,8 @@ def run(code: types.CodeType, names: dict[str, Any]) -> None:
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The model that pages begin with.
+    (tmp_path / "keras_digits").symlink_to(ROOT / "docs" / "examples" / "keras_digits")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "page"}
     for line, source in blocks(page):

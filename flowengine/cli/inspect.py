@@ -19,6 +19,7 @@ from flowengine.core.shapes import TensorShape
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
 #: Likely outputs that are shown unless all are asked for.
@@ -47,15 +48,31 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug: bool) -> None:
     loaded = load_graph(graph, tags)
-    document = examine(loaded.graph)
+    document = examine(loaded.graph, None if loaded.saved is None else saved_variables(loaded.saved))
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
 
 
-def examine(graph: Graph) -> dict[str, Any]:
-    """What the verb shows of the graph itself, as JSON can hold it."""
-    variables = overview.variables(graph)
+def saved_variables(saved: SavedGraph) -> list[VariableFacts] | None:
+    """The variables of a SavedModel by the objects that they are, however many nodes each has.
+
+    None where there are no objects.
+    """
+    if saved.objects is None:
+        return None
+    return [
+        VariableFacts(each.name, str(each.dtype), each.shape, each.shape.num_elements())
+        for each in saved.variables.values()
+    ]
+
+
+def examine(graph: Graph, known: list[VariableFacts] | None = None) -> dict[str, Any]:
+    """What the verb shows of the graph itself, as JSON can hold it.
+
+    known   its variables; None for those that its nodes are
+    """
+    variables = overview.variables(graph) if known is None else known
     functions = called(graph)
     bodies = [graph, *(each.body for each in functions if each.body is not None)]
     floats, constants = map(sum, zip(*map(overview.constant_parameters, bodies), strict=True))

@@ -99,7 +99,8 @@ def _scores(labels: Labels, values: Mapping[str, Any]) -> Iterator[tuple[str, An
 def _text(labels: Labels, name: str, array: Any) -> str:
     rows = best(labels, array)
     count = min(labels.top, array.shape[-1])
-    lines = [f"{printable(name)}  the {count} best of {array.shape[-1]}"]
+    words = "the best" if count == 1 else f"the {count} best"
+    lines = [f"{printable(name)}  {words} of {array.shape[-1]}"]
     for number, row in enumerate(rows[:_ROWS]):
         if len(rows) > 1:
             lines.append(f"  row {number}")

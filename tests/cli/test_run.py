@@ -86,7 +86,7 @@ def test_the_best_classes_by_name(capsys: Output, save: Callable[[fe.Graph], str
     document = json.loads(run(capsys, path, *feed, "--json")[1])
     assert [each["label"] for each in document["best"]["scores:0"][0]] == ["dog", "Egyptian cat", "cat"]
     two = run(capsys, path, "-x", "x=[[0, 2, 1], [NaN, 0, 5]]", "-y", "scores", "--top", 1)[1]
-    assert two.splitlines()[:3] == ["scores:0  the 1 best of 3", "  row 0", "     0.6652      1"]
+    assert two.splitlines()[:3] == ["scores:0  the best of 3", "  row 0", "     0.6652      1"]
     labels.write_text("cat\ndog\n")
     message = fails(capsys, failure.STEP_ERROR, path, *feed)
     assert "no value has 2 numbers in its last dimension (scores:0 [1, 3])" in message

@@ -88,6 +88,14 @@ def test_a_directory_says_how_to_call_it(exported: Callable[[str], str], capsys:
     assert lines[1:3] == ["signatures: 1", "  serving_default: x float32 [?,4] -> y float32 [?,3]"]
 
 
+def test_a_variable_of_several_nodes_is_listed_once(root: Path, capsys: Output) -> None:
+    assert main(["inspect", str(root / "docs" / "examples" / "keras_digits"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["ops"]["VarHandleOp"] == 20
+    assert [each["name"] for each in document["variables"]][:2] == ["conv2d/kernel", "conv2d/bias"]
+    assert document["parameters"]["in_variables"] == 80 + 4128 + 330 + 2
+
+
 def trained(folder: Path, *, meta: bool) -> None:
     """A graph with two variables, the checkpoint of a session, and the graph beside it as a file."""
     graph = fe.Graph()
