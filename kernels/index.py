@@ -121,12 +121,13 @@ OPS: Final[dict[str, str]] = {
     """,
     "data.file_datasets": """
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalCSVDataset ExperimentalDatasetToTFRecord
-        ExperimentalLMDBDataset ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
-        TFRecordDatasetV2
+        ExperimentalLMDBDataset ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset
+        MatchingFilesDataset SqlDataset TFRecordDatasetV2
     """,
     "data.inspecting": """
-        DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality ExperimentalIteratorGetDevice
-        GetOptions InitializeTableFromDataset IteratorGetDevice
+        CompressElement DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality
+        ExperimentalIteratorGetDevice GetOptions InitializeTableFromDataset IteratorGetDevice
+        UncompressElement
     """,
     "data.iterators": """
         AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator

@@ -67,7 +67,7 @@ OPS: Final[dict[str, str]] = {
         SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset TFRecordDatasetV2""",
     "data.inspecting": """CompressElement DatasetCardinality DatasetFingerprint
         ExperimentalDatasetCardinality ExperimentalIteratorGetDevice GetOptions InitializeTableFromDataset
-        IteratorGetDevice""",
+        IteratorGetDevice UncompressElement""",
     "data.iterators": """AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
         IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextAsOptional
         IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun OneShotIterator

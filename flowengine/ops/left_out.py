@@ -44,19 +44,25 @@ LEFT_OUT: Final[dict[str, str]] = {
         IteratorGetModelProto
     """,
     "no library for the format is among those that we may use": "DecodeJxl",
+    "datasets kept on disk, in files of TensorFlow's own form: not built yet": """
+        SnapshotDataset* SnapshotChunkDataset SnapshotNestedDatasetReader ListSnapshotChunksDataset
+        LoadDataset SaveDataset SaveDatasetV2
+    """,
+    "elements of a dataset by their number: not built yet": """
+        GetElementAtIndex GlobalShuffleDataset IndexFlatMapDataset
+    """,
     NOT_YET: """
         AnonymousSeedGenerator AssertCardinalityDataset AssertNextDataset AssertPrevDataset
         AudioMicrofrontend AutoShardDataset BoostedTrees* IsBoostedTrees* CSVDataset*
-        CalibrationStatisticsSaver CheckPinned ChooseFastest* CompressElement UncompressElement
+        CalibrationStatisticsSaver CheckPinned ChooseFastest* 
         ComputeBatchSize Conv CustomAggregator DatasetCardinality DatasetFingerprint
         DatasetFromGraph DatasetToGraphV2 DatasetToTFRecord DeleteSeedGenerator DummySeedGenerator
         DummyMemoryCache DummyIterationCounter DenseToSparseBatchDataset DirectedInterleaveDataset
-        DumpTensor Experimental* FilterByLastComponentDataset FinalizeDataset GetElementAtIndex
-        GetOptions GlobalShuffleDataset GroupBy*Dataset IgnoreErrorsDataset IndexFlatMapDataset
+        DumpTensor Experimental* FilterByLastComponentDataset FinalizeDataset GetOptions GroupBy*Dataset IgnoreErrorsDataset IndexFlatMapDataset
         InitializeTableFromDataset IsResourceHandleRefCounting LMDBDataset ListDataset
         *SnapshotChunk* LoadDataset MakeWeakResourceHandle MapAndBatchDataset MatchingFilesDataset
         MaxIntraOpParallelismDataset NonSerializableDataset OptimizeDatasetV2 OptionsDataset
-        Parallel*Dataset* ParseExampleDataset* PrivateThreadPoolDataset
+        Parallel*Dataset* PrivateThreadPoolDataset
         RandomDataset* RebatchDataset* RewriteDataset SamplingDataset SaveDataset* ScanDataset
         ShuffleDatasetV3 SleepDataset SlidingWindowDataset Snapshot* SqlDataset StochasticCastToInt
         TakeWhileDataset UniformQuantizedConvolution* UniqueDataset WeightedFlatMapDataset WindowOp

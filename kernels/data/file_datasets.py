@@ -20,6 +20,7 @@ from flowengine.resources.data.csv_files import CSVDataset
 from flowengine.resources.data.dataset import Iteration, Origin, checked_dataset, text
 from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 from flowengine.resources.data.matching import MatchingFilesDataset
+from flowengine.resources.data.sql import sql_dataset
 from flowengine.resources.data.writing import write_tf_records
 from flowengine.resources.elements import Element
 from flowengine.resources.records import checked_compression
@@ -84,6 +85,7 @@ register_datasets(
     {
         "CSVDataset CSVDatasetV2 ExperimentalCSVDataset": csv_dataset,
         "ExperimentalLMDBDataset LMDBDataset": lmdb_dataset,
+        "ExperimentalSqlDataset SqlDataset": sql_dataset,
         "TFRecordDatasetV2": tf_record_dataset,
     }
 )

@@ -2,18 +2,81 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from flowengine.core import dtypes
+from flowengine.core.accounting import bytes_of
+from flowengine.core.arrays import Value, describe, scalar_element, to_array
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.hashing import fingerprint64
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.proto import VariantTensorDataProto
+from flowengine.ir.tensorproto import decode_tensor, encode_tensor
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.iterators import checked_iterator
 from flowengine.kernels.data.saving import graph_of
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.tables import as_hash_table
-from flowengine.resources.data.dataset import Iteration, checked_dataset, shape_of
+from flowengine.resources.data.dataset import Iteration, check_types, checked_dataset, shape_of
+
+
+class CompressedElement:
+    """An element of a dataset, compressed; never changed.
+
+    types   of its components
+    """
+
+    __slots__ = ("data", "types")
+
+    def __init__(self, data: bytes, types: Sequence[DType]) -> None:
+        self.data = data
+        self.types = tuple(types)
+
+    def held_values(self) -> tuple[bytes]:
+        """What it takes: `accounting.Composite`."""
+        return (self.data,)
+
+
+def _compressing_cost(*inputs: Any) -> float:
+    """Microseconds: 100 bytes each."""
+    return sum(map(bytes_of, inputs[0])) / 100
+
+
+@kernel("CompressElement", heavy=_compressing_cost)
+def compress_element(components: tuple[Value, ...], *, input_types: Sequence[DType]) -> CompressedElement:
+    """The components (any number of tensors) as one variant of rank 0, compressed.
+
+    Raises InvalidArgumentError for a component that is no tensor of numbers or strings.
+    """
+    proto = VariantTensorDataProto()
+    for number, (value, dtype) in enumerate(zip(components, input_types, strict=True)):
+        if dtype in (dtypes.variant, dtypes.resource):
+            raise InvalidArgumentError(f"component {number} is of type {dtype.name}, which is not compressed")
+        proto.tensors.append(encode_tensor(to_array(value), dtype))
+    return CompressedElement(zlib.compress(proto.SerializeToString(), 1), input_types)
+
+
+@kernel("UncompressElement", fresh=True, heavy=lambda compressed, **_: bytes_of(compressed) / 20)
+def uncompress_element(
+    compressed: Any, *, output_types: Sequence[DType], output_shapes: Sequence[TensorShape]
+) -> Any:
+    """The components again; InvalidArgumentError where they are not what the node declares."""
+    value = compressed
+    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.hasobject:
+        value = value.item()
+    if not isinstance(value, CompressedElement):
+        raise InvalidArgumentError(
+            f"Tensor does not contain a compressed element, but {describe(compressed)}"
+        )
+    proto = VariantTensorDataProto.FromString(zlib.decompress(value.data))
+    found = [scalar_element(decode_tensor(each)) for each in proto.tensors]
+    check_types(value.types, output_types, output_shapes, [TensorShape(shape_of(each)) for each in found])
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 @kernel("DatasetCardinality", "ExperimentalDatasetCardinality", heavy=False)

@@ -97,6 +97,11 @@ def rows_of(op: str) -> Build:
     return elements_of(dataset)
 
 
+def queried(op: str) -> Build:
+    said: dict[str, Any] = {"output_types": ["string"], "output_shapes": [[]]}
+    return elements_of(lambda graph, path: getattr(graph.ops, op)(b"sqlite", path, b"SELECT 1", **said))
+
+
 def records_written(op: str) -> Build:
     def build(graph: fe.Graph, path: str) -> Any:
         one = graph.ops.TensorDataset([graph.constant("x", "string")], output_shapes=[[]])
@@ -148,6 +153,8 @@ READING: dict[str, Build] = {
     "ExperimentalLMDBDataset": record_dataset("ExperimentalLMDBDataset", **PAIRS),
     "MatchingFilesDataset": record_dataset("MatchingFilesDataset"),
     "ExperimentalMatchingFilesDataset": record_dataset("ExperimentalMatchingFilesDataset"),
+    "SqlDataset": queried("SqlDataset"),
+    "ExperimentalSqlDataset": queried("ExperimentalSqlDataset"),
     "CSVDataset": rows_of("CSVDataset"),
     "CSVDatasetV2": rows_of("CSVDatasetV2"),
     "ExperimentalCSVDataset": rows_of("ExperimentalCSVDataset"),

@@ -13,6 +13,12 @@ define(
     shape=scalars,
 )
 define(
+    "UncompressElement(compressed: variant) -> components: output_types",
+    "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    NotDifferentiable(),
+    shape=lambda c: list(c.attrs["output_shapes"]),
+)
+define(
     "DatasetCardinality(input_dataset: variant) -> cardinality: int64",
     "cardinality_options: string = ''",
     NotDifferentiable(),

@@ -9,7 +9,8 @@ EXCUSED: Final = {
     "their value is an object, not a tensor: tests/resources/data, tests/conformance": """
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord
         ExperimentalCSVDataset ExperimentalLMDBDataset
-        ExperimentalMatchingFilesDataset LMDBDataset MatchingFilesDataset
+        ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset MatchingFilesDataset
+        SqlDataset
         TFRecordDatasetV2
     """,
 }
