@@ -45,7 +45,8 @@ LEFT_OUT: Final[dict[str, str]] = {
     """,
     "no library for the format is among those that we may use": "DecodeJxl",
     "datasets kept on disk, in files of TensorFlow's own form: not built yet": """
-        SnapshotDataset* SnapshotChunkDataset SnapshotNestedDatasetReader ListSnapshotChunksDataset
+        SnapshotDataset SnapshotDatasetV2 SnapshotDatasetReader SnapshotChunkDataset
+        SnapshotNestedDatasetReader ListSnapshotChunksDataset
         LoadDataset SaveDataset SaveDatasetV2
     """,
     "elements of a dataset by their number: not built yet": """
@@ -54,17 +55,16 @@ LEFT_OUT: Final[dict[str, str]] = {
     NOT_YET: """
         AnonymousSeedGenerator AssertCardinalityDataset AssertNextDataset AssertPrevDataset
         AudioMicrofrontend AutoShardDataset BoostedTrees* IsBoostedTrees* CSVDataset*
-        CalibrationStatisticsSaver CheckPinned ChooseFastest* 
-        ComputeBatchSize Conv CustomAggregator DatasetCardinality DatasetFingerprint
-        DatasetFromGraph DatasetToGraphV2 DatasetToTFRecord DeleteSeedGenerator DummySeedGenerator
-        DummyMemoryCache DummyIterationCounter DenseToSparseBatchDataset DirectedInterleaveDataset
-        DumpTensor Experimental* FilterByLastComponentDataset FinalizeDataset GetOptions GroupBy*Dataset IgnoreErrorsDataset IndexFlatMapDataset
+        CalibrationStatisticsSaver CheckPinned ChooseFastest* ComputeBatchSize Conv CustomAggregator
+        DatasetCardinality DatasetFingerprint DatasetFromGraph DatasetToGraphV2 DatasetToTFRecord
+        DeleteSeedGenerator DummySeedGenerator DummyMemoryCache DummyIterationCounter
+        DenseToSparseBatchDataset DirectedInterleaveDataset DumpTensor Experimental*
+        FilterByLastComponentDataset FinalizeDataset GetOptions GroupBy*Dataset IgnoreErrorsDataset
         InitializeTableFromDataset IsResourceHandleRefCounting LMDBDataset ListDataset
-        *SnapshotChunk* LoadDataset MakeWeakResourceHandle MapAndBatchDataset MatchingFilesDataset
-        MaxIntraOpParallelismDataset NonSerializableDataset OptimizeDatasetV2 OptionsDataset
-        Parallel*Dataset* PrivateThreadPoolDataset
-        RandomDataset* RebatchDataset* RewriteDataset SamplingDataset SaveDataset* ScanDataset
-        ShuffleDatasetV3 SleepDataset SlidingWindowDataset Snapshot* SqlDataset StochasticCastToInt
+        MakeWeakResourceHandle MapAndBatchDataset MatchingFilesDataset MaxIntraOpParallelismDataset
+        NonSerializableDataset OptimizeDatasetV2 OptionsDataset Parallel*Dataset*
+        PrivateThreadPoolDataset RandomDataset* RebatchDataset* RewriteDataset SamplingDataset
+        ScanDataset ShuffleDatasetV3 SleepDataset SlidingWindowDataset StochasticCastToInt
         TakeWhileDataset UniformQuantizedConvolution* UniqueDataset WeightedFlatMapDataset WindowOp
     """,
     "words between words, drawn from a file in an order that threads decide": "NegTrain Skipgram",
