@@ -34,15 +34,13 @@ def tensors(draw: st.DrawFn) -> Any:
 def test_there_and_back(components: list[Any]) -> None:
     async def main() -> None:
         graph = fe.Graph()
-        given_ = [
-            graph.constant(each, "string" if each.dtype.hasobject else each.dtype) for each in components
-        ]
-        compressed = graph.ops.CompressElement(given_)
-        kinds = {
-            "output_types": [each.dtype for each in given_],
-            "output_shapes": [each.shape for each in given_],
-        }
-        back = graph.ops.UncompressElement(compressed, **kinds)
+        kinds = ["string" if each.dtype.hasobject else each.dtype for each in components]
+        parts = [graph.constant(each, kind) for each, kind in zip(components, kinds, strict=True)]
+        back = graph.ops.UncompressElement(
+            graph.ops.CompressElement(parts),
+            output_types=[each.dtype for each in parts],
+            output_shapes=[each.shape for each in parts],
+        )
         async with fe.Session(graph) as session:
             for found, component in zip(await session.run(list(back)), components, strict=True):
                 np.testing.assert_array_equal(np.asarray(found, component.dtype), component)
