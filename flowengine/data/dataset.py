@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import to_array
+from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
@@ -17,13 +17,15 @@ from flowengine.data.elements import Elements
 from flowengine.data.functions import GraphFunction
 from flowengine.ir.attrs import FuncAttr
 from flowengine.kernels.common.file_access import translated
-from flowengine.resources.calling import FunctionCaller
+from flowengine.resources.calling import FunctionCaller, NamedFunction
+from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
 from flowengine.resources.data.caching import CacheDataset
 from flowengine.resources.data.choosing import IgnoreErrorsDataset
 from flowengine.resources.data.dataset import DatasetValue, Origin
 from flowengine.resources.data.files import text_line_dataset, tf_record_dataset
 from flowengine.resources.data.functional import FilterDataset, MapDataset
+from flowengine.resources.data.interleaving import InterleaveDataset
 from flowengine.resources.data.ordering import (
     ConcatenateDataset,
     RepeatDataset,
@@ -32,6 +34,7 @@ from flowengine.resources.data.ordering import (
     ZipDataset,
 )
 from flowengine.resources.data.parallel import ParallelMapDataset, PrefetchDataset
+from flowengine.resources.data.parallel_interleaving import ParallelInterleaveDatasetV2
 from flowengine.resources.data.selecting import ShardDataset
 from flowengine.resources.data.shuffling import ShuffleDataset
 from flowengine.resources.data.sources import RangeDataset, TensorSliceDataset
@@ -48,15 +51,50 @@ def _opener(name: bytes) -> BinaryIO:
         raise translated(error, path) from error
 
 
+class DatasetFunction:
+    """A function of values that makes a dataset of each element. See `Dataset.flat_map`.
+
+    types, shapes   of the elements of what it makes
+    """
+
+    def __init__(
+        self, function: Callable[..., Dataset], types: Sequence[DType], shapes: Sequence[TensorShape]
+    ) -> None:
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self._function = function
+        sizes = [[size or 0 for size in shape.as_list()] if shape.rank else [] for shape in shapes]
+        example = [
+            _zero(dtype) if not size else np.zeros(size, dtype.as_numpy_dtype)
+            for dtype, size in zip(types, sizes, strict=True)
+        ]
+        made = self._made(example)
+        self.types, self.shapes = made.types, made.shapes
+
+    def _made(self, values: Sequence[Value]) -> DatasetValue:
+        made = self._function(*values)
+        if not isinstance(made, Dataset):
+            raise InvalidArgumentError(f"'{self.name}' must return a dataset, not a {type(made).__name__}")
+        return made._source
+
+    async def __call__(self, arguments: Sequence[Value], sequences: ResourceManager) -> tuple[Value, ...]:
+        """The dataset, of these values."""
+        made: Any = self._made(arguments)
+        return (made,)
+
+    def of_rows(self, count: int) -> None:
+        """A dataset is made of one element."""
+        return
+
+
 class _Caller:
     """Gives a dataset the one function that it calls."""
 
-    def __init__(self, function: GraphFunction) -> None:
+    def __init__(self, function: NamedFunction) -> None:
         self.owner = ""
         self.library: object = None
         self._function = function
 
-    def function(self, function: FuncAttr) -> GraphFunction:
+    def function(self, function: FuncAttr) -> NamedFunction:
         """The function, whatever it is called."""
         return self._function
 
@@ -66,7 +104,7 @@ class _Caller:
 
 
 def _origin(
-    types: Sequence[DType], shapes: Sequence[TensorShape], function: GraphFunction | None = None, **attrs: Any
+    types: Sequence[DType], shapes: Sequence[TensorShape], function: NamedFunction | None = None, **attrs: Any
 ) -> Origin:
     attrs.update(output_types=tuple(types), output_shapes=tuple(shapes), f=None, predicate=None)
     caller = None if function is None else _Caller(function)
@@ -137,14 +175,14 @@ class Dataset:
         )
 
     @classmethod
-    def tf_records(cls, paths: str | Iterable[str], *, compression: str = "") -> Dataset:
+    def tf_records(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
         """The records (string, rank 0) of TFRecord files; compression "", "ZLIB" or "GZIP"."""
         names = _paths(paths)
         origin = _origin([dtypes.string], [TensorShape([])])
         return cls(tf_record_dataset(origin, names, compression.encode(), np.int64(0)))
 
     @classmethod
-    def text_lines(cls, paths: str | Iterable[str], *, compression: str = "") -> Dataset:
+    def text_lines(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
         """The lines (string, rank 0) of text files, without their ends."""
         names = _paths(paths)
         origin = _origin([dtypes.string], [TensorShape([])])
@@ -218,6 +256,38 @@ class Dataset:
             return Dataset(MapDataset(origin, self._source, ()))
         return Dataset(ParallelMapDataset(origin, self._source, (), parallel))
 
+    def flat_map(self, function: Callable[..., Dataset]) -> Dataset:
+        """The elements of the datasets that a function makes of elements, one dataset after the other.
+
+        The function is called with values, for each element, and once before with zeros and empty strings,
+        for the types of what it makes: a dataset that does nothing yet.
+        """
+        return self.interleave(function, cycle_length=1)
+
+    def interleave(
+        self,
+        function: Callable[..., Dataset],
+        *,
+        cycle_length: int = 4,
+        block_length: int = 1,
+        parallel: int = 1,
+    ) -> Dataset:
+        """The elements of the datasets that a function makes, several of them in turns.
+
+        function       called as that of `flat_map`
+        cycle_length   how many take turns; each gives `block_length` elements in its turn
+        parallel       1: each works when it is its turn; others: all of the cycle work ahead, in tasks
+        The order is the same for all of them.
+        """
+        called = DatasetFunction(function, self.types, self.shapes)
+        origin = _origin(called.types, called.shapes, called)
+        if parallel == 1:
+            made: DatasetValue = InterleaveDataset(origin, self._source, (), cycle_length, block_length)
+        else:
+            calls = min(parallel, cycle_length)
+            made = ParallelInterleaveDatasetV2(origin, self._source, (), cycle_length, block_length, calls)
+        return Dataset(made)
+
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """The elements of which a function of tensors says true (bool, rank 0)."""
         called = GraphFunction(predicate, self.types, self.shapes)
@@ -265,8 +335,8 @@ def _array(column: Any) -> Any:
     return made.reshape(np.shape(np.array(column, object)))
 
 
-def _paths(paths: str | Iterable[str]) -> Any:
-    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+def _paths(paths: str | bytes | Iterable[str]) -> Any:
+    names = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not names:
         raise InvalidArgumentError("there is no file to read")
     return _array([os.fspath(name) for name in names])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -102,3 +102,34 @@ async def test_what_is_wrong_with_a_pipeline_is_told_when_it_is_made() -> None:
         fe.data.Dataset.tf_records([])
     with pytest.raises(TypeError):
         len(numbers.repeat())
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=8),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, -1]),
+)
+def test_datasets_of_elements_take_turns(sizes: list[int], cycle: int, block: int, parallel: int) -> None:
+    def counted(number: Any) -> fe.data.Dataset:
+        return fe.data.Dataset.range(int(number)).map(lambda x: x + 10 * int(number))
+
+    source = fe.data.Dataset.from_slices(np.array(sizes, np.int64))
+    made = source.interleave(counted, cycle_length=cycle, block_length=block, parallel=parallel)
+    found = trio.run(_all, made)
+    assert sorted(found) == sorted(n + 10 * size for size in sizes for n in range(size))
+    assert found == trio.run(_all, source.interleave(counted, cycle_length=cycle, block_length=block))
+    if cycle == 1:
+        assert found == [n for size in sizes for n in range(10 * size, 11 * size)]
+
+
+async def test_lines_of_several_files_in_turns(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text(f"{name}1\n{name}2\n")
+    paths = fe.data.Dataset.from_slices([str(tmp_path / name) for name in "ab"])
+    lines = paths.interleave(fe.data.Dataset.text_lines, cycle_length=2, parallel=2)
+    assert [line async for line in lines] == [b"a1", b"b1", b"a2", b"b2"]
+    assert [line async for line in paths.flat_map(fe.data.Dataset.text_lines)] == [b"a1", b"a2", b"b1", b"b2"]
+    assert lines.types == (fe.dtypes.string,)
+    with pytest.raises(InvalidArgumentError, match="must return a dataset, not a int"):
+        paths.flat_map(cast("Any", len))
