@@ -39,12 +39,12 @@ class CallLowering:
     """
 
     def __init__(self, graph: Graph, own: frozenset[str] = frozenset(), *, to_run: bool = False) -> None:
-        self._graph = graph
+        self.graph = graph
         self._own = own
         self._to_run = to_run
-        self._library = FunctionLibrary(graph.library, graph.registry, graph.producer)
+        self.library = FunctionLibrary(graph.library, graph.registry, graph.producer)
         #: Of all the calls.
-        self.bodies = FunctionBodies(self._library)
+        self.bodies = FunctionBodies(self.library)
         #: {name of a node that a lowering has made: the functions whose bodies it is in}
         self._within: dict[str, frozenset[str]] = {}
 
@@ -53,7 +53,7 @@ class CallLowering:
         functions = self.functions_of(node)
         within = self.within(node)
         return bool(functions) and not any(
-            each.name in within or (not self._to_run and self._library.gradient_of(each.name) is not None)
+            each.name in within or (not self._to_run and self.library.gradient_of(each.name) is not None)
             for each in functions
         )
 
@@ -61,9 +61,13 @@ class CallLowering:
         """The functions whose bodies a node is in."""
         return self._within.get(node.name, self._own)
 
+    def put_within(self, names: Iterable[str], functions: frozenset[str]) -> None:
+        """Say that nodes are in the bodies of these functions."""
+        self._within.update(dict.fromkeys(names, functions))
+
     def functions_of(self, node: Node) -> list[FuncAttr]:
         """The functions that a call names; none if it is no call that can be lowered."""
-        if node.op in self._library:
+        if node.op in self.library:
             return [FuncAttr(node.op, node.attrs)]
         if node.op not in LOWERED_OPS or ("_gradient_op_type" in node.attrs and not self._to_run):
             return []
@@ -75,16 +79,16 @@ class CallLowering:
         is_anchored   whether the call may be dead, or waits for what nobody can see, so that its code has to
                       be tied to it
         """
-        prefix = self._graph.scopes.unique(node.name + "/called") + "/"
+        prefix = self.graph.scopes.unique(node.name + "/called") + "/"
         writer = CallWriter(
-            self._graph, self.bodies, node, prefix, self.within(node), self._within, self._to_run
+            self.graph, self.bodies, node, prefix, self.within(node), self._within, self._to_run
         )
-        with self._graph.scopes.apart(None), self._graph.scopes.alone_on(node.device):
+        with self.graph.scopes.apart(None), self.graph.scopes.alone_on(node.device):
             results, controls = self._written(writer, node, is_anchored)
         if node.output_types:
-            self._graph.widen(_handing_on(self._graph, node, results, controls))
+            self.graph.widen(handing_on(self.graph, node, results, controls))
         else:
-            self._graph.widen(make.no_op(self._graph.registry, node, tuple(dict.fromkeys(controls))))
+            self.graph.widen(make.no_op(self.graph.registry, node, tuple(dict.fromkeys(controls))))
 
     def _written(self, writer: CallWriter, node: Node, is_anchored: bool) -> Written:
         if node.op in IF_OPS:
@@ -96,7 +100,7 @@ class CallLowering:
         return writer.plain(self.functions_of(node)[0], is_anchored)
 
 
-def _handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], controls: Iterable[str]) -> Node:
+def handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], controls: Iterable[str]) -> Node:
     """What stands in the place of a call: it hands on what the code gives."""
     definition = graph.registry["IdentityN"]
     types = tuple(graph[port.node].output_types[port.slot].base for port in results)

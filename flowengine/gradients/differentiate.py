@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.functions.lowering import CallLowering
 from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
+from flowengine.gradients.called_gradients import DifferentiableLowering
 from flowengine.gradients.control.functional import FunctionRules
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.reach import Reach, can_have_gradient, has_no_gradient
@@ -102,7 +102,7 @@ def differentiate(
     if not targets or not sources:
         return [None] * len(sources)
     dense_ys = [_one(graph, y) for y in targets]
-    connected = _open_calls(CallLowering(graph, own), graph, dense_ys, sources, stops)
+    connected = _open_calls(DifferentiableLowering(graph, own), graph, dense_ys, sources, stops)
     with graph.scopes.name_scope(name or "gradients") as scope:
         structure = structure_of(graph)
         source, functions = scope.rstrip("/"), FunctionRules(graph)
@@ -117,7 +117,11 @@ def differentiate(
 
 
 def _open_calls(
-    lowering: CallLowering, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]
+    lowering: DifferentiableLowering,
+    graph: Graph,
+    ys: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    stops: Sequence[Tensor],
 ) -> set[OutputPort]:
     """Write out the functions that are called between ys and xs, and those called in them.
 

@@ -66,7 +66,8 @@ GRADIENTS: Final[dict[str, str]] = {
         Enter Exit Merge NextIteration RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch
     """,
     "control.functional": """
-        Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile While
+        Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile
+        SymbolicGradient While
     """,
     "data.optional": """
         OptionalFromValue OptionalGetValue

@@ -34,7 +34,7 @@ APART: Final = {
 #: {test module: ops of whose gradients it tells}
 ELSEWHERE: Final = {
     "test_functions": """
-        Case If PartitionedCall StatefulPartitionedCall StatelessIf StatelessWhile While
+        Case If PartitionedCall StatefulPartitionedCall StatelessIf StatelessWhile SymbolicGradient While
     """,
     "test_layers": """
         FractionalAvgPool FractionalMaxPool BlockLSTM BlockLSTMV2 GRUBlockCell LSTMBlockCell

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import flowengine as fe
+from flowengine.core import dtypes
+from flowengine.ir.attrs import FuncAttr
+from flowengine.testing.control import while_loop
 
+AT = 0.7
 FLOAT = 'attr { key: "T" value { type: DT_DOUBLE } }'
 #: Functions of float64, among them the parts of a loop, and one that calls itself.
 LIBRARY = """
@@ -110,9 +114,7 @@ def graph() -> fe.Graph:
     return fe.Graph.from_graph_def(LIBRARY)
 
 
-def function(name: str) -> Any:
-    from flowengine.ir.attrs import FuncAttr
-
+def function(name: str) -> FuncAttr:
     return FuncAttr(name)
 
 
@@ -241,12 +243,13 @@ def test_a_recursive_function_is_called_again(op: str) -> None:
     np.testing.assert_allclose(evaluate(graph, [y, dx], {x: 1.1, times: 3}), [1.1**8, 8 * 1.1**7])
 
 
-def test_a_recursive_function_with_state_is_not() -> None:
+@pytest.mark.parametrize("op", ["PartitionedCall", "StatefulPartitionedCall"])
+def test_a_recursive_function_with_state_is_not(op: str) -> None:
     state = """node_def { name: "v" op: "VarHandleOp" attr { key: "dtype" value { type: DT_DOUBLE } }
       attr { key: "shape" value { shape {} } } }"""
-    graph = _calling_by("StatefulPartitionedCall", also=state)
+    graph = _calling_by(op, also=state)
     x = graph.placeholder("float64", [], name="x")
-    (y,) = graph.ops.StatefulPartitionedCall([2, x], Tout=["float64"], f=function("halves"))
+    (y,) = getattr(graph.ops, op)([2, x], Tout=["float64"], f=function("halves"))
     with pytest.raises(LookupError, match="of functions without state"):
         fe.gradients(y, x)
 
@@ -255,6 +258,41 @@ def test_symbolic_gradient(graph: fe.Graph) -> None:
     x = graph.placeholder("float64", [], name="x")
     (dx,) = graph.ops.SymbolicGradient([x, np.float64(10.0)], Tout=["float64"], f=function("square"))
     assert evaluate(graph, dx, {x: 3.0}) == 60.0
+
+
+def test_the_second_derivative_of_a_recursive_function_is_refused(graph: fe.Graph) -> None:
+    x = graph.placeholder("float64", [], name="x")
+    (y,) = graph.ops.PartitionedCall([3, x], Tout=["float64"], f=function("halves"))
+    (dx,) = fe.gradients(y, x)
+    with pytest.raises(LookupError, match="'halves', a function that calls itself"):
+        fe.gradients(dx, x)
+
+
+@pytest.mark.parametrize("name", ["square", "Square", "in a loop"])
+def test_a_symbolic_gradient_is_differentiated(graph: fe.Graph, name: str) -> None:
+    """By the arguments of its function and by the gradient that it is given; also in a loop and a choice."""
+    attrs = {"T": dtypes.float64} if name == "Square" else {}
+    ops = graph.ops
+    x = graph.placeholder("float64", [], name="x")
+    seed = ops.Exp(x)
+
+    if name == "in a loop":
+        _, y = while_loop(
+            graph,
+            lambda i, v, s: ops.Less(i, 2),
+            lambda i, v, s: [
+                ops.AddV2(i, 1),
+                ops.SymbolicGradient([v, s], Tout=["float64"], f=function("square"))[0],
+            ],
+            [graph.constant(0), x],
+            invariants=[seed],
+        )
+        # 2 s (2 s v) = 4 x exp(2 x)
+        expected = [4 * AT * np.exp(2 * AT), (4 + 8 * AT) * np.exp(2 * AT), (16 + 16 * AT) * np.exp(2 * AT)]
+    else:
+        (y,) = ops.SymbolicGradient([x, seed], Tout=["float64"], f=FuncAttr(name, attrs))
+        expected = [2 * AT * np.exp(AT), (2 + 2 * AT) * np.exp(AT), (4 + 2 * AT) * np.exp(AT)]
+    np.testing.assert_allclose(two_orders(graph, y, x, {x: AT}), expected, rtol=1e-12)
 
 
 def test_the_gradient_that_the_library_says() -> None:

@@ -37,7 +37,7 @@ BEYOND: Final = {
 #: {reason: ops that have neither a gradient nor the trait}; a gradient that comes to one is an error.
 UNDECIDED: Final = {
     "calls that are not written out where a gradient goes through them, and ends of function bodies": """
-        BatchFunction For RemoteCall SymbolicGradient _Arg _ArrayToList _DeviceArg _DeviceRetval _If
+        BatchFunction For RemoteCall _Arg _ArrayToList _DeviceArg _DeviceRetval _If
         _ListToArray _Retval _While
     """,
     "values of steps kept aside: what is pushed and what is popped are matched by the sweep": """

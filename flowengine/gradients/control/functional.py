@@ -16,18 +16,16 @@ from flowengine.ir.graph import Node
 from flowengine.ir.names import ARGUMENT, CALL_OPS, FUNCTION_CALL_OPS
 
 
-@gradient("PartitionedCall", lazy=True)
+@gradient("PartitionedCall", "StatefulPartitionedCall", lazy=True)
 def call(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
-    """The function's gradient, which computes the forward part again."""
-    return of_function(b, op, op.get_attr("f"), grads)
+    """The function's gradient, which computes the forward part again.
 
-
-@gradient("StatefulPartitionedCall", lazy=True)
-def stateful_call(b: Backward, op: Operation, *grads: Tensor | None) -> Results:
-    """As of a PartitionedCall, where nothing that the function comes to has an effect or draws numbers."""
+    Raises MissingGradientError where something that the function comes to has an effect, reads what may
+    change, or draws numbers.
+    """
     if not _is_stateless(b.graph, op.get_attr("f")):
         raise _refused(op)
-    return call(b, op, *grads)
+    return of_function(b, op, op.get_attr("f"), grads)
 
 
 @gradient(
@@ -43,11 +41,20 @@ def recursive_call(b: Backward, op: Operation, *grads: Gradient | None) -> Resul
     raise _refused(op)
 
 
+@gradient("SymbolicGradient", lazy=True)
+def gradient_of_recursion(b: Backward, op: Operation, *grads: Gradient | None) -> Results:
+    """Of those that are not written out: the gradient of a function from within itself."""
+    raise MissingGradientError(
+        f"{op.type} '{op.name}' is the gradient of '{op.get_attr('f').name}', a function that calls itself: "
+        "there is no second derivative of it; write it as a loop"
+    )
+
+
 def _refused(op: Operation) -> MissingGradientError:
     return MissingGradientError(
         f"{op.type} '{op.name}' calls a function that it is a part of: its gradient would have to compute "
-        "the forward part again, which only a PartitionedCall allows, or a StatefulPartitionedCall of "
-        "functions without state; call the function by one"
+        "the forward part again, which only a PartitionedCall or StatefulPartitionedCall of functions "
+        "without state allows; call the function by one, and keep variables and random numbers out of it"
     )
 
 
