@@ -45,6 +45,7 @@ ALLOWED = {
         "flowengine.train.",
         "flowengine.transport.calls.caller",
         "flowengine.transport.calls.serving",
+        "flowengine.transport.dialling",
         "flowengine.transport.peer",
         "flowengine.transport.server",
         "flowengine.transport.streams.inproc",

@@ -167,10 +167,12 @@ class Connection:
         if self.state in (State.LEFT, State.LEAVING) and self._reader.is_between_frames:
             self.close()
             return
-        if self.state not in TRUSTED and is_tls(begun := self._reader.unread):
-            # A refusal in TLS is shorter than a prefix of ours.
-            text = f"{self.address}: {what_speaks(begun)}"
-        elif self.state not in TRUSTED:
+        if self.state not in TRUSTED:
+            begun = self._reader.unread
+            if is_tls(begun):
+                # A refusal in TLS is shorter than a prefix of ours.
+                self.close()
+                raise RemoteProtocolError(f"{self.address}: {what_speaks(begun)}")
             text = f"{self.address} closed the connection before it was open (while: {self.state.value})"
         elif self._reader.is_between_frames:
             text = f"{self.address} closed the connection without a goodbye"

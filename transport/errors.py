@@ -32,7 +32,7 @@ class RemoteProtocolError(UnavailableError):
 
 
 class ConnectionLostError(UnavailableError):
-    """The connection ended while something was in flight; the message says with whom and why."""
+    """The link broke, or ended while something was in flight; the message says with whom and why."""
 
 
 #: Canonical code -> the class raised for it here.

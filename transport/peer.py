@@ -24,17 +24,15 @@ from flowengine.transport.calls.service import IncomingCall, Reply, Service, Ten
 from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE, Limits
+from flowengine.transport.limits import CHUNK_BYTES_WITHIN_MACHINE
 from flowengine.transport.statistics import PeerStatistics, peer_statistics
 from flowengine.transport.streams.schemes import (
     ByteStream,
-    channel_binding,
-    connect_stream,
     is_within_machine,
     lends_memory,
 )
 from flowengine.transport.wire.identity import Identity
-from flowengine.transport.wire.states import Side, State
+from flowengine.transport.wire.states import State
 
 logger = logging.getLogger("flowengine.transport")
 
@@ -350,50 +348,4 @@ class Peer:
             self._tensors.peer_event(self, event)
 
 
-async def connect(
-    nursery: trio.Nursery,
-    address: str,
-    *,
-    identity: Identity,
-    key: bytes | None = None,
-    security: Any = None,
-    limits: Limits | None = None,
-    service: Service | None = None,
-    tensors: TensorSink | None = None,
-    expected_task: str = "",
-    expected_incarnation: int = 0,
-) -> Peer:
-    """A peer at this address, driven by a task of the nursery until it ends or the nursery is cancelled.
-
-    Raises UnavailableError if nobody answers, UnauthenticatedError if one side does not prove itself,
-    FailedPreconditionError if the other side refuses with a reason, is another task than `expected_task`, or
-    has restarted since `expected_incarnation`; RemoteProtocolError if it speaks another protocol.
-    """
-    stream = await connect_stream(address, security)
-    try:
-        connection = Connection(
-            Side.DIALLER,
-            identity,
-            address=stream.address,
-            now=trio.current_time(),
-            key=key,
-            limits=limits,
-            is_channel_authenticated=stream.is_authenticated,
-            channel_binding=channel_binding(stream),
-            expected_incarnation=expected_incarnation,
-        )
-    except BaseException:
-        stream.close()
-        raise
-    peer = Peer(stream, connection, service=service, tensors=tensors)
-    await nursery.start(peer.run)
-    if expected_task and peer.identity.task != expected_task:
-        found = peer.identity.task
-        await peer.aclose(f"this is {found}, {expected_task} was dialled")
-        raise FailedPreconditionError(
-            f"{address} is {found}, not {expected_task}: see the cluster's addresses"
-        )
-    return peer
-
-
-__all__ = ["IncomingCall", "Peer", "Reply", "Service", "connect"]
+__all__ = ["IncomingCall", "Peer", "Reply", "Service"]

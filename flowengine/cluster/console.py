@@ -19,7 +19,8 @@ from flowengine.cluster.credentials import CLIENT, client_certificates, read_key
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.cluster.together import together
 from flowengine.core.errors import OpError, UnauthenticatedError, UnavailableError
-from flowengine.transport.peer import Peer, connect
+from flowengine.transport.dialling import connect
+from flowengine.transport.peer import Peer
 from flowengine.transport.wire.identity import Identity, new_incarnation
 
 

@@ -13,10 +13,11 @@ import trio
 
 from flowengine.core.errors import AbortedError, FailedPreconditionError, OpError, UnavailableError
 from flowengine.transport.calls.service import Service
+from flowengine.transport.dialling import connect
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.events import Event, TensorArrival
 from flowengine.transport.limits import Limits
-from flowengine.transport.peer import Peer, connect
+from flowengine.transport.peer import Peer
 from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import State

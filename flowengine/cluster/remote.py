@@ -43,7 +43,8 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
-from flowengine.transport.peer import Peer, connect
+from flowengine.transport.dialling import connect
+from flowengine.transport.peer import Peer
 from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.wire.identity import Identity, new_incarnation
 

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 import trio
 
-from flowengine.transport.peer import Peer, connect
+from flowengine.transport.dialling import connect
+from flowengine.transport.peer import Peer
 from flowengine.transport.streams.schemes import host_and_port
 from flowengine.transport.wire.identity import Identity, new_incarnation
 

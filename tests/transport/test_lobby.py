@@ -17,10 +17,12 @@ from flowengine.core.errors import FailedPreconditionError, OpError
 from flowengine.testing.links import KEY, identity, output
 from flowengine.transport.calls.service import Reply, Service
 from flowengine.transport.connection import Connection
+from flowengine.transport.dialling import connect
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.lobby import Lobby, LobbyPlace, origin_of
-from flowengine.transport.peer import Peer
 from flowengine.transport.server import serve
 from flowengine.transport.streams.inproc import InprocStream, stream_pair
+from flowengine.transport.streams.schemes import Scheme, register_scheme
 from flowengine.transport.wire.states import Side
 
 
@@ -119,23 +121,29 @@ async def _reopen(listener: _Arrivals, address: str, words: Callable[[], bytes],
         stream.close()
 
 
-async def _gets_in(listener: _Arrivals, address: str, tries: int) -> bool:
+#: How an honest client dials, and its tries are counted.
+_flooded_now: list[_Arrivals] = []
+_tries: list[str] = []
+
+
+async def _dial(address: str, security: Any = None) -> InprocStream:
+    _tries.append(address)
+    return _flooded_now[-1].dial(address)
+
+
+register_scheme("flooded", Scheme(_dial, _dial))
+
+
+async def _gets_in(address: str) -> bool:
     """Whether an honest client proves itself, and is answered."""
-    for _ in range(tries):
-        stream = listener.dial(address)
-        connection = Connection(
-            Side.DIALLER, identity("/job:c/task:0"), address=address, now=trio.current_time(), key=KEY
-        )
-        peer = Peer(stream, connection)
+    async with trio.open_nursery() as nursery:
         try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(peer.run)
-                assert (await peer.call("echo", 1)).result == 1
-                nursery.cancel_scope.cancel()
-            return True
-        except* OpError:
-            await trio.sleep(0.05)
-    return False
+            peer = await connect(nursery, address, identity=identity("/job:c/task:0"), key=KEY)
+        except OpError:
+            return False
+        assert (await peer.call("echo", 1)).result == 1
+        nursery.cancel_scope.cancel()
+    return True
 
 
 async def _flooded(
@@ -156,12 +164,14 @@ async def _flooded(
     return result
 
 
-async def _all_get_in(listener: _Arrivals, origin: str, tries: int) -> list[bool]:
+async def _all_get_in(listener: _Arrivals, origin: str) -> list[bool]:
+    _flooded_now.append(listener)
+    _tries.clear()
     found: list[bool] = []
 
     async def one(number: int) -> None:
         await trio.sleep(number * 0.005)
-        found.append(await _gets_in(listener, f"tcp://{origin}:{number}", tries))
+        found.append(await _gets_in(f"flooded://{origin}:{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(100):
@@ -170,11 +180,34 @@ async def _all_get_in(listener: _Arrivals, origin: str, tries: int) -> list[bool
 
 
 async def test_silent_connections_shut_nobody_out(autojump_clock: trio.testing.MockClock) -> None:
-    """Two thousand, that reopen at once; from another address all get in, from the same with a second try."""
-    others = await _flooded(2000, lambda: b"", partial(_all_get_in, origin="10.0.0.2", tries=1))
+    """Two thousand, that reopen at once; from another address all get in, from the same with retries."""
+    others = await _flooded(2000, lambda: b"", partial(_all_get_in, origin="10.0.0.2"))
     assert others == [True] * 100
-    same = await _flooded(2000, lambda: b"", partial(_all_get_in, origin="10.0.0.1", tries=3))
+    assert len(_tries) == 100
+    same = await _flooded(2000, lambda: b"", partial(_all_get_in, origin="10.0.0.1"))
     assert sum(same) >= 99
+
+
+async def test_who_is_hung_up_on_dials_again_and_says_so_at_last(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """With longer and longer pauses; what is refused with a reason is not tried again."""
+
+    async def hang_up(listener: _Arrivals) -> None:
+        while True:
+            (await listener.accept()).close()
+
+    listener = _Arrivals()
+    _flooded_now.append(listener)
+    _tries.clear()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hang_up, listener)
+        began = trio.current_time()
+        with pytest.raises(ConnectionLostError, match=r"before it was open|the other end is closed"):
+            await connect(nursery, "flooded://10.0.0.1:1", identity=identity("/job:c/task:0"), key=KEY)
+        assert len(_tries) == 6
+        assert trio.current_time() - began == pytest.approx(1.55)
+        nursery.cancel_scope.cancel()
 
 
 async def test_strangers_that_begin_to_speak_shut_nobody_from_elsewhere_out(
@@ -185,7 +218,7 @@ async def test_strangers_that_begin_to_speak_shut_nobody_from_elsewhere_out(
     def hello() -> bytes:
         return bytes(output(Connection(Side.DIALLER, identity(), address="x", now=0.0, key=KEY)))
 
-    others = await _flooded(600, hello, partial(_all_get_in, origin="10.0.0.2", tries=1))
+    others = await _flooded(600, hello, partial(_all_get_in, origin="10.0.0.2"))
     assert others == [True] * 100
 
 

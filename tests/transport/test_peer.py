@@ -32,9 +32,10 @@ from flowengine.testing.links import KEY, FaultyStream, identity, output
 from flowengine.transport import events as e
 from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
+from flowengine.transport.dialling import connect
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
 from flowengine.transport.limits import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_WITHIN_MACHINE, Limits
-from flowengine.transport.peer import IncomingCall, Peer, Reply, Service, connect
+from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream

@@ -13,6 +13,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.streams.schemes import Scheme, register_scheme
 from flowengine.transport.wire.placing import place_pieces
 
@@ -108,7 +109,7 @@ class InprocStream:
     def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
         self._check_open()
         if self._outgoing.is_broken:
-            raise UnavailableError(f"the link to {self.address} broke: the other end is closed")
+            raise ConnectionLostError(f"the link to {self.address} broke: the other end is closed")
         return self._outgoing.write(buffers)
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ class ByteStream(Protocol):
         """Fill the buffers, in order, with what is there; at least a byte, or 0 at the end of the stream.
 
         Waits only if nothing is there; it may return without a checkpoint. Cancelled, it has taken nothing.
-        Raises UnavailableError if the link broke, FailedPreconditionError if this end is closed.
+        Raises ConnectionLostError if the link broke, FailedPreconditionError if this end is closed.
         """
 
     async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:

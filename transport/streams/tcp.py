@@ -23,6 +23,7 @@ from typing import Any, Final
 import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.streams.keeping import keep_until_gone, release_gone
 from flowengine.transport.streams.pages import can_send_pages, send_pages
 from flowengine.transport.streams.schemes import Scheme, host_and_port, register_scheme
@@ -174,7 +175,7 @@ class TcpStream:
         if self._socket.fileno() < 0:
             return FailedPreconditionError(f"the stream to {self.address} is closed")
         text = error.strerror if isinstance(error, OSError) else str(error)
-        return UnavailableError(f"the link to {self.address} broke: {text}")
+        return ConnectionLostError(f"the link to {self.address} broke: {text}")
 
 
 def _is_within_machine(connected: socket.socket) -> bool:

@@ -19,6 +19,7 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX
 from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.streams.schemes import Scheme, host_and_port, register_scheme
@@ -155,8 +156,10 @@ def explain(error: BaseException | None, address: str) -> Exception:
             )
         if "record" in reason:
             return UnavailableError(f"{address} does not speak TLS: what it said is no record of TLS")
+        if "eof" in reason:
+            return ConnectionLostError(f"{address} hung up in the middle of the TLS handshake")
         return UnavailableError(f"TLS with {address} failed: {reason}")
-    return UnavailableError(f"the link to {address} broke: {cause or error}")
+    return ConnectionLostError(f"the link to {address} broke: {cause or error}")
 
 
 async def _secure(

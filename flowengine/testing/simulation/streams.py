@@ -17,6 +17,7 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
 from flowengine.testing.simulation.network import Network, SimulatedWire
+from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.streams.schemes import Scheme, register_scheme
 from flowengine.transport.wire.placing import place_pieces
 
@@ -212,7 +213,7 @@ class SimulatedStream:
         if self._is_closed:
             raise FailedPreconditionError(f"the stream to {self.address} is closed")
         if self._fault:
-            raise UnavailableError(f"the link to {self.address} broke: {self._fault}")
+            raise ConnectionLostError(f"the link to {self.address} broke: {self._fault}")
 
 
 class SimulatedListener:

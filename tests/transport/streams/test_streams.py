@@ -24,7 +24,8 @@ from flowengine.core.errors import (
 )
 from flowengine.testing.links import KEY, faulty_pair, identity
 from flowengine.testing.streams import check_byte_stream, receive_exactly
-from flowengine.transport.peer import Reply, Service, connect
+from flowengine.transport.dialling import connect
+from flowengine.transport.peer import Reply, Service
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.streams.inproc import stream_pair

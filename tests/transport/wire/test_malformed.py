@@ -16,8 +16,9 @@ from flowengine.core.errors import OpError
 from flowengine.testing.fuzz.frames import LIMITS, frame, nonsense
 from flowengine.testing.links import KEY, ConnectionLink, feed, identity, output
 from flowengine.transport.connection import Connection
+from flowengine.transport.dialling import connect
 from flowengine.transport.errors import RemoteProtocolError
-from flowengine.transport.peer import Reply, Service, connect
+from flowengine.transport.peer import Reply, Service
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.schemes import connect_stream
 from flowengine.transport.wire import messages as m
