@@ -5,7 +5,9 @@ One context lives as long as one step on one device. A kernel asks for it with a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flowengine.core.files import SYSTEM, Files
 
 if TYPE_CHECKING:
     from flowengine.core.accounting import Account
@@ -24,7 +26,7 @@ class KernelContext:
     device           complete name of the device
     hardware         the device itself where its arrays are not NumPy's, else None
     step_id          unique in this process
-    file_access      what `Config.file_access` allows
+    files            the files that `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
     python_calls     whether nodes may call functions of the program
     memory           where a kernel asks for what only itself can tell that it will take; None without a bound
@@ -34,7 +36,7 @@ class KernelContext:
 
     __slots__ = (
         "device",
-        "file_access",
+        "files",
         "functions",
         "hardware",
         "memory",
@@ -55,7 +57,7 @@ class KernelContext:
         rendezvous: Rendezvous | None = None,
         device: str = "/job:localhost/replica:0/task:0/device:CPU:0",
         step_id: int = 0,
-        file_access: Any = None,
+        files: Files = SYSTEM,
         sync_checkpoints: bool = True,
         python_calls: bool = True,
         hardware: Device | None = None,
@@ -67,7 +69,7 @@ class KernelContext:
         self.rendezvous = rendezvous
         self.device = device
         self.step_id = step_id
-        self.file_access = file_access
+        self.files = files
         self.sync_checkpoints = sync_checkpoints
         self.python_calls = python_calls
         self.hardware = hardware

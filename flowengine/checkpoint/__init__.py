@@ -7,8 +7,6 @@ types are given, because arrays do not tell `qint8` from `int8`.
 
 from __future__ import annotations
 
-import os
-
 from flowengine.checkpoint.elements import Check, never
 from flowengine.checkpoint.files import FileLayer, index_path
 from flowengine.checkpoint.merge import merge_bundles
@@ -16,6 +14,7 @@ from flowengine.checkpoint.parallel import read_many
 from flowengine.checkpoint.reader import BundleReader
 from flowengine.checkpoint.v1 import V1Reader, V1Writer
 from flowengine.checkpoint.writer import BundleWriter
+from flowengine.core.files import SYSTEM, Files
 
 __all__ = [
     "BundleReader",
@@ -29,11 +28,11 @@ __all__ = [
 ]
 
 
-def open_checkpoint(prefix: str, *, check: Check = never) -> BundleReader | V1Reader:
+def open_checkpoint(prefix: str, *, check: Check = never, files: Files = SYSTEM) -> BundleReader | V1Reader:
     """The checkpoint under a prefix, of format V2 if there is an index, else of format V1.
 
     Raises NotFoundError where there is neither, DataLossError where it is damaged.
     """
-    if os.path.exists(index_path(prefix)):
-        return BundleReader(prefix, check=check)
-    return V1Reader(prefix, check=check)
+    if files.exists(index_path(prefix)):
+        return BundleReader(prefix, check=check, files=files)
+    return V1Reader(prefix, check=check, files=files)

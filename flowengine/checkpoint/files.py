@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import secrets
 from typing import Any, Final
 
+from flowengine.core.files import SYSTEM, Files
+
 
 class FileLayer:
-    """The calls through which everything is written: each is one thing that can be lost in a crash."""
+    """The calls through which everything is written: each is one thing that can be lost in a crash.
+
+    allowed   the files that may be reached, by which these calls are made
+    """
+
+    allowed: Files = SYSTEM
+
+    def __init__(self, allowed: Files = SYSTEM) -> None:
+        self.allowed = allowed
 
     def make_folder(self, path: str) -> None:
         """Make a folder where there is none; its parent must exist."""
-        if path and not os.path.isdir(path):
-            try:
-                os.mkdir(path)
-            except FileExistsError:
-                if not os.path.isdir(path):
-                    raise
+        self.allowed.make_folder(path)
 
     def create(self, path: str) -> Any:
         """A new, empty file to write to."""
-        return io.FileIO(path, "x")
+        return self.allowed.create(path)
 
     def write(self, file: Any, data: Any) -> None:
         """Append all of `data`."""
@@ -41,18 +45,14 @@ class FileLayer:
 
     def rename(self, source: str, target: str) -> None:
         """Give a file another name, replacing what had it."""
-        os.replace(source, target)
+        self.allowed.rename(source, target)
 
     def remove(self, path: str) -> None:
-        os.remove(path)
+        self.allowed.remove(path)
 
     def sync_folder(self, path: str) -> None:
         """Return when the names in a folder are on the disk."""
-        descriptor = os.open(path or ".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        self.allowed.sync_folder(path)
 
 
 DISK: Final = FileLayer()
@@ -98,12 +98,12 @@ def data_path(prefix: str, shard: int, total: int) -> str:
     return f"{prefix}.data-{shard:05d}-of-{total:05d}"
 
 
-def data_files(prefix: str) -> dict[str, int]:
+def data_files(prefix: str, files: Files = SYSTEM) -> dict[str, int]:
     """The data files that lie under a prefix, and of how many each says it is one."""
     folder, base = os.path.split(prefix)
     pattern = re.compile(re.escape(base) + r"\.data-\d{5,}-of-(\d{5,})")
     try:
-        names = os.listdir(folder or ".")
+        names = files.names(folder)
     except FileNotFoundError:
         return {}
     return {os.path.join(folder, name): int(found[1]) for name in names if (found := pattern.fullmatch(name))}
@@ -122,21 +122,22 @@ def remove_checkpoint(prefix: str, *, files: FileLayer = DISK) -> None:
 
     With it go its MetaGraphDef and what a run noted beside it. What is not there is no error.
     """
-    for path in (index_path(prefix), *sorted(data_files(prefix)), prefix, f"{prefix}.meta", run_path(prefix)):
+    data = sorted(data_files(prefix, files.allowed))
+    for path in (index_path(prefix), *data, prefix, f"{prefix}.meta", run_path(prefix)):
         with contextlib.suppress(FileNotFoundError):
-            if path != prefix or os.path.isfile(path):
+            if path != prefix or files.allowed.is_file(path):
                 files.remove(path)
 
 
-def free_total(prefix: str, shards: int) -> int:
+def free_total(prefix: str, shards: int, files: Files = SYSTEM) -> int:
     """How many data files to speak of in their names, so that none takes the place of one in use.
 
     A complete checkpoint under the same prefix stays whole until the new index takes the place of its
     own: the names of its data files are left alone.
     """
-    if not os.path.exists(index_path(prefix)):
+    if not files.exists(index_path(prefix)):
         return shards
-    taken = set(data_files(prefix).values())
+    taken = set(data_files(prefix, files).values())
     total = shards
     while total in taken:
         total += 1

@@ -27,7 +27,7 @@ def merge_bundles(
     entries: dict[bytes, BundleEntry] = {}
     shards: dict[str, int] = {}
     for prefix in prefixes:
-        with BundleReader(prefix) as reader:
+        with BundleReader(prefix, files=files.allowed) as reader:
             # Names before the keys of slices, so that what is there twice is told by its name.
             for key in sorted(reader.stored, key=lambda key: key[:1] == b"\x00"):
                 entry = reader.entry(key)
@@ -41,10 +41,10 @@ def merge_bundles(
                 source = data_path(prefix, entry.shard, reader.header.num_shards)
                 entries[key] = replace(entry, shard=shards.setdefault(source, len(shards)))
     for source in shards:
-        if not os.path.exists(source):
+        if not files.allowed.exists(source):
             raise NotFoundError(f"{source}: no such file, but the index beside it refers to it")
     files.make_folder(os.path.dirname(destination))
-    total = free_total(destination, max(1, len(shards)))
+    total = free_total(destination, max(1, len(shards)), files.allowed)
     renames = [(source, data_path(destination, number, total)) for source, number in shards.items()]
     publish(destination, entries, renames, total, sync=sync, layer=files)
     for prefix in prefixes:

@@ -29,6 +29,7 @@ from flowengine.core.errors import (
     OpError,
     UnimplementedError,
 )
+from flowengine.core.files import SYSTEM, Files
 from flowengine.ir.tensorproto import variant_data
 
 
@@ -45,12 +46,13 @@ class BundleReader:
     `check` is called between pieces of a large tensor and may raise to stop.
     """
 
-    def __init__(self, prefix: str, *, check: Check = never) -> None:
+    def __init__(self, prefix: str, *, check: Check = never, files: Files = SYSTEM) -> None:
         self.prefix = prefix
         self.index_path = index_path(prefix)
         self._check = check
+        self._allowed = files
         self._files: dict[int, io.FileIO] = {}
-        table = TableReader(self.index_path)
+        table = TableReader(self.index_path, files)
         try:
             self._stored: dict[bytes, bytes] = dict(table)
         finally:
@@ -217,7 +219,7 @@ class BundleReader:
     def _open(self, shard: int, path: str) -> io.FileIO:
         file = self._files.get(shard)
         if file is None:
-            file = self._files[shard] = io.FileIO(path, "r")
+            file = self._files[shard] = self._allowed.open_raw(path)
         return file
 
     def _read_into(self, file: io.FileIO, offset: int, target: Any, path: str, name: bytes) -> int:

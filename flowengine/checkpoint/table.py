@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from flowengine.checkpoint.wire import read_varint, varint
 from flowengine.core.crc32c import crc32c, mask, unmask
 from flowengine.core.errors import DataLossError, NotFoundError, UnimplementedError
+from flowengine.core.files import SYSTEM, Files
 
 _MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 _FOOTER: Final = 48
@@ -34,11 +35,11 @@ class TableReader:
     Raises NotFoundError where there is no such file and DataLossError where it is no table.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: Files = SYSTEM) -> None:
         self.path = path
         try:
             # Closed by `close`: blocks are read on demand.
-            self._file: io.FileIO = io.FileIO(path, "r")
+            self._file: io.FileIO = files.open_raw(path)
         except FileNotFoundError:
             raise NotFoundError(f"{path}: no such file") from None
         try:

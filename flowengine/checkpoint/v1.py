@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import math
 import os
 from collections.abc import Sequence
@@ -35,6 +34,7 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.arrays import describe as describe_value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from flowengine.core.files import SYSTEM, Files
 
 _META_KEY = b""
 
@@ -53,19 +53,21 @@ class V1Reader:
     Raises NotFoundError where no file matches and DataLossError where one is damaged.
     """
 
-    def __init__(self, pattern: str, *, check: Check = never) -> None:
+    def __init__(self, pattern: str, *, check: Check = never, files: Files = SYSTEM) -> None:
         self.pattern = pattern
         self._check = check
         self._tables: list[TableReader] = []
         self._tensors: dict[bytes, _Tensor] = {}
-        paths = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern)))
+        paths = (
+            [pattern] if files.is_file(pattern) else sorted(filter(files.is_file, files.matching(pattern)))
+        )
         if not paths:
             raise NotFoundError(
                 f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {pattern}"
             )
         try:
             for path in paths:
-                table = TableReader(path)
+                table = TableReader(path, files)
                 self._tables.append(table)
                 self._load(table)
         except BaseException:

@@ -221,7 +221,7 @@ def publish(
         raise
     if sync:
         layer.sync_folder(folder)
-    for old, of in data_files(prefix).items():
+    for old, of in data_files(prefix, layer.allowed).items():
         if of != total:
             with contextlib.suppress(OSError):
                 layer.remove(old)

@@ -122,7 +122,7 @@ def _bounds(found: Checkup) -> None:
 
     settings = Config().resolved()
     limit = settings.memory_limit_bytes
-    found.bounds["file_access"] = settings.file_access
+    found.bounds["file_access"] = str(settings.file_access)
     found.bounds["memory_limit_bytes"] = f"{limit:,}" if limit else "none"
     found.bounds["processes"] = "a graph runs in the process of its session, with that process's rights"
 

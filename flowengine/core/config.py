@@ -43,9 +43,7 @@ from typing import Any, Final
 from flowengine.core import device_config
 from flowengine.core.bounds import LEVELS, Sandbox, roots, texts
 from flowengine.core.errors import InvalidArgumentError
-
-#: What the ops of a graph may do with files: anything, read only, or nothing.
-FILE_ACCESS: Final = ("all", "read", "none")
+from flowengine.core.files import FILE_ACCESS, FileAccess, FileRoots, Files, files_of
 
 #: Who computes: the fastest that is there, NumPy alone, or oneDNN without fail.
 KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")
@@ -55,7 +53,8 @@ KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")
 class Config:
     """Settings of a session. A field left at None takes the environment's value or the default.
 
-    file_access                   "all", "read" or "none": what the graph's own ops may do with files
+    file_access                   "all", "read" or "none": what the graph's own ops may do with files; or
+                                  `FileAccess(read=..., write=..., write_bytes=...)`: beneath which folders
     memory_limit_bytes            bound on the bytes of all tensors alive in one step; None for no bound
     session_memory_bytes          bound on the bytes of all steps, variables, queues, tables and plans of a
                                   session together; None for no bound
@@ -104,7 +103,7 @@ class Config:
     Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
     """
 
-    file_access: str | None = None
+    file_access: str | FileAccess | None = None
     memory_limit_bytes: int | None = None
     session_memory_bytes: int | None = None
     python_calls: bool | None = None
@@ -194,9 +193,9 @@ class Config:
     def resolved(self) -> Settings:
         """Every field filled in."""
         access = self.file_access if self.file_access is not None else _text("FILE_ACCESS", "all")
-        if access not in FILE_ACCESS:
+        if not isinstance(access, FileAccess) and access not in FILE_ACCESS:
             raise InvalidArgumentError(
-                f"file_access is {access!r}: it must be one of {', '.join(FILE_ACCESS)}"
+                f"file_access is {access!r}: it must be one of {', '.join(FILE_ACCESS)}, or a FileAccess"
             )
         most_steps = _bound(self.max_steps, "MAX_STEPS")
         most_waiting = _bound(self.max_waiting_steps, "MAX_WAITING_STEPS", least=0)
@@ -213,7 +212,7 @@ class Config:
                 f"kernel_provider is {provider!r}: it must be one of {', '.join(KERNEL_PROVIDERS)}"
             )
         return Settings(
-            file_access=access,
+            file_access=FileRoots(access) if isinstance(access, FileAccess) else files_of(access),
             memory_limit_bytes=_bound(self.memory_limit_bytes, "MEMORY_LIMIT_BYTES"),
             session_memory_bytes=_bound(self.session_memory_bytes, "SESSION_MEMORY_BYTES"),
             python_calls=_flag(self.python_calls, "PYTHON_CALLS"),
@@ -258,7 +257,7 @@ class Config:
 class Settings:
     """A `Config` with nothing left open: what the rooms below the session see."""
 
-    file_access: str
+    file_access: Files
     memory_limit_bytes: int | None
     worker_threads: bool
     fold_constants: bool

@@ -9,12 +9,14 @@ import os
 import socket
 import struct
 import time
+from io import BufferedWriter
 from typing import BinaryIO, Final
 
 import trio
 
 from flowengine.core.crc32c import crc32c, mask
 from flowengine.core.errors import NotFoundError
+from flowengine.core.files import SYSTEM, Files
 
 #: What the first event of a file says of all that follow.
 FILE_VERSION: Final = b"brain.Event:2"
@@ -87,13 +89,14 @@ class EventFile:
             self._file.close()
 
 
-def _begun(folder: str, suffix: str) -> tuple[str, BinaryIO]:
+def _begun(folder: str, suffix: str, files: Files) -> tuple[str, BinaryIO]:
     now = time.time()
-    os.makedirs(folder, exist_ok=True)
+    files.make_folders(folder)
     path = event_path(folder, now, suffix)
-    with open(path, "ab") as file:
-        file.write(framed(first_event(now)))
-    return path, open(path, "ab")
+    file = BufferedWriter(files.append(path))
+    file.write(framed(first_event(now)))
+    file.flush()
+    return path, file
 
 
 class SummaryWriter:
@@ -116,11 +119,13 @@ class SummaryWriter:
             )
         return self._file
 
-    async def open(self, folder: str, *, suffix: str, most: int, seconds: float) -> None:
+    async def open(
+        self, folder: str, files: Files = SYSTEM, *, suffix: str, most: int, seconds: float
+    ) -> None:
         """Begin a file in a folder, which is made, where none is open. OSError as it comes."""
         async with self._lock:
             if self._file is None:
-                path, file = await trio.to_thread.run_sync(_begun, folder, suffix)
+                path, file = await trio.to_thread.run_sync(_begun, folder, suffix, files)
                 self._file = EventFile(path, file, most=most, seconds=seconds)
 
     async def close(self) -> None:

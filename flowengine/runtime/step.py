@@ -53,11 +53,11 @@ class StepRunner:
         self._device_name = device.name
         #: What the contexts of all partitions have in common.
         self.common: dict[str, Any] = {
-            "file_access": settings.file_access,
+            "files": settings.file_access,
             "sync_checkpoints": settings.sync_checkpoints,
             "python_calls": settings.python_calls,
         }
-        self._file_access = settings.file_access
+        self._files = settings.file_access
         self._syncs = settings.sync_checkpoints
         self._calls_python = settings.python_calls
         self._counts = settings.counts_allocations
@@ -108,7 +108,7 @@ class StepRunner:
             step_container=container,
             device=self._device_name,
             step_id=next(_step_ids),
-            file_access=self._file_access,
+            files=self._files,
             sync_checkpoints=self._syncs,
             python_calls=self._calls_python,
             functions=plan.caller,

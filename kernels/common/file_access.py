@@ -35,16 +35,12 @@ def path_of(value: Any, what: str = "filename") -> str:
 
 def require_reading(ctx: KernelContext, path: str) -> None:
     """PermissionDeniedError where `Config(file_access=...)` forbids reading."""
-    if ctx.file_access == "none":
-        raise PermissionDeniedError(f"reading {path!r} is not allowed: Config(file_access='none')")
+    ctx.files.check_reading(path)
 
 
 def require_writing(ctx: KernelContext, path: str) -> None:
     """PermissionDeniedError where `Config(file_access=...)` forbids writing."""
-    if ctx.file_access in ("none", "read"):
-        raise PermissionDeniedError(
-            f"writing {path!r} is not allowed: Config(file_access={ctx.file_access!r})"
-        )
+    ctx.files.check_writing(path)
 
 
 def translated(error: OSError, path: str) -> Exception:
@@ -69,7 +65,7 @@ async def read_lines(ctx: KernelContext, path: str) -> list[bytes]:
     require_reading(ctx, path)
 
     def read() -> list[bytes]:
-        with open(path, "rb") as file:
+        with ctx.files.open(path) as file:
             return [line.rstrip(b"\n").replace(b"\r", b"") for line in file]
 
     try:

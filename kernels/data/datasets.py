@@ -50,13 +50,13 @@ def _opener(ctx: KernelContext) -> Callable[[bytes], BinaryIO]:
     def opened(name: bytes) -> BinaryIO:
         path = path_of(name)
         require_reading(ctx, path)
-        if os.path.isdir(path):
+        if ctx.files.is_folder(path):
             data = os.path.join(path, "data.mdb")
-            if not os.path.exists(data):
+            if not ctx.files.exists(data):
                 raise FailedPreconditionError(f"{path} is a directory")
             path = data
         try:
-            return open(path, "rb")
+            return ctx.files.open(path)
         except OSError as error:
             raise translated(error, path) from error
 
@@ -73,6 +73,7 @@ def origin_of(ctx: KernelContext, node: Node, inputs: tuple[Any, ...]) -> Origin
         caller=ctx.functions,
         resources=ctx.resources,
         opener=_opener(ctx),
+        files=ctx.files,
         may_write=partial(require_writing, ctx),
     )
 

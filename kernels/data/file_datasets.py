@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,8 @@ def matching_files_dataset(patterns: Any, *, ctx: KernelContext, node: Node) -> 
         path = path_of(pattern, "pattern")
         require_reading(ctx, path)
         try:
-            return matching([path])
+            found = matching([path], ctx.files)
+            return [each for each in found if not ctx.files.is_folder(os.fsdecode(each))]
         except OSError as error:
             raise translated(error, path) from error
 
@@ -123,7 +125,7 @@ async def dataset_to_tf_record(
     require_writing(ctx, path)
     iteration = Iteration(ctx.resources.services)
     try:
-        await write_tf_records(found, iteration, path, compression)
+        await write_tf_records(found, iteration, path, compression, ctx.files)
     except OSError as error:
         raise translated(error, path) from error
     finally:

@@ -120,7 +120,7 @@ def dataset_of_graph(content: bytes, ctx: KernelContext, caller: FunctionCaller 
         resources=ctx.resources,
         step_container=ctx.step_container,
         device=ctx.device,
-        file_access=ctx.file_access,
+        files=ctx.files,
         functions=caller,
     )
     values: dict[tuple[str, int], Any] = {}

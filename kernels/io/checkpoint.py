@@ -15,6 +15,7 @@ import trio
 from flowengine.checkpoint import (
     BundleReader,
     BundleWriter,
+    FileLayer,
     V1Reader,
     merge_bundles,
     open_checkpoint,
@@ -25,6 +26,7 @@ from flowengine.checkpoint.slices import Slice, parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.files import Files
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
@@ -80,7 +82,7 @@ async def save_v2(
 
     def work() -> None:
         check = trio.from_thread.check_cancelled
-        with BundleWriter(path, sync=ctx.sync_checkpoints, check=check) as writer:
+        with BundleWriter(path, sync=ctx.sync_checkpoints, check=check, files=FileLayer(ctx.files)) as writer:
             for name, spec, tensor, dtype in zip(names, specs, tensors, dtypes, strict=True):
                 if spec:
                     shape, part, _ = parse_shape_and_slice(os.fsdecode(spec))
@@ -109,12 +111,14 @@ async def restore_v2(
     names = string_list(tensor_names, "tensor_names", len(dtypes))
     specs = [os.fsdecode(s) for s in string_list(shape_and_slices, "shape_and_slices", len(dtypes))]
     require_reading(ctx, path)
-    values = await on_thread(lambda: _restore(path, names, specs, dtypes), path)
+    values = await on_thread(lambda: _restore(path, names, specs, dtypes, ctx.files), path)
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def _restore(path: str, names: list[bytes], specs: list[str], types: tuple[DType, ...]) -> list[Value]:
-    with open_checkpoint(path, check=trio.from_thread.check_cancelled) as reader:
+def _restore(
+    path: str, names: list[bytes], specs: list[str], types: tuple[DType, ...], files: Files
+) -> list[Value]:
+    with open_checkpoint(path, check=trio.from_thread.check_cancelled, files=files) as reader:
         wrong = [
             f"tensor_name = {shown(name)}; expected dtype {dtype} does not equal "
             f"original dtype {reader.dtype(name)}"
@@ -157,12 +161,12 @@ async def merge_v2_checkpoints(
     require_writing(ctx, destination)
 
     def work() -> None:
-        merge_bundles(prefixes, destination, sync=ctx.sync_checkpoints)
+        merge_bundles(prefixes, destination, sync=ctx.sync_checkpoints, files=FileLayer(ctx.files))
         if delete_old_dirs:
             kept = os.path.dirname(destination)
             for folder in sorted({os.path.dirname(prefix) for prefix in prefixes} - {kept, ""}):
                 try:
-                    os.rmdir(folder)
+                    ctx.files.remove_folder(folder)
                 except OSError:
                     continue  # not empty or gone: the merged checkpoint is complete either way
 

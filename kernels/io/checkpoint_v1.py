@@ -6,7 +6,7 @@ import os
 
 import trio
 
-from flowengine.checkpoint import V1Reader, V1Writer
+from flowengine.checkpoint import FileLayer, V1Reader, V1Writer
 from flowengine.checkpoint.reader import shown
 from flowengine.checkpoint.slices import parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
@@ -30,7 +30,7 @@ async def _save(
 
     def work() -> None:
         check = trio.from_thread.check_cancelled
-        with V1Writer(path, sync=ctx.sync_checkpoints, check=check) as writer:
+        with V1Writer(path, sync=ctx.sync_checkpoints, check=check, files=FileLayer(ctx.files)) as writer:
             for name, spec, value, dtype in zip(names, specs, data, types, strict=True):
                 if spec:
                     shape, part, _ = parse_shape_and_slice(os.fsdecode(spec))
@@ -81,7 +81,7 @@ async def _restore(
     require_reading(ctx, pattern)
 
     def work() -> Value:
-        with V1Reader(pattern, check=trio.from_thread.check_cancelled) as reader:
+        with V1Reader(pattern, check=trio.from_thread.check_cancelled, files=ctx.files) as reader:
             return read_v1(reader, name, spec, dtype)
 
     return await on_thread(work, pattern)

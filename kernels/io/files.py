@@ -5,17 +5,15 @@ All work happens on threads. A file is written aside and renamed, so that nobody
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
 import os
-import secrets
 from typing import Any, Final
 
 import trio
 
 from flowengine.core.arrays import Value, to_array
-from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError
-from flowengine.kernels.common.file_access import path_of, require_reading, translated
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.files import Files
+from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.formatting import strings_like
@@ -43,13 +41,13 @@ async def read_file(filename: Value, *, ctx: KernelContext) -> bytes:
     require_reading(ctx, path)
 
     is_over = False
-    memory = ctx.memory
+    memory, files = ctx.memory, ctx.files
 
     def read() -> bytes:
         # In pieces: a device, or a pipe, may have no end, and nobody wants more when the step is over.
         parts: list[bytes] = []
         size = 0
-        with open(path, "rb") as file:
+        with files.open(path) as file:
             while not is_over and (part := file.read(_PIECE)):
                 size += len(part)
                 if memory is not None:
@@ -70,30 +68,9 @@ async def write_file(filename: Value, contents: Value, *, ctx: KernelContext) ->
     """Write a file, making the folders that it needs; PermissionDeniedError where that is not allowed."""
     path = path_of(_scalar(filename, "Input filename"))
     data = _scalar(contents, "Contents")
-    if ctx.file_access in ("none", "read"):
-        raise PermissionDeniedError(
-            f"writing {path!r} is not allowed: Config(file_access={ctx.file_access!r})"
-        )
-
-    def write() -> None:
-        folder = os.path.dirname(path) or "."
-        os.makedirs(folder, exist_ok=True)
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device is written as it is
-            with open(path, "wb") as file:
-                file.write(data)
-            return
-        aside = f"{path}.{secrets.token_hex(8)}.writing"
-        try:
-            with open(aside, "xb") as file:
-                file.write(data)
-            os.replace(aside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
-            raise
-
+    require_writing(ctx, path)
     try:
-        await trio.to_thread.run_sync(write)
+        await trio.to_thread.run_sync(ctx.files.write_whole, path, data)
     except OSError as error:
         raise translated(error, path) from error
 
@@ -107,30 +84,12 @@ async def matching_files(pattern: Value, *, ctx: KernelContext) -> Any:
         require_reading(ctx, path)
 
     try:
-        found = await trio.to_thread.run_sync(matching, paths, abandon_on_cancel=True)
+        found = await trio.to_thread.run_sync(matching, paths, ctx.files, abandon_on_cancel=True)
     except OSError as error:
         raise translated(error, paths[0]) from error
     return strings_like(found, (len(found),))
 
 
-def matching(patterns: list[str]) -> list[bytes]:
+def matching(patterns: list[str], files: Files) -> list[bytes]:
     """The files that match any of the patterns, sorted. May block."""
-    return sorted({os.fsencode(found) for pattern in patterns for found in _matching(pattern)})
-
-
-def _matching(pattern: str) -> list[str]:
-    """Paths that exist and match, part by part; folders that cannot be read have none."""
-    found = ["/"] if pattern.startswith("/") else [""]
-    for part in filter(None, pattern.split("/")):
-        if not any(char in part for char in "*?["):
-            found = [path for path in (os.path.join(base, part) for base in found) if os.path.lexists(path)]
-            continue
-        following: list[str] = []
-        for base in found:
-            try:
-                names = os.listdir(base or ".")
-            except OSError:
-                continue
-            following += [os.path.join(base, name) for name in names if fnmatch.fnmatchcase(name, part)]
-        found = following
-    return [path for path in found if path]
+    return sorted({os.fsencode(found) for pattern in patterns for found in files.matching(pattern)})

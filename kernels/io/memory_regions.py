@@ -37,7 +37,8 @@ def immutable_const(
     if not count:
         return np.zeros(sizes, element)
     try:
-        octets = np.memmap(path, np.uint8, "r")
+        with ctx.files.open(path) as file:
+            octets = np.memmap(file, np.uint8, "r")
     except (OSError, ValueError) as error:
         if isinstance(error, OSError):
             raise translated(error, path) from error

@@ -11,7 +11,7 @@ from typing import Final, TextIO
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.array.identity import summarize_value
 from flowengine.kernels.common.file_access import translated
@@ -82,12 +82,8 @@ def print_v2(text: Value, *, output_stream: bytes, end: bytes, ctx: KernelContex
         logging.getLogger("flowengine").log(_LEVELS[stream], "%s", line.rstrip("\n"))
     elif stream.startswith(_FILE):
         path = os.fsdecode(output_stream[len(_FILE) :])
-        if ctx.file_access not in (None, "all"):
-            raise PermissionDeniedError(
-                f"writing {path!r} is not allowed: Config(file_access={ctx.file_access!r})"
-            )
         try:
-            with open(path, "ab") as file:
+            with ctx.files.append(path) as file:
                 file.write(line.encode("utf-8", "surrogateescape"))
         except OSError as error:
             raise translated(error, path) from error

@@ -199,7 +199,7 @@ def _file(source: bytes, ctx: KernelContext) -> bytes:
     path = os.fsdecode(source).removeprefix("file://")
     require_reading(ctx, path)
     try:
-        with open(path, "rb") as file:
+        with ctx.files.open(path) as file:
             return file.read()
     except FileNotFoundError as error:
         raise InvalidArgumentError(

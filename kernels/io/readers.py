@@ -170,9 +170,9 @@ def _opener(ctx: KernelContext, reader: Reader) -> Opener:
         path = path_of(name)
         require_reading(ctx, path)
         try:
-            if reader.kind == "LMDBReader" and os.path.isdir(path):
+            if reader.kind == "LMDBReader" and ctx.files.is_folder(path):
                 path = os.path.join(path, "data.mdb")
-            return open(path, "rb")
+            return ctx.files.open(path)
         except OSError as error:
             raise translated(error, path) from error
 

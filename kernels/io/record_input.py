@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, BinaryIO
 
 import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.files import Files
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import require_reading, translated
 from flowengine.kernels.context import KernelContext
@@ -20,10 +22,10 @@ from flowengine.resources.record_input import RecordInput
 from flowengine.resources.records import checked_compression
 
 
-def _opened(name: bytes) -> BinaryIO:
+def _opened(files: Files, name: bytes) -> BinaryIO:
     path = os.fsdecode(name)
     try:
-        return open(path, "rb")
+        return files.open(path)
     except OSError as error:
         raise translated(error, path) from error
 
@@ -52,7 +54,7 @@ async def record_input(
     where, name = resource_name(b"", b"", node.name)
     source: Any = ctx.resources.find(where, name, RecordInput)
     if source is None:
-        names = await trio.to_thread.run_sync(matching, [pattern])
+        names = await trio.to_thread.run_sync(matching, [pattern], ctx.files)
         if not names:
             raise NotFoundError(f"Found no files at {pattern}")
         compression = checked_compression(compression_type)
@@ -62,7 +64,7 @@ async def record_input(
             RecordInput,
             lambda: RecordInput(
                 names,
-                _opened,
+                partial(_opened, ctx.files),
                 compression=compression,
                 seed=file_random_seed,
                 shift=min(max(file_shuffle_shift_ratio, 0.0), 1.0),

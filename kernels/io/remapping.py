@@ -92,7 +92,7 @@ async def load_and_remap_matrix(
     require_reading(ctx, path)
 
     def work() -> Array:
-        with open_checkpoint(path, check=trio.from_thread.check_cancelled) as reader:
+        with open_checkpoint(path, check=trio.from_thread.check_cancelled, files=ctx.files) as reader:
             if len(reader.shape(name)) != 2 or reader.dtype(name) is not dtypes.float32:
                 raise InvalidArgumentError(
                     f"Old tensor must be a float32 matrix, is {reader.dtype(name)} {list(reader.shape(name))}"

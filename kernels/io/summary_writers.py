@@ -14,9 +14,9 @@ import trio
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.file_access import path_of, translated
+from flowengine.kernels.common.file_access import path_of, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io.summaries import histogram_summary
 from flowengine.kernels.io.summary_fields import (
@@ -75,12 +75,9 @@ async def create_summary_file_writer(
     most, millis = int(_scalar(max_queue, "max_queue")), int(_scalar(flush_millis, "flush_millis"))
     if os.sep in suffix:
         raise InvalidArgumentError(f"filename_suffix must not lead to another folder, but is {suffix!r}")
-    if ctx.file_access != "all" and ctx.file_access is not None:
-        raise PermissionDeniedError(
-            f"writing {folder!r} is not allowed: Config(file_access={ctx.file_access!r})"
-        )
+    require_writing(ctx, folder)
     try:
-        await target.open(folder, suffix=suffix, most=most, seconds=millis / 1000)
+        await target.open(folder, ctx.files, suffix=suffix, most=most, seconds=millis / 1000)
     except OSError as error:
         raise translated(error, folder) from error
 

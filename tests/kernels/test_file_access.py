@@ -238,6 +238,35 @@ def test_every_op_that_touches_files_is_told_here() -> None:
     assert ops - HARMLESS - READING.keys() - WRITING.keys() == set()
 
 
+#: What touches files by their paths: `core.files` does it for all that runs for a graph.
+_BY_PATH = {
+    *("access", "chmod", "chown", "link", "listdir", "lstat", "makedirs", "mkdir", "open", "readlink"),
+    *("remove", "removedirs", "rename", "renames", "replace", "rmdir", "scandir", "stat", "symlink"),
+    *("truncate", "unlink", "walk", "exists", "getsize", "isdir", "isfile", "islink", "lexists", "glob"),
+    *("iglob", "memmap", "fromfile", "rmtree", "FileIO"),
+}
+_MODULES = {"os", "path", "io", "glob", "shutil", "np", "numpy", "Path"}
+
+#: Where what a kernel has opened by `KernelContext.files` is mapped into memory; a library's own file.
+ALONE = {"kernels/io/memory_regions.py", "kernels/onednn/library.py"}
+
+
+def test_nothing_that_runs_for_a_graph_opens_files_by_itself() -> None:
+    """Not in kernels, and not in resources: only by `KernelContext.files`, or what was handed on of it."""
+    found = set()
+    for folder in (KERNELS, ROOT / "flowengine" / "resources"):
+        for path in sorted(folder.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                called = node.func if isinstance(node, ast.Call) else None
+                named = isinstance(called, ast.Name) and called.id == "open"
+                if isinstance(called, ast.Attribute) and called.attr in _BY_PATH:
+                    of = called.value
+                    named = (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) in _MODULES
+                if named:
+                    found.add(str(path.relative_to(ROOT)))
+    assert found == ALONE
+
+
 def datasets_of_files() -> set[str]:
     """The ops whose dataset is made in a module that opens files, or asks whether it may write them."""
     makers: set[str] = set()

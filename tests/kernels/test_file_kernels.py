@@ -19,13 +19,16 @@ from flowengine.core.errors import (
     OutOfRangeError,
     PermissionDeniedError,
 )
+from flowengine.core.files import files_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io import files
 from flowengine.resources.container import ResourceManager, StepContainer
 
 
 def _context(file_access: str = "all") -> KernelContext:
-    return KernelContext(resources=ResourceManager(), step_container=StepContainer(), file_access=file_access)
+    return KernelContext(
+        resources=ResourceManager(), step_container=StepContainer(), files=files_of(file_access)
+    )
 
 
 async def test_a_file_comes_back(tmp_path: Path) -> None:

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import NotFoundError, PermissionDeniedError
+from flowengine.core.files import files_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io.files import matching_files, read_file, write_file
 from flowengine.resources.container import ResourceManager, StepContainer
 
 
 def _ctx(file_access: str = "all") -> KernelContext:
-    return KernelContext(resources=ResourceManager(), step_container=StepContainer(), file_access=file_access)
+    return KernelContext(
+        resources=ResourceManager(), step_container=StepContainer(), files=files_of(file_access)
+    )
 
 
 def _name(path: Path) -> bytes:

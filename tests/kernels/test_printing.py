@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
+from flowengine.core.files import files_of
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io import printing
@@ -18,7 +19,9 @@ from flowengine.resources.container import ResourceManager, StepContainer
 
 
 def _context(file_access: str = "all") -> KernelContext:
-    return KernelContext(resources=ResourceManager(), step_container=StepContainer(), file_access=file_access)
+    return KernelContext(
+        resources=ResourceManager(), step_container=StepContainer(), files=files_of(file_access)
+    )
 
 
 def test_print_passes_its_input_on_and_stops_at_first_n(capsys: pytest.CaptureFixture[str]) -> None:

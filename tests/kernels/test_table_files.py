@@ -22,7 +22,7 @@ async def _fill(
     table = HashTable("t", key, value)
     attrs: dict[str, Any] = {"key_index": -2, "value_index": -1, "vocab_size": -1, "delimiter": b"\t"}
     attrs.update(changes)
-    ctx = KernelContext(resources=ResourceManager(), step_container=StepContainer(), file_access="all")
+    ctx = KernelContext(resources=ResourceManager(), step_container=StepContainer())
     await initialize_table_from_text_file(table, str(path).encode(), ctx=ctx, **attrs)
     return table
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import trio
 
-from flowengine.checkpoint import BundleReader, BundleWriter
+from flowengine.checkpoint import BundleReader, BundleWriter, FileLayer
 from flowengine.core.arrays import Value, scalar_element
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import AlreadyExistsError
+from flowengine.core.files import Files
 from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, text
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element
@@ -137,24 +138,28 @@ class _FileCacheIterator(DataIterator):
         self._writer: BundleWriter | None = None
 
     @property
+    def _files(self) -> Files:
+        return self._dataset.origin.files
+
+    @property
     def _lock(self) -> str:
         return f"{self._dataset.filename}.lockfile"
 
     def _begin(self) -> None:
-        path, origin = self._dataset.filename, self._dataset.origin
-        if os.path.exists(f"{path}.index"):
-            self._reader = BundleReader(path)
+        path, origin, files = self._dataset.filename, self._dataset.origin, self._files
+        if files.exists(f"{path}.index"):
+            self._reader = BundleReader(path, files=files)
             return
         if origin.may_write is not None:
             origin.may_write(path)
-        if os.path.exists(self._lock):
+        if files.exists(self._lock):
             raise AlreadyExistsError(
                 f"There appears to be a concurrent caching iterator running - cache lockfile already exists "
                 f"('{self._lock}'). If you are sure no other iterator is writing it, delete the lockfile"
             )
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(self._lock, "w", encoding="utf-8"):
-            self._writer = BundleWriter(path)
+        files.make_folders(os.path.dirname(path))
+        with files.create(self._lock):
+            self._writer = BundleWriter(path, files=FileLayer(files))
         self._writer.__enter__()
 
     async def next(self) -> Element | None:
@@ -189,12 +194,12 @@ class _FileCacheIterator(DataIterator):
         self._writer.finish()
         self._release()
         self.input = None
-        self._reader = BundleReader(self._dataset.filename)
+        self._reader = BundleReader(self._dataset.filename, files=self._files)
         self._writer = None
 
     def _release(self) -> None:
-        if os.path.exists(self._lock):
-            os.remove(self._lock)
+        if self._files.exists(self._lock):
+            self._files.remove(self._lock)
 
     def close(self) -> None:
         if self._writer is not None:

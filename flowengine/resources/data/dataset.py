@@ -22,6 +22,7 @@ from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.files import SYSTEM, Files
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
 from flowengine.resources.calling import FunctionCaller, NamedFunction
@@ -51,6 +52,7 @@ class Origin:
     resources   of the node's device
     opener      opens a file for reading, or raises one of our errors; called on a thread
     may_write   raises PermissionDeniedError where the configuration forbids to write to a path
+    files       the files that the configuration allows
     """
 
     op: str
@@ -61,6 +63,7 @@ class Origin:
     resources: ResourceManager = field(default_factory=ResourceManager)
     opener: Callable[[bytes], BinaryIO] | None = None
     may_write: Callable[[str], None] | None = None
+    files: Files = SYSTEM
 
     def function(self, attr: str) -> NamedFunction:
         """The function that an attribute names; FailedPreconditionError where nobody can call it."""

@@ -15,7 +15,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, texts
 from flowengine.resources.elements import Element
 
-#: From a pattern to the paths that match it, sorted. Called on a thread.
+#: From a pattern to the files that match it, sorted, without folders. Called on a thread.
 Matches: TypeAlias = Callable[[bytes], list[bytes]]
 
 
@@ -42,7 +42,7 @@ class MatchingFilesDataset(DatasetValue):
         """The files that match a pattern, none for one that ends in a slash. May block."""
         if pattern.endswith(b"/"):
             return []
-        return [path for path in self.matches(pattern) if not os.path.isdir(path)]
+        return self.matches(pattern)
 
 
 class _MatchingIterator(DataIterator):

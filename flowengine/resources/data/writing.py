@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import zlib
 from functools import partial
+from io import BufferedWriter
 from typing import BinaryIO, Final
 
 import trio
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.files import Files
 from flowengine.resources.data.dataset import DatasetValue, Iteration, shape_of
 from flowengine.resources.event_files import framed
 
@@ -21,7 +22,9 @@ _PIECE: Final = 256 * 1024
 _WINDOWS: Final = {"ZLIB": 15, "GZIP": 31}
 
 
-async def write_tf_records(made: DatasetValue, iteration: Iteration, path: str, compression: str) -> None:
+async def write_tf_records(
+    made: DatasetValue, iteration: Iteration, path: str, compression: str, files: Files
+) -> None:
     """Write each element of a dataset, a string of rank 0, as a record of the TFRecord file `path`.
 
     compression   "", "ZLIB" or "GZIP"
@@ -42,7 +45,7 @@ async def write_tf_records(made: DatasetValue, iteration: Iteration, path: str, 
         file.write(data)
 
     try:
-        file = await trio.to_thread.run_sync(_opened, aside)
+        file = await trio.to_thread.run_sync(_opened, files, aside)
         try:
             waiting: list[bytes] = []
             size = 0
@@ -62,12 +65,12 @@ async def write_tf_records(made: DatasetValue, iteration: Iteration, path: str, 
             await trio.to_thread.run_sync(partial(write, file, waiting, is_last=True))
         finally:
             file.close()
-        os.replace(aside, path)
+        files.rename(aside, path)
     finally:
         source.close()
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(aside)
+            files.remove(aside)
 
 
-def _opened(path: str) -> BinaryIO:
-    return open(path, "xb")
+def _opened(files: Files, path: str) -> BinaryIO:
+    return BufferedWriter(files.create(path))
