@@ -9,6 +9,7 @@ the same time; variables, queues and tables live in the session's resource manag
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,11 +129,20 @@ class Session(SessionVariables, SessionView):
         )
         self._compiles = self._settings.compiles_plans
         if placer is None:
-            placer = SessionPlacer(self.devices, kernels, self._settings, lambda: self.graph)
+            whole = self.graph
+            placer = SessionPlacer(self.devices, kernels, self._settings, lambda: whole)
         self._placer: Placer = placer
         self._closed = False
+        # Plans are this session's: as long as they knew it, neither would go before the collector comes.
+        own = weakref.ref(self)
         self._planning = SessionPlans(
-            self.graph, self._settings, kernels, self._offered, placer, self._runner, lambda: self._closed
+            self.graph,
+            self._settings,
+            kernels,
+            self._offered,
+            placer,
+            self._runner,
+            lambda: (found := own()) is None or found._closed,
         )
         self._plans = self._planning.kept
         most = self._settings.max_steps

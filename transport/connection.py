@@ -232,6 +232,7 @@ class Connection:
     def close(self) -> None:
         """Drop everything: the stream is gone."""
         self._forget_all()
+        self._messages.close()
         self.wire.outbox.clear()
 
     def _forget_all(self) -> None:

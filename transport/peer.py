@@ -178,6 +178,10 @@ class Peer:
             self._close_stream()
             self._ended.set()
             self._wake_idle()
+            # What these would tell this peer of cannot happen any more, and the collector need not come.
+            self._caller.let_go()
+            self._serving.let_go()
+            self._task_status = trio.TASK_STATUS_IGNORED
         if not self._has_opened and self.failure is not None:
             raise self.failure
 

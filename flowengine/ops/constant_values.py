@@ -7,6 +7,7 @@ vector as a shape of which some dimensions may be unknown. Only what is small is
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -37,10 +38,17 @@ class ConstantValues:
     """Values of a graph's tensors, remembered once computed."""
 
     def __init__(self, inference: ShapeInference) -> None:
-        self._inference = inference
+        # It knows these values: the two would live on until the collector comes.
+        self._whose = weakref.ref(inference)
         #: {node: {slot: value, or None where the graph does not tell}}
         self._known: dict[str, dict[int, Any]] = {}
         self._shapes: dict[str, dict[int, TensorShape]] = {}
+
+    @property
+    def _inference(self) -> ShapeInference:
+        inference = self._whose()
+        assert inference is not None, "these values were asked of what had inferred them"
+        return inference
 
     def value(self, port: OutputPort) -> Any | None:
         """The value of a small tensor that is the same in every run, else None."""

@@ -192,7 +192,10 @@ class TasklessStep(Executor, TurnCaller):
             if not scope.cancelled_caught:
                 self._end(None)
                 return
-        self._end(error)
+        try:
+            self._end(error)
+        finally:
+            del error  # it knows this frame
 
     async def _run_rest(self) -> None:
         """What is left of a step that was begun without a task. Raises as `run` does."""
@@ -224,7 +227,7 @@ class TasklessStep(Executor, TurnCaller):
         self._receives.finish(failed=error is not None)
         self._container.clear()
         is_hot = self._learns and error is None and steps.ran(self._feeds, perf_counter() - self._started)
-        done, self.error, self.ending = self._done, None, None
+        done, self.error, self.ending, self.offload = self._done, None, None, None
         # Whoever keeps the step, to give it up, keeps nothing else alive.
         del self._done, self._feeds, self.state, self.loop.state
         steps.ended(self)

@@ -67,7 +67,7 @@ class Caller:
         """`flush` sends what is queued, and may find the link broken: then `end` is called."""
         self._wire = wire
         self._calls = calls
-        self._flush = flush
+        self._flush: Callable[[], object] = flush
         #: Why no call can be made any more.
         self._failure: OpError | None = None
         #: {call: who takes its answer}
@@ -171,6 +171,10 @@ class Caller:
             self._settle(call, Reply(result, tensors), None)
         if self._room:
             self._room.unpark_all()
+
+    def let_go(self) -> None:
+        """Nobody drives the connection any more: forget who did."""
+        self._flush = bool
 
     def end(self, error: OpError) -> None:
         """The connection is gone: calls in flight have no answer."""

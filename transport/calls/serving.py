@@ -46,7 +46,7 @@ class ServedCalls:
         self._wire = wire
         self._requests = requests
         self._service = service
-        self._answered = answered
+        self._answered: Callable[[], object] = answered
         self.nursery: trio.Nursery | None = None
         self._is_over = False
         self._running: dict[int, RunningCall] = {}
@@ -89,6 +89,10 @@ class ServedCalls:
         running = self._running.get(call)
         if running is not None:
             running.cancel()
+
+    def let_go(self) -> None:
+        """Nobody drives the connection any more: forget who did."""
+        self._answered = bool
 
     def end(self) -> None:
         """Nobody waits for an answer any more."""

@@ -84,6 +84,7 @@ class Exchange:
         if step is not None:
             if error is not None or not step.table.end():
                 step.table.abort(error if error is not None else _has_ended(number))
+            step.table.forget()
             if step.announced:
                 for peer, cost in step.announced.values():
                     peer.connection.tensors.give_back(cost)

@@ -40,7 +40,9 @@ class Heartbeat:
 
     def take_lent(self) -> list[memoryview]:
         """The memory that the other side may still read from, once the connection is closed."""
-        return self._lent.take() if self._lent is not None else []
+        lent, self._lent = self._lent, None
+        self._wire.outbox.lent = None
+        return lent.take() if lent is not None else []
 
     def ping(self) -> int:
         """Ask for a PONG; the number that it will have, or 0 where nothing can be asked."""

@@ -54,6 +54,10 @@ class MessageReader:
         #: Where tensors of steps are received.
         self.memory = ReceivedMemory()
 
+    def close(self) -> None:
+        """Take nothing more: whoever would take it knows this reader."""
+        self._carriers, self._quick, self._handlers = {}, {}, {}
+
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
         parts = m.unpack_header(header)
         wire = self._wire

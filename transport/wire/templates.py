@@ -110,6 +110,7 @@ class TemplateTable(dict[bytes, FrameFamily]):
     def close(self) -> None:
         """Know nothing any more."""
         self._is_open = False
+        self._given.clear()
         self.clear()
 
     def forget(self) -> None:

@@ -13,6 +13,7 @@ the Recvs above all, hangs from its Merge by a control edge. It has the parallel
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -36,7 +37,8 @@ class ControlLoops:
     """The control loops of one graph that is being cut, named when first asked for and built at the end."""
 
     def __init__(self, cutting: Cutting) -> None:
-        self._cutting = cutting
+        # It knows this part of it: the two would live on until the collector comes.
+        self._cutting: Cutting = weakref.proxy(cutting)
         #: {(frame, device): name of its Merge}
         self._anchors: dict[tuple[FramePath, str], str] = {}
         #: Of each frame: its LoopCond, one of its Enters, and whether it goes round at all.
