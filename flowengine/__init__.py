@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from flowengine.core.config import RunMetadata as RunMetadata
     from flowengine.core.config import RunOptions as RunOptions
     from flowengine.core.dtypes import DType as DType
-    from flowengine.core.files import FileAccess as FileAccess
+    from flowengine.core.files.access import FileAccess as FileAccess
     from flowengine.core.shapes import TensorShape as TensorShape
     from flowengine.functions.definitions import LibraryFunction as LibraryFunction
     from flowengine.functions.definitions import function as function
@@ -95,7 +95,7 @@ __version__: _Final = "0.1.0"
 _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "ClusterSpec": ("flowengine.cluster.spec", "ClusterSpec"),
     "Config": ("flowengine.core.config", "Config"),
-    "FileAccess": ("flowengine.core.files", "FileAccess"),
+    "FileAccess": ("flowengine.core.files.access", "FileAccess"),
     "DType": ("flowengine.core.dtypes", "DType"),
     "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),

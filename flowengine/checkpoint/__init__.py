@@ -14,7 +14,7 @@ from flowengine.checkpoint.parallel import read_many
 from flowengine.checkpoint.reader import BundleReader
 from flowengine.checkpoint.v1 import V1Reader, V1Writer
 from flowengine.checkpoint.writer import BundleWriter
-from flowengine.core.files import SYSTEM, Files
+from flowengine.core.files.access import SYSTEM, Files
 
 __all__ = [
     "BundleReader",

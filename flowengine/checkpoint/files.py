@@ -8,7 +8,7 @@ import re
 import secrets
 from typing import Any, Final
 
-from flowengine.core.files import SYSTEM, Files
+from flowengine.core.files.access import SYSTEM, Files
 
 
 class FileLayer:

@@ -29,7 +29,7 @@ from flowengine.core.errors import (
     OpError,
     UnimplementedError,
 )
-from flowengine.core.files import SYSTEM, Files
+from flowengine.core.files.access import SYSTEM, Files
 from flowengine.ir.tensorproto import variant_data
 
 

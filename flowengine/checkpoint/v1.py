@@ -34,7 +34,7 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.arrays import describe as describe_value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
-from flowengine.core.files import SYSTEM, Files
+from flowengine.core.files.access import SYSTEM, Files
 
 _META_KEY = b""
 

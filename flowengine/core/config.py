@@ -43,7 +43,7 @@ from typing import Any, Final
 from flowengine.core import device_config
 from flowengine.core.bounds import LEVELS, Sandbox, roots, texts
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.files import FILE_ACCESS, FileAccess, FileRoots, Files, files_of
+from flowengine.core.files.access import FILE_ACCESS, FileAccess, FileRoots, Files, files_of
 
 #: Who computes: the fastest that is there, NumPy alone, or oneDNN without fail.
 KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")

@@ -16,7 +16,7 @@ import trio
 
 from flowengine.core.crc32c import crc32c, mask
 from flowengine.core.errors import NotFoundError
-from flowengine.core.files import SYSTEM, Files
+from flowengine.core.files.access import SYSTEM, Files
 
 #: What the first event of a file says of all that follow.
 FILE_VERSION: Final = b"brain.Event:2"

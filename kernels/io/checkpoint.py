@@ -26,7 +26,7 @@ from flowengine.checkpoint.slices import Slice, parse_shape_and_slice
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.files import Files
+from flowengine.core.files.access import Files
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel

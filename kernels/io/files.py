@@ -12,7 +12,7 @@ import trio
 
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.files import Files
+from flowengine.core.files.access import Files
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel

@@ -10,7 +10,7 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
-from flowengine.core.files import Files
+from flowengine.core.files.access import Files
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import require_reading, translated
 from flowengine.kernels.context import KernelContext

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.core import beneath
 from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError, ResourceExhaustedError
-from flowengine.core.files import SYSTEM, FileAccess, FileRoots, Files
+from flowengine.core.files import beneath
+from flowengine.core.files.access import SYSTEM, FileAccess, FileRoots, Files
 
 pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="needs opening relative to folders")
 

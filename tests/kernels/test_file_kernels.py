@@ -19,7 +19,7 @@ from flowengine.core.errors import (
     OutOfRangeError,
     PermissionDeniedError,
 )
-from flowengine.core.files import files_of
+from flowengine.core.files.access import files_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io import files
 from flowengine.resources.container import ResourceManager, StepContainer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import NotFoundError, PermissionDeniedError
-from flowengine.core.files import files_of
+from flowengine.core.files.access import files_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io.files import matching_files, read_file, write_file
 from flowengine.resources.container import ResourceManager, StepContainer

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
-from flowengine.core.files import files_of
+from flowengine.core.files.access import files_of
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io import printing

@@ -16,7 +16,7 @@ from flowengine.checkpoint import BundleReader, BundleWriter, FileLayer
 from flowengine.core.arrays import Value, scalar_element
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import AlreadyExistsError
-from flowengine.core.files import Files
+from flowengine.core.files.access import Files
 from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, text
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element

@@ -22,7 +22,7 @@ from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
-from flowengine.core.files import SYSTEM, Files
+from flowengine.core.files.access import SYSTEM, Files
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
 from flowengine.resources.calling import FunctionCaller, NamedFunction

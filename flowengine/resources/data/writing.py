@@ -13,7 +13,7 @@ import trio
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.files import Files
+from flowengine.core.files.access import Files
 from flowengine.resources.data.dataset import DatasetValue, Iteration, shape_of
 from flowengine.resources.event_files import framed
 

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from flowengine.core.beneath import open_beneath
 from flowengine.core.errors import (
     InvalidArgumentError,
     PermissionDeniedError,
     ResourceExhaustedError,
     UnimplementedError,
 )
+from flowengine.core.files.beneath import open_beneath
 
 #: What the ops of a graph may do with files: anything, read only, or nothing.
 FILE_ACCESS: Final = ("all", "read", "none")
