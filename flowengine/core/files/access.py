@@ -168,7 +168,7 @@ class Files:
 
     def make_folders(self, path: str) -> None:
         """Make a folder, and those above it, where there is none."""
-        if path and not self.is_folder(path):
+        if path and not self.exists(path):
             self.make_folders(os.path.dirname(path.rstrip("/")))
             self.make_folder(path)
 
@@ -351,7 +351,9 @@ class FileRoots(Files):
         root, rest = self._parted(path, writes=True)
         parts = [] if rest == "." else rest.split("/")
         for count in range(1, len(parts) + 1):
-            self.make_folder(os.path.join(root, *parts[:count]))
+            above = os.path.join(root, *parts[:count])
+            if not self.exists(above):
+                self.make_folder(above)
 
     def written(self, count: int) -> None:
         if self._left is None:
