@@ -65,6 +65,10 @@ class Ticket:
         self.missed = False
         self.is_off = False
 
+    def release(self) -> None:
+        """Forget whom to wake, who knows this ticket."""
+        self.wake = _ignore
+
 
 class TurnLine:
     """The line of one event loop, and its slice of the present pass.

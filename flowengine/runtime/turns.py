@@ -226,6 +226,7 @@ class Turns:
     def withdraw(self, ticket: Ticket) -> None:
         """Do not call what was deferred with this ticket."""
         self.line.leave(ticket)
+        ticket.release()
 
     def _rouse(self) -> None:
         """Somebody stands in line: mark passes, and see that there is another one."""
@@ -254,23 +255,29 @@ class Turns:
                     self._mark_passes()
                     self._pass_began()
                 passes = self._passes
-                # The list itself stays: those who are woken put themselves into it.
-                due = tuple(self._due)
-                self._due.clear()
-                for ticket, call in due:
-                    if ticket not in line.given:
-                        continue  # it was withdrawn
-                    if line.take(ticket, perf_counter()) or ticket.is_off:
-                        call()
-                        self.stop(ticket)
-                    else:
-                        line.join(ticket)
+                self._call_due()
         finally:
             self._is_over = True
             while line.waiting:
                 last = line.waiting.popleft()
                 line.given[last] = None
                 last.wake()
+
+    def _call_due(self) -> None:
+        """Call what has its turn; this task outlives the steps that it calls, and keeps nothing of them."""
+        line = self.line
+        # The list itself stays: those who are woken put themselves into it.
+        due = tuple(self._due)
+        self._due.clear()
+        for ticket, call in due:
+            if ticket not in line.given:
+                continue  # it was withdrawn
+            if line.take(ticket, perf_counter()) or ticket.is_off:
+                ticket.release()
+                call()
+                self.stop(ticket)
+            else:
+                line.join(ticket)
 
     # -- passes -------------------------------------------------------------------------------------
 
