@@ -11,7 +11,7 @@ import pytest
 import trio
 
 import flowengine as fe
-from tests.benchmarks import startup
+from tests.benchmarks import building, startup
 from tests.benchmarks.__main__ import compare, line
 from tests.benchmarks.engines import Engine
 from tests.benchmarks.workloads import WORKLOADS, Workload
@@ -80,6 +80,13 @@ def test_an_engine_answers_from_its_own_process(tmp_path: Path) -> None:
         assert "absolute" in line(result)
         bad = Workload("bad", b"", WORKLOADS["one_op_run"]().run)
         assert "failed" in line(compare(bad, [engine], rounds=1))
+
+
+def test_the_graph_that_is_built_trains() -> None:
+    graph = building.build(2)
+    assert len(graph.collection("trainable_variables")) == 3 * 94 + 2
+    assert {"Conv2D", "FusedBatchNormV3", "Conv2DBackpropFilter"} <= {node.op for node in graph}
+    assert graph.shape_of(graph["dense/BiasAdd"].inputs[0]).as_list() == [2, 1000]
 
 
 @pytest.mark.slow

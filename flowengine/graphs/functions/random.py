@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowengine.core import dtypes
 from flowengine.core.dtypes import as_dtype
 from flowengine.core.shapes import TensorShape
@@ -91,16 +93,16 @@ def random_gamma(
 ) -> Tensor:
     """Numbers of gamma distributions, `shape` of each: shape + the shape of alpha and beta (the rate, 1)."""
     owner, kind = graph_of(shape, alpha, beta, graph=graph), as_dtype(dtype)
-    with owner.name_scope(name or "random_gamma") as scope:
+    with owner.name_scope(name or "random_gamma"):
+        ops, dims = owner.ops, _dims(owner, shape)
         form = convert(owner, alpha, kind, "alpha")
         rate = convert(owner, 1 if beta is None else beta, kind, "beta")
-        together = owner.ops.BroadcastTo(
-            form, owner.ops.BroadcastArgs(owner.ops.Shape(form), owner.ops.Shape(rate))
-        )
+        together = ops.Add(form, ops.ZerosLike(rate, name="zeros_like"), name="add")
         first, second = seeds_for(owner, seed)
-        drawn = owner.ops.RandomGamma(_dims(owner, shape), together, seed=first, seed2=second)
-        found: Tensor = owner.ops.RealDiv(drawn, rate, name=scope)
-        return found
+        drawn = ops.RandomGamma(dims, together, seed=first, seed2=second)
+        # What is smaller than any number of the type is not 0, whose logarithm would be infinite.
+        least = np.finfo(kind.as_numpy_dtype).tiny
+        return ops.Maximum(least, ops.RealDiv(drawn, rate, name="truediv"), name="Maximum")
 
 
 def random_poisson(
@@ -114,16 +116,10 @@ def random_poisson(
 ) -> Tensor:
     """Numbers of Poisson distributions of mean lam, `shape` of each: shape + the shape of lam."""
     owner = graph_of(lam, shape, graph=graph)
-    first, second = seeds_for(owner, seed)
-    return one(
-        "RandomPoissonV2",
-        _dims(owner, shape),
-        convert(owner, lam),
-        dtype=as_dtype(dtype),
-        seed=first,
-        seed2=second,
-        name=name or "random_poisson",
-    )
+    with owner.name_scope(name or "random_poisson"):
+        dims = _dims(owner, shape)
+        first, second = seeds_for(owner, seed)
+        return owner.ops.RandomPoissonV2(dims, lam, dtype=as_dtype(dtype), seed=first, seed2=second)
 
 
 def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
@@ -142,9 +138,10 @@ def multinomial(
 ) -> Tensor:
     """Classes drawn with probabilities softmax(logits): (n, classes) -> (n, num_samples) int64 or int32."""
     x = tensor_of(logits, num_samples)
-    first, second = seeds_for(x.graph, seed)
     kind = as_dtype(output_dtype)
-    return one("Multinomial", x, num_samples, seed=first, seed2=second, output_dtype=kind, name=name)
+    with x.graph.name_scope(name or "multinomial"):
+        first, second = seeds_for(x.graph, seed)
+        return x.graph.ops.Multinomial(x, num_samples, seed=first, seed2=second, output_dtype=kind)
 
 
 def _dims(graph: Graph, shape: Any) -> Tensor:

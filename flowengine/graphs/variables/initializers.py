@@ -83,12 +83,12 @@ def uniform(minimum: Any = 0, maximum: Any = None, *, seed: int | None = None) -
             return _uniform(graph, shape, found, minimum, 1.0 if maximum is None else maximum, seed)
         if maximum is None:
             raise InvalidArgumentError(f"a uniform distribution of {found} needs its maximum")
-        ops = graph.ops
-        low, high = (graph.constant(each, found) for each in (minimum, maximum))
-        first, second = seeds_for(graph, seed)
-        with graph.name_scope("random_uniform"):
-            drawn: Tensor = ops.RandomUniformInt(_known(shape), low, high, seed=first, seed2=second)
-        return drawn
+        with graph.name_scope("random_uniform") as scope:
+            dims = graph.constant(np.array(_known(shape), np.int32), name="shape")
+            low = graph.constant(minimum, found, name="min")
+            high = graph.constant(maximum, found, name="max")
+            first, second = seeds_for(graph, seed)
+            return graph.ops.RandomUniformInt(dims, low, high, seed=first, seed2=second, name=scope)
 
     return make
 
@@ -269,11 +269,12 @@ def _known(shape: Any) -> tuple[int, ...]:
 
 
 def _uniform(graph: Graph, shape: Any, dtype: DType, minimum: Any, maximum: Any, seed: int | None) -> Tensor:
-    ops, (first, second) = graph.ops, seeds_for(graph, seed)
+    ops = graph.ops
     with graph.name_scope("random_uniform") as scope:
         dims = graph.constant(np.array(_known(shape), np.int32), name="shape")
         low = graph.constant(minimum, dtype, name="min")
         high = graph.constant(maximum, dtype, name="max")
+        first, second = seeds_for(graph, seed)
         drawn = ops.RandomUniform(dims, dtype=dtype, seed=first, seed2=second)
         span = ops.Mul(drawn, ops.Sub(high, low, name="sub"), name="mul")
         moved: Tensor = ops.Add(span, low, name=scope)
@@ -283,12 +284,12 @@ def _uniform(graph: Graph, shape: Any, dtype: DType, minimum: Any, maximum: Any,
 def _normal(
     graph: Graph, shape: Any, dtype: Any, mean: float, stddev: float, seed: int | None, op: str
 ) -> Tensor:
-    (first, second) = seeds_for(graph, seed)
     ops = graph.ops
     with graph.name_scope("truncated_normal" if op == "TruncatedNormal" else "random_normal") as scope:
         dims = graph.constant(np.array(_known(shape), np.int32), name="shape")
         centre = graph.constant(mean, dtype, name="mean")
         deviation = graph.constant(stddev, dtype, name="stddev")
+        first, second = seeds_for(graph, seed)
         drawn = getattr(ops, op)(dims, dtype=dtype, seed=first, seed2=second)
         moved: Tensor = ops.Add(ops.Mul(drawn, deviation, name="mul"), centre, name=scope)
     return moved
