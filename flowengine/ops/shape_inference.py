@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.pieces import Pieces, at_once
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
@@ -52,6 +53,8 @@ _PASS_HANDLE: Final = frozenset(
         "FakeQueue",
     ]
 )
+#: Nodes that are looked at before the inference may be interrupted: about a millisecond's work.
+_NODES_A_PIECE: Final = 256
 #: A longer way to a resource is not followed; a cycle of handles ends here.
 _HANDLE_HOPS_MAX: Final = 1000
 
@@ -148,11 +151,14 @@ class ShapeInference:
 
     def update(self) -> None:
         """Take in every node of the graph that is not in yet. O(1) if there is none."""
-        if len(self._shapes) == len(self.graph):
-            return
+        if len(self._shapes) != len(self.graph):
+            at_once(self.updating())
+
+    def updating(self) -> Pieces[None]:
+        """As `update`, in pieces. The graph must not change meanwhile."""
         pending = {name: node for name, node in self.graph.nodes.items() if name not in self._shapes}
         start = len(self._order)
-        back_edges = self._add_in_order(pending)
+        back_edges = yield from self._adding_in_order(pending)
         if back_edges:
             self._settle(back_edges, start)
 
@@ -161,7 +167,7 @@ class ShapeInference:
         if list(self._infer_leniently(self.graph.nodes[merge])) != list(self._shapes[merge]):
             self._settle([merge], self._order.index(merge))
 
-    def _add_in_order(self, pending: Mapping[str, Node]) -> list[str]:
+    def _adding_in_order(self, pending: Mapping[str, Node]) -> Pieces[list[str]]:
         """Infer nodes after their inputs, back edges aside; returns the Merges that have such."""
         waiting: dict[str, int] = {}
         consumers: dict[str, list[str]] = {}
@@ -186,6 +192,8 @@ class ShapeInference:
             node = ready.popleft()
             self._shapes[node.name] = self._infer_leniently(node)
             self._order.append(node.name)
+            if not len(self._order) % _NODES_A_PIECE:
+                yield
             for consumer in consumers.get(node.name, ()):
                 waiting[consumer] -= 1
                 if not waiting[consumer]:
@@ -243,7 +251,7 @@ class ShapeInference:
         if node.op in MERGE_OPS:
             return self._merge(node)
         count = len(node.output_types)
-        if definition is None or definition.shape is None or not count:
+        if definition is None or definition.shape is None:
             return (UNKNOWN_SHAPE,) * count
         try:
             shapes = definition.shape(NodeContext(self, node))

@@ -21,6 +21,7 @@ from flowengine.passes.cut.compress import compress_transfers
 from flowengine.passes.cut.partition import PartitionedGraph, partition
 from flowengine.passes.cut.schedule_recv import schedule_receives
 from flowengine.passes.simplify.compact_constants import keep_compact
+from flowengine.passes.simplify.contradictions import refusing_contradictions
 from flowengine.passes.simplify.cse import merge_common_subexpressions
 from flowengine.passes.simplify.fold import folding_constants
 from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
@@ -80,6 +81,8 @@ _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     ("open_calls", _open_calls, lambda context: context.registry is not None),
     # Everything after this is linear in what a step runs, not in what the user's graph holds.
     ("prune", prune, lambda context: True),
+    # Before anything is computed of what cannot be.
+    ("refuse_contradictions", refusing_contradictions, lambda context: True),
     # Before anybody asks a constant for its value.
     ("refuse_large_constants", refuse_large_constants, lambda c: c.memory_bytes_max is not None),
     ("keep_compact", keep_compact, lambda context: True),

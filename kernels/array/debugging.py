@@ -20,15 +20,6 @@ _COUNTED: Final = (
 )
 
 
-def _check(tensor_name: bytes, debug_urls: tuple[bytes, ...]) -> None:
-    """InvalidArgumentError for a name that is not `node:slot`, UnimplementedError where a URL is given."""
-    node, colon, slot = tensor_name.rpartition(b":")
-    if not (colon and node and slot.isdigit()):
-        name = tensor_name.decode("utf-8", "backslashreplace")
-        raise InvalidArgumentError(f'Failed to parse tensor name: "{name}"')
-    _check_urls(debug_urls)
-
-
 def _check_urls(debug_urls: tuple[bytes, ...]) -> None:
     if debug_urls:
         urls = ", ".join(url.decode("utf-8", "backslashreplace") for url in debug_urls)
@@ -36,9 +27,9 @@ def _check_urls(debug_urls: tuple[bytes, ...]) -> None:
 
 
 @kernel("DebugIdentity", "DebugIdentityV3", device=None, heavy=False)
-def debug_identity(x: Value, *, tensor_name: bytes, debug_urls: tuple[bytes, ...]) -> Value:
+def debug_identity(x: Value, *, debug_urls: tuple[bytes, ...]) -> Value:
     """The input itself."""
-    _check(tensor_name, debug_urls)
+    _check_urls(debug_urls)
     return x
 
 
@@ -50,9 +41,9 @@ def debug_identity_v2(x: Value, *, debug_urls: tuple[bytes, ...]) -> Value:
 
 
 @kernel("DebugNanCount", types={"T": _COUNTED}, fresh=True)
-def debug_nan_count(xp: Any, x: Array, *, tensor_name: bytes, debug_urls: tuple[bytes, ...]) -> Any:
+def debug_nan_count(xp: Any, x: Array, *, debug_urls: tuple[bytes, ...]) -> Any:
     """How many elements are NaN (int64, one element)."""
-    _check(tensor_name, debug_urls)
+    _check_urls(debug_urls)
     return xp.isnan(x).sum(dtype=np.int64).reshape(1)
 
 
@@ -74,14 +65,13 @@ def debug_numeric_summary(
     xp: Any,
     x: Array,
     *,
-    tensor_name: bytes,
     debug_urls: tuple[bytes, ...],
     lower_bound: float,
     upper_bound: float,
     T: DType,
 ) -> Any:
     """Counts of each kind; least, greatest, mean, variance of what is finite; type and shape (float64)."""
-    _check(tensor_name, debug_urls)
+    _check_urls(debug_urls)
     wide = x.astype(np.float64)
     finite, counts = _counts(xp, wide, lower_bound, upper_bound)
     number = finite.sum(dtype=np.int64)

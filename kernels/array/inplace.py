@@ -27,14 +27,17 @@ def _checked(x: Value, i: Value, v: Value) -> tuple[Array, Array, Array]:
             f"v must have shape {brackets((rows.size, *array.shape[1:]))} for x of shape "
             f"{brackets(array.shape)} and {rows.size} rows, but has {brackets(values.shape)}"
         )
-    if rows.size and not len(array):
-        raise InvalidArgumentError("x has no rows to change")
+    if not len(array):
+        rows, values = rows[:0], values[:0]
     return array.copy(order="C"), rows % max(1, len(array)), values
 
 
 @kernel("InplaceUpdate", device=None, fresh=True)
 def inplace_update(x: Value, i: Value, v: Value) -> Array:
-    """x with row i[n] replaced by v[n], for each n in order; row numbers wrap around."""
+    """x with row i[n] replaced by v[n], for each n in order; row numbers wrap around.
+
+    Of an x without rows nothing is replaced.
+    """
     out, rows, values = _checked(x, i, v)
     out[rows] = values
     return out

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 
@@ -134,5 +134,5 @@ def _targets(
         parents = at[rows]
         at = np.where((parents < 0) | (places >= size), -1, parents * size + places)
     if len(at) != total:
-        raise InvalidArgumentError(f"the row partitions are of {len(at)} values, but there are {total}")
+        raise InternalError(f"the row partitions are of {len(at)} values, but there are {total}")
     return at

@@ -42,7 +42,7 @@ def upper_bound(xp: Any, sorted_inputs: Array, values: Array, *, out_type: DType
 
 
 def checked_positions(indices: Value, dims: Array) -> tuple[Array, list[int]]:
-    """Flat positions, all inside, and the shape that they are of."""
+    """Flat positions, none beyond the end, and the shape that they are of."""
     positions = to_array(indices)
     if positions.ndim > 1:
         raise InvalidArgumentError(
@@ -51,16 +51,20 @@ def checked_positions(indices: Value, dims: Array) -> tuple[Array, list[int]]:
     shape = integers(dims, "dims")
     if any(d <= 0 for d in shape):
         raise InvalidArgumentError(f"dims must be positive, but is {brackets(shape)}")
-    check_indices(positions, math.prod(shape))
+    check_indices(positions.clip(0), math.prod(shape))
     return positions, shape
 
 
 @kernel("UnravelIndex", fresh=True, host=("dims",))
 def unravel_index(xp: Any, indices: Value, dims: Array) -> Any:
-    """(N,) or () flat positions -> (rank, N) or (rank,) coordinates in an array of shape `dims`."""
+    """(N,) or () flat positions -> (rank, N) or (rank,) coordinates in an array of shape `dims`.
+
+    Those of a negative position are the negatives of its absolute value's.
+    """
     positions, shape = checked_positions(indices, dims)
     out = xp.empty((len(shape), *positions.shape), positions.dtype)
+    sign, positions = xp.sign(positions), xp.abs(positions)
     for axis in range(len(shape) - 1, -1, -1):
-        out[axis] = positions % shape[axis]
+        out[axis] = sign * (positions if axis == 0 else positions % shape[axis])
         positions = positions // shape[axis]
     return out

@@ -285,7 +285,7 @@ def broadcast_to(xp: Any, x: Value, shape: Array) -> Any:
 @kernel("BroadcastArgs", device=None, heavy=False, host=("s0", "s1", "r0"))
 def broadcast_args(s0: Array, s1: Array) -> Array:
     """The shape that operands of these two shapes broadcast to."""
-    a, b = dimensions(s0, "s0"), dimensions(s1, "s1")
+    a, b = integers(s0, "s0"), integers(s1, "s1")
     longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
     out = list(longer)
     for i, d in enumerate(shorter, len(longer) - len(shorter)):

@@ -7,8 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, to_array
-from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.array.slicing import check_vectors, refuse_spec, strided_spec
+from flowengine.kernels.array.slicing import check_fits, check_vectors, refuse_spec, strided_spec
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import existing
 from flowengine.resources.variable import Variable
@@ -24,7 +23,7 @@ def _assign(
     value: Any,
     masks: tuple[int, int, int, int, int],
 ) -> None:
-    """variable[begin:end:strides] = value, the value being of the slice's shape or of rank 0."""
+    """variable[begin:end:strides] = value, which is broadcast to the slice's shape."""
     check_vectors(begin, end, strides)
     spec = strided_spec(begin.tobytes(), end.tobytes(), strides.tobytes(), begin.size, *masks)
     target = variable.mutable()
@@ -35,10 +34,8 @@ def _assign(
     except IndexError:
         refuse_spec(spec, target.shape)
         raise
-    if np.shape(part) != value.shape and value.ndim:
-        raise InvalidArgumentError(
-            f"a slice of shape {list(np.shape(part))} cannot be assigned a value of shape {list(value.shape)}"
-        )
+    if np.shape(part) != value.shape:
+        check_fits(value.shape, np.shape(part))
     target[spec] = value[()] if value.ndim == 0 else value
 
 

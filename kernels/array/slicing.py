@@ -6,6 +6,7 @@ under their bytes; what remains is one NumPy indexing of views.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from types import EllipsisType
 from typing import Any, TypeAlias
@@ -169,6 +170,16 @@ def check_vectors(*given: Array) -> None:
         raise InvalidArgumentError(f"begin, end and strides must be vectors, but have shapes {shapes}")
 
 
+def check_fits(dims: Sequence[int], region: Sequence[int]) -> None:
+    """InvalidArgumentError where a value does not broadcast to a slice; dimensions of 1 may lead it."""
+    extra = max(0, len(dims) - len(region))
+    pairs = zip(dims[::-1], region[::-1], strict=False)
+    if any(d != 1 for d in dims[:extra]) or any(d not in (1, size) for d, size in pairs):
+        raise InvalidArgumentError(
+            f"a value of shape {brackets(dims)} cannot be broadcast to a slice of shape {brackets(region)}"
+        )
+
+
 @kernel("StridedSliceGrad", fresh=True, host=("shape", "begin", "end", "strides"))
 def strided_slice_grad(
     xp: Any,
@@ -225,7 +236,8 @@ def tensor_strided_slice_update(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> Array:
-    """A copy of x with the slice replaced by a value of its shape, or of rank 0."""
+    """A copy of x with the slice replaced by a value, which is broadcast to its shape."""
+    check_vectors(begin, end, strides)
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     spec = strided_spec(begin.tobytes(), end.tobytes(), strides.tobytes(), begin.size, *masks)
     out = to_array(x).copy(order="C")
@@ -234,10 +246,6 @@ def tensor_strided_slice_update(
     except IndexError:
         refuse_spec(spec, out.shape)
         raise
-    if shape_of(value) not in ((), region):
-        raise InvalidArgumentError(
-            f"a slice of shape {brackets(region)} cannot be set to a value of shape "
-            f"{brackets(shape_of(value))}"
-        )
+    check_fits(shape_of(value), region)
     out[spec] = element(value)
     return out

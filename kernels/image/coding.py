@@ -21,6 +21,7 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
     FailedPreconditionError,
+    InternalError,
     InvalidArgumentError,
     ResourceExhaustedError,
 )
@@ -248,7 +249,8 @@ def _checked_image(image: Array, most: int) -> tuple[int, int, int]:
             f"image must be 3-dimensional with 1 to {most} channels, but has shape {list(image.shape)}"
         )
     height, width, channels = image.shape
-    _bounded(width, height)
+    if image.size:
+        _bounded(width, height)
     return height, width, channels
 
 
@@ -258,6 +260,7 @@ def encode_png(image: Array, *, compression: int) -> bytes:
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {compression}")
     height, width, channels = _checked_image(image, 4)
+    _bounded(width, height)
     big = image.astype(">u2") if image.dtype == np.uint16 else image
     rows = np.zeros((height, 1 + width * channels * image.itemsize), np.uint8)
     rows[:, 1:] = np.ascontiguousarray(big).view(np.uint8).reshape(height, -1)
@@ -305,6 +308,8 @@ def encode_jpeg(
 def _as_jpeg(image: Array, **options: Any) -> bytes:
     """A grey or RGB image as Pillow writes it."""
     channels = image.shape[2]
+    if not image.size:
+        raise InternalError(f"JPEG encoding failed: the image has no pixels: {list(image.shape)}")
     out = io.BytesIO()
     _pillow().fromarray(np.ascontiguousarray(image[:, :, 0] if channels == 1 else image)).save(
         out, "JPEG", **options
@@ -389,12 +394,15 @@ def decode_image(contents: Value, *, channels: int, dtype: DType, expand_animati
 
 @kernel("DecodeWebP", fresh=True, heavy=_cost)
 def decode_webp(contents: Value, *, channels: int) -> Array:
-    """An image, uint8 [frames, height, width, channels], through Pillow where it reads WebP."""
+    """An image, uint8 [frames, height, width, channels], through Pillow where it reads WebP.
+
+    One of another format is decoded as DecodeImage does.
+    """
     if channels not in (0, 3, 4):
         raise InvalidArgumentError(f"channels must be 0, 3, or 4 for WebP, got {channels}")
     data = _scalar(contents)
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
-        raise InvalidArgumentError(f"Expected WebP, got {data[:16]!r}")
+        return decode_image(contents, channels=channels, dtype=dtypes.uint8, expand_animations=True)
     image = _opened(data, "WEBP")
     mode = _MODES[channels or len(image.getbands())]
     count = getattr(image, "n_frames", 1)

@@ -38,7 +38,8 @@ def _hue(xp: Any, images: Array) -> tuple[Any, Any, Any]:
     red, green, blue = _channels(images)
     value = xp.maximum(xp.maximum(red, green), blue)
     spread = value - xp.minimum(xp.minimum(red, green), blue)
-    grey = spread <= 0
+    # Of what is no number neither hue nor saturation is told.
+    grey = ~(spread > 0)
     norm = 1 / xp.where(grey, images.dtype.type(1), spread)
     hue = xp.where(
         red == value,
@@ -61,7 +62,7 @@ def rgb_to_hsv(xp: Any, images: Array) -> Any:
     hue, value, spread = _hue(xp, x)
     turn = hue / x.dtype.type(6)
     turn = xp.where(turn < 0, turn + 1, turn)
-    is_black = value <= 0
+    is_black = ~(value > 0)
     saturation = xp.where(is_black, x.dtype.type(0), spread / xp.where(is_black, x.dtype.type(1), value))
     return xp.stack([turn, saturation, value], axis=-1).astype(images.dtype, copy=False)
 
@@ -100,7 +101,7 @@ def adjust_saturation(xp: Any, images: Array, scale: Array) -> Any:
     _check_scalar(scale, "scale")
     x = _wide(images)
     hue, value, spread = _hue(xp, x)
-    is_black = value <= 0
+    is_black = ~(value > 0)
     saturation = xp.where(is_black, x.dtype.type(0), spread / xp.where(is_black, x.dtype.type(1), value))
     spread = xp.clip(saturation * scale, 0, 1) * value
     return _coloured(xp, xp.where(hue < 0, hue + 6, hue), value - spread, spread).astype(

@@ -35,10 +35,8 @@ from flowengine.kernels.registry import kernel
 
 def _keys(keys: Value, count: int, what: str) -> tuple[bytes, ...]:
     listed = tuple(to_array(keys).reshape(-1).tolist())
-    if to_array(keys).ndim != 1 or len(listed) != count:
-        raise InvalidArgumentError(
-            f"expected {what} to be a vector of {count}, got shape {list(to_array(keys).shape)}"
-        )
+    if len(listed) != count:
+        raise InvalidArgumentError(f"expected {what} to be {count}, got shape {list(to_array(keys).shape)}")
     return listed
 
 
@@ -127,6 +125,8 @@ def parse_sequence_example(
     [batch, most rows, *shape], filled up with zeros, and how many rows each sequence has [batch].
     """
     texts, shown = labelled(serialized, debug_name, "debug_name")
+    if not shown and any(shape.num_elements() for shape in context_dense_shapes):
+        raise InvalidArgumentError(f"a batch of none has no values for {context_dense_keys}")
     make = messages().SequenceExample
     where = [f"Name: {name}, Index: {index}.  " for index, name in enumerate(shown)]
     sequences = [parsed(make(), data, w) for data, w in zip(texts.tolist(), where, strict=True)]

@@ -110,6 +110,8 @@ def banded_triangular_solve(bands: Array, rhs: Array, *, lower: bool, adjoint: b
             f"In[0] mismatch In[1] shape: {rows} vs. {rhs.shape[-2]}: {brackets(bands.shape)} "
             f"{brackets(rhs.shape)} {int(lower)} {int(adjoint)}"
         )
+    if kept > rows:
+        raise InvalidArgumentError(f"Number of bands {kept} cannot exceed the size of the matrix {rows}")
     if (bands[..., 0 if lower else -1, :] == 0).any():
         raise InvalidArgumentError(_SINGULAR)
     width = rhs.shape[-1]

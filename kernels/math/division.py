@@ -1,17 +1,19 @@
 """Division and remainders: true, floored, truncated, and those that forgive a zero divisor.
 
-Integers divided by zero are an InvalidArgumentError, as in TensorFlow; the smallest integer divided by -1
+Integers divided by zero are an InvalidArgumentError, or as in TensorFlow an InternalError where the op is
+called truncated; the smallest integer divided by -1
 wraps. Floats follow IEEE 754.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array, in_host_memory
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InternalError, InvalidArgumentError, OpError
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import INTEGERS, register_ufunc
 from flowengine.kernels.registry import kernel
@@ -20,30 +22,41 @@ from flowengine.kernels.registry import kernel
 _SCALAR_DIVISOR_MIN: Final = 256
 
 
-def _check_divisor(x: Array, y: Array) -> None:
+def _by_zero() -> OpError:
+    return InvalidArgumentError("Integer division by zero")
+
+
+def _by_zero_truncated() -> OpError:
+    """What the ops called truncated say: TensorFlow's class."""
+    return InternalError("Integer division by zero")
+
+
+def _check_divisor(x: Array, y: Array, error: Callable[[], OpError] = _by_zero) -> None:
     if not in_host_memory(y):
         if x.size:
-            refuse((y == 0).any(), _by_zero)
+            refuse((y == 0).any(), error)
     # A scalar's truth costs a tenth of a reduction. Of nothing, even 0 is a divisor.
     elif not (y if y.ndim == 0 else y.all()) and x.size:
-        raise _by_zero()
-
-
-def _by_zero() -> InvalidArgumentError:
-    return InvalidArgumentError("Integer division by zero")
+        raise error()
 
 
 def _truncated(xp: Any, x: Array, y: Array) -> Any:
     """Integer quotient rounded towards zero."""
-    _check_divisor(x, y)
     if x.dtype.kind == "u":
         return xp.floor_divide(x, y)
     # The remainder of the dividend's sign leaves an exact division.
     return xp.floor_divide(xp.subtract(x, xp.fmod(x, y)), y)
 
 
-@kernel("Div", "RealDiv", "TruncateDiv", types={"T": INTEGERS}, fresh=True)
+@kernel("Div", "RealDiv", types={"T": INTEGERS}, fresh=True)
+def div_integer(xp: Any, x: Array, y: Array) -> Any:
+    _check_divisor(x, y)
+    return _truncated(xp, x, y)
+
+
+@kernel("TruncateDiv", types={"T": INTEGERS}, fresh=True)
 def truncate_div_integer(xp: Any, x: Array, y: Array) -> Any:
+    _check_divisor(x, y, _by_zero_truncated)
     return _truncated(xp, x, y)
 
 
@@ -67,10 +80,17 @@ def floor_div(xp: Any, x: Array, y: Array) -> Any:
     return xp.floor(quotient)
 
 
-@kernel("Mod", "TruncateMod", types={"T": INTEGERS}, fresh=True)
-def truncate_mod_integer(xp: Any, x: Array, y: Array) -> Any:
+@kernel("Mod", types={"T": INTEGERS}, fresh=True)
+def mod_integer(xp: Any, x: Array, y: Array) -> Any:
     """The remainder with the sign of x."""
     _check_divisor(x, y)
+    return xp.fmod(x, y)
+
+
+@kernel("TruncateMod", types={"T": INTEGERS}, fresh=True)
+def truncate_mod_integer(xp: Any, x: Array, y: Array) -> Any:
+    """The remainder with the sign of x."""
+    _check_divisor(x, y, _by_zero_truncated)
     return xp.fmod(x, y)
 
 

@@ -134,6 +134,8 @@ def convolve(xp: Any, products: Any, x: Array, filters: Array, *, node: Node) ->
     _check_ranks(x, filters, rank)
     x = to_channels_last(x, first)
     geometry = _geometry(node.attrs, first, x.shape[1:-1], filters.shape[:-2])
+    if not filters.size and x.size and filters.shape[-1]:
+        raise InvalidArgumentError(f"filter must not have zero elements, but is {shape_text(filters)}")
     groups = _groups(x.shape[-1], filters.shape[-2], filters.shape[-1])
     if groups == 1:
         return from_channels_last(xp, products.forward(x, filters, geometry), first)
@@ -171,6 +173,8 @@ def backprop_filter(
     x, gradient = to_channels_last(x, first), to_channels_last(out_backprop, first)
     geometry = _geometry(node.attrs, first, x.shape[1:-1], shape[:-2])
     _check_gradient(gradient, x.shape[0], geometry, shape[-1])
+    if 0 in shape:
+        return xp.zeros(shape, x.dtype)
     groups = _groups(x.shape[-1], shape[-2], shape[-1])
     if groups == 1:
         return products.filter_gradient(x, gradient, geometry)

@@ -6,7 +6,6 @@ from typing import Any
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -19,19 +18,18 @@ def _check(source: bytes, target: bytes) -> None:
         )
 
 
-def _no_axis(x: Array, rank: int) -> InvalidArgumentError:
-    return InvalidArgumentError(f"an axis is outside of [{-rank}, {rank}): {x.tolist()}")
-
-
 @kernel("DataFormatDimMap", fresh=True)
 def data_format_dim_map(xp: Any, x: Array, *, src_format: bytes, dst_format: bytes) -> Any:
-    """Where each axis of the source, possibly counted from the end, lies in the target."""
+    """Where each axis of the source, possibly counted from the end, lies in the target.
+
+    What is no axis is taken modulo the number of axes; below its negative, as the last axis unless it is a
+    multiple of it.
+    """
     _check(src_format, dst_format)
     rank = len(src_format)
-    if x.size:
-        refuse(((x < -rank) | (x >= rank)).any(), lambda: _no_axis(x, rank))
     places = xp.array([dst_format.index(axis) for axis in src_format], x.dtype)
-    return places[x]
+    wrapped = x % rank
+    return places[xp.where((x < -rank) & (wrapped != 0), rank - 1, wrapped)]
 
 
 @kernel("DataFormatVecPermute", device=None, fresh=True)

@@ -11,7 +11,6 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
 
 HOST: Final = "pools grow one element after another; TensorFlow has no kernel for GPUs either"
@@ -36,9 +35,7 @@ def _pools(row: list[float]) -> tuple[list[float], list[int]]:
 @kernel("IsotonicRegression", fresh=True)
 def isotonic_regression(x: Array, *, output_dtype: DType) -> tuple[Array, Array]:
     """The nearest rows that never rise, and for each element the number of its pool (int32)."""
-    if x.ndim < 1:
-        raise InvalidArgumentError("input must have at least one dimension, but is a scalar")
-    rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, 0)
+    rows = x.reshape(-1, x.shape[-1] if x.ndim else 1) if x.size else x.reshape(0, 0)
     out = np.empty(rows.shape, output_dtype.as_numpy_dtype)
     segments = np.empty(rows.shape, np.int32)
     for place, row in enumerate(rows.astype(np.float64).tolist()):

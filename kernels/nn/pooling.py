@@ -216,7 +216,7 @@ def max_pool_grad_v2(
 ) -> Any:
     """`MaxPoolGrad` with window and strides as tensors of four numbers."""
     pool = WindowReductions(xp)
-    window, steps = ksize.tolist(), strides.tolist()
+    window, steps = ksize.reshape(-1).tolist(), strides.reshape(-1).tolist()
     return max_pooled_gradient(xp, pool, x, y, g, window, steps, padding, data_format)
 
 
@@ -270,6 +270,8 @@ def max_pool_with_argmax(
     The position is (y W + x) C + c, with b H W C added where `include_batch_in_index`.
     """
     check_rank(x, 4)
+    if not x.size:
+        raise InvalidArgumentError(f"tensor_in must not be empty, but is {shape_text(x)}")
     geometry, _, over_channels = _plan(x.shape, ksize, strides, padding, b"NHWC")
     if over_channels:
         raise UnimplementedError("MaxPoolWithArgmax is not yet supported on the depth dimension.")
@@ -352,7 +354,16 @@ def average_gradient(xp: Any, pool: Any, shape: Array, gradient: Array, attrs: M
             f"the gradient has spatial sizes {list(last.shape[1:-1])}, the pooling of {list(sizes)} "
             f"{list(geometry.out)}"
         )
-    return from_channels_last(xp, pool.mean_gradient(last, geometry), first)
+    if last.shape[0] > sizes[0] or (gradient.ndim == 5 and last.shape[0] != sizes[0]):
+        raise InvalidArgumentError(
+            f"Expected first dimension of orig_input_shape and grad to match, got {sizes[0]} and {len(last)}"
+        )
+    found = from_channels_last(xp, pool.mean_gradient(last, geometry), first)
+    if len(found) == sizes[0]:
+        return found
+    # Of images that have no gradient it is 0.
+    missing = xp.zeros((sizes[0] - len(found), *found.shape[1:]), found.dtype)
+    return xp.concatenate([found, missing])
 
 
 @kernel("AvgPoolGrad", "AvgPool3DGrad", types={"T": NARROW}, fresh=True, host=("orig_input_shape",))

@@ -88,6 +88,8 @@ def quantized_mul(
     first = given_range(min_x, max_x, ("min_x", "max_x"))
     second = given_range(min_y, max_y, ("min_y", "max_y"))
     _broadcast(x, y)
+    if not x.size or not y.size:
+        raise InvalidArgumentError("x and y must have at least one element each")
     zeros = (codes.unclamped(0.0, *first, T1.base), codes.unclamped(0.0, *second, T2.base))
     found = (x.astype(np.int64) - np.int64(zeros[0])) * (y.astype(np.int64) - np.int64(zeros[1]))
     ends = codes.range_of_products(first, second, (T1.base, T2.base), Toutput.base)

@@ -239,8 +239,8 @@ def requantization_range_per_channel(
     x: Array, input_min: Any, input_max: Any, *, clip_value_max: float
 ) -> Any:
     """One range for all channels, as wide as the widest of them or `clip_value_max`."""
-    if x.ndim != 4:
-        raise InvalidArgumentError(f"input must be 4-dimensional, not {brackets(x.shape)}")
+    if x.ndim != 4 or not x.size:
+        raise InvalidArgumentError(f"input must be 4-dimensional and not empty, not {brackets(x.shape)}")
     channels = x.shape[-1]
     reach = _reach(input_min, input_max, channels)
     rows = x.reshape(-1, channels).astype(np.float32)
@@ -272,13 +272,15 @@ def requantize_per_channel(
     out_type: DType,
 ) -> Any:
     """Codes of a range for each channel as those of one range for all, halves to even."""
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional, not {brackets(x.shape)}")
     low = scalar(requested_output_min, "requested_output_min")
     high = scalar(requested_output_max, "requested_output_max")
     most = np.float32(127 if out_type.base is dtypes.qint8 else 255)
     wanted = np.float32(max(abs(low), abs(high)))
     scales = [
         most * (reach / wanted / np.float32(2.0**31))
-        for reach in _reach(to_array(input_min), to_array(input_max), x.shape[-1] if x.ndim else 1)
+        for reach in _reach(to_array(input_min), to_array(input_max), x.shape[-1])
     ]
     if not math.isfinite(float(wanted)):
         raise InvalidArgumentError(f"the requested range is [{low}, {high}]")

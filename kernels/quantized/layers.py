@@ -231,8 +231,6 @@ def quantized_resize_bilinear(
     half_pixel_centers: bool,
 ) -> Any:
     """Mix the four neighbours of each place by what their codes stand for."""
-    if align_corners and half_pixel_centers:
-        raise InvalidArgumentError("If half_pixel_centers is True, align_corners must be False.")
     least, most = scalar(low, "min"), scalar(high, "max")
     wanted = output_size(images, size)
     tables = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.registry import kernel
 
 
@@ -20,6 +22,9 @@ def _along(x: Array, axis: int, **given: Array) -> list[Any]:
     if any(shape != first for shape in shapes.values()):
         said = ", ".join(f"{name} {brackets(shape)}" for name, shape in shapes.items())
         raise InvalidArgumentError(f"{' and '.join(shapes)} must have one shape: {said}")
+    for name, value in given.items():
+        if name.endswith("scales") and value.size:
+            refuse((~(value > 0)).any(), partial(InvalidArgumentError, f"{name} must be positive"))
     if axis == -1:
         if first:
             raise InvalidArgumentError(

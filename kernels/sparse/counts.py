@@ -11,7 +11,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, scalar
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.sparse.entries import check_rank, checked_parts, product_of, vector_of
+from flowengine.kernels.sparse.entries import checked_parts, product_of, vector_of
 
 
 def _check_weights(values: Array, weights: Array) -> None:
@@ -102,26 +102,26 @@ def _check_rows(rows: Array, count: int) -> None:
 
 def _split_rows(splits: Value, total: int) -> tuple[Array, int]:
     """(row of each value, number of rows)"""
-    ends = to_array(splits)
-    check_rank(ends, 1, "splits", "a vector")
+    ends = to_array(splits).reshape(-1)
     if not len(ends):
         raise InvalidArgumentError("Must provide at least 1 element for the splits argument")
     if ends[0] != 0:
         raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
-    if (ends[1:] < ends[:-1]).any():
-        raise InvalidArgumentError("Splits must not fall")
     if ends[-1] != total:
         raise InvalidArgumentError(
             f"Splits must end with the number of values, got {ends[-1]} instead of {total}"
         )
-    return np.repeat(np.arange(len(ends) - 1), np.diff(ends)), len(ends) - 1
+    # A row that begins before an earlier one ends has only what comes after that.
+    lengths = np.diff(np.maximum.accumulate(ends))
+    if lengths.sum() > total:
+        raise InvalidArgumentError(f"Splits must not point past values: {int(ends.max())} > {total}")
+    return np.repeat(np.arange(len(ends) - 1), lengths), len(ends) - 1
 
 
 @kernel("RaggedBincount", fresh=True)
 def ragged_bincount(splits: Value, values: Value, size: Value, weights: Value, *, binary_output: bool) -> Any:
     """Counts of the values of each row of a ragged matrix, below `size`."""
-    elements, bins = to_array(values), _size(size)
-    check_rank(elements, 1, "values", "a vector")
+    elements, bins = to_array(values).reshape(-1), _size(size)
     rows, count = _split_rows(splits, len(elements))
     return _binned(rows, count, elements, bins, to_array(weights), binary_output)
 
@@ -160,6 +160,8 @@ def dense_count_sparse_output(
     if array.ndim not in (1, 2):
         raise InvalidArgumentError(f"Input must be a 1 or 2-dimensional tensor. Got: {array.ndim}")
     _check_weights(array, given)
+    if array.ndim == 2 and not len(array):
+        raise InvalidArgumentError("Shapes dimension cannot be 0: there are no rows")
     rows = None if array.ndim == 1 else np.repeat(np.arange(len(array)), array.shape[1])
     return _counted(
         rows, len(array), array.reshape(-1), given.reshape(-1), (minlength, maxlength), binary_output
@@ -195,7 +197,8 @@ def ragged_count_sparse_output(
 ) -> Any:
     """Counts of the values of each row of a ragged matrix, as a sparse tensor."""
     elements, given = to_array(values), to_array(weights)
-    check_rank(elements, 1, "values", "a vector")
     _check_weights(elements, given)
-    rows, count = _split_rows(splits, len(elements))
-    return _counted(rows, count, elements, given, (minlength, maxlength), binary_output)
+    rows, count = _split_rows(splits, elements.size)
+    return _counted(
+        rows, count, elements.reshape(-1), given.reshape(-1), (minlength, maxlength), binary_output
+    )

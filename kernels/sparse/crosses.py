@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.hashing import fingerprint64, siphash24
-from flowengine.kernels.common.array_args import brackets, scalar
+from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.sparse.entries import as_list, check_rank, checked_parts, vector_of
+from flowengine.kernels.sparse.entries import check_rank, checked_parts, vector_of
 
 #: What two fingerprints are mixed with.
 _MIX: Final = np.uint64(0xC6A4A7935BD1E995)
@@ -42,8 +43,11 @@ def _of_sparse(indices: Value, values: Value, shape: Value, number: int) -> Feat
             f"shape of input {number} should imply a 2D tensor, but got {brackets(dims)}"
         )
     rows = places[:, 0]
-    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < dims[0]:
-        raise InvalidArgumentError(f"indices of input {number} leave the {dims[0]} rows")
+    if len(rows) and int(rows.min()) < 0:
+        raise InvalidArgumentError(f"an index of input {number} names row {int(rows.min())}")
+    if len(rows) and int(rows.max()) >= dims[0]:
+        # Rows are read in order, and no more of them than there are.
+        rows, elements = rows[rows < dims[0]], elements[rows < dims[0]]
     counts = np.bincount(rows, minlength=dims[0])
     return FeatureColumn(elements, np.cumsum(counts) - counts, counts)
 
@@ -144,8 +148,12 @@ def sparse_cross(
     hashed_output: bool,
     num_buckets: int,
     hash_key: int,
+    internal_type: DType,
 ) -> Any:
     """Crosses of sparse and dense columns: fingerprints from `hash_key` on, or texts joined by `_X_`."""
+    given = [*values, *dense]
+    if internal_type is dtypes.string and not all(to_array(each).dtype.hasobject for each in given):
+        raise InvalidArgumentError("inputs of int64 cannot be crossed as strings: internal_type is string")
     columns = _columns(indices, values, shapes, dense)
     picked, totals = _picked(columns)
     if hashed_output:
@@ -169,6 +177,15 @@ def sparse_cross_v2(
     return _sparse(_joined(columns, picked, separator.item()), totals)
 
 
+def _number(value: Value, what: str) -> int:
+    """The one element of a tensor of whatever rank."""
+    if to_array(value).size != 1:
+        raise InvalidArgumentError(
+            f"{what} must be one element, but has shape {brackets(to_array(value).shape)}"
+        )
+    return int(to_array(value).item())
+
+
 @kernel("SparseCrossHashed", fresh=True)
 def sparse_cross_hashed(
     indices: tuple[Value, ...],
@@ -180,9 +197,8 @@ def sparse_cross_hashed(
     salt: Value,
 ) -> Any:
     """Fingerprints of crosses of sparse and dense columns; strings by SipHash under `salt` on demand."""
-    buckets = scalar(to_array(num_buckets), "num_buckets")
-    strong = scalar(to_array(strong_hash), "strong_hash")
-    words = as_list(salt, "salt")
+    buckets, strong = _number(num_buckets, "num_buckets"), _number(strong_hash, "strong_hash")
+    words = to_array(salt).reshape(-1).tolist()
     if len(words) != 2:
         raise InvalidArgumentError(f"salt must have two elements, but has {len(words)}")
     key = (words[0] % 2**64, words[1] % 2**64) if strong else None

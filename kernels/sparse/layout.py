@@ -134,10 +134,8 @@ def sparse_slice(indices: Value, values: Value, shape: Value, start: Value, size
             f"start {brackets(corner)} and size {brackets(sizes)} should have one element for each of the "
             f"{len(dims)} dimensions"
         )
-    if min(corner, default=0) < 0 or min(sizes, default=0) < 0:
-        raise InvalidArgumentError(
-            f"start and size must not be negative, but are {brackets(corner)} and {brackets(sizes)}"
-        )
+    if min(sizes, default=0) < 0:
+        raise InvalidArgumentError(f"size must not be negative, but is {brackets(sizes)}")
     ends = [min(first + length, dim) for first, length, dim in zip(corner, sizes, dims, strict=True)]
     cut = [max(end - first, 0) for first, end in zip(corner, ends, strict=True)]
     if not dims:

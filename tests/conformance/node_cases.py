@@ -6,6 +6,7 @@ TensorFlow takes it for all that, its value is the one to have.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ import numpy as np
 
 import flowengine as fe
 from flowengine.core.arrays import to_array
-from flowengine.ir.opdef import OpDef
+from flowengine.ir.opdef import OpDef, OpRegistry
+from flowengine.ops.load import registry as standard_registry
 from tests.oprecords.record import TOLERANCE, Built, OpRecord, Sample
 
 #: So many good and so many bad cases has an op at least, where its record and its inputs give as many.
@@ -29,7 +31,7 @@ class NodeCase:
     """A graph with one node of an op.
 
     why       how its inputs were made
-    graph     serialised; None where the node cannot be built here
+    graph     serialised; None where the node cannot be built here, for another reason than its shapes
     refusal   the class of the error with which it cannot
     drawn     the values are random without a seed, so that nothing but their shapes can be compared
     """
@@ -94,12 +96,7 @@ def derived(definition: OpDef, each: Sample) -> Iterator[tuple[str, Sample]]:
 
 
 def _case(record: OpRecord, each: Sample, types: Mapping[str, str], why: str) -> NodeCase:
-    graph, refusal, built = fe.Graph(), "", None
-    try:
-        with np.errstate(all="ignore"):  # NaN becomes an integer
-            built = Built(graph, record, each, types, "constant", "node")
-    except Exception as error:  # of any class, as what is no error of an op is a difference
-        refusal = type(error).__name__
+    built, refusal = _built(record, each, types)
     said = ", ".join(f"{k}={v}" for k, v in types.items())
     attrs = dict(each.attrs)
     drawn = record.random and not (attrs.get("seed") or attrs.get("seed2"))
@@ -115,7 +112,7 @@ def _case(record: OpRecord, each: Sample, types: Mapping[str, str], why: str) ->
     return NodeCase(
         record.op,
         f"{why} {said}",
-        graph.to_graph_def().SerializeToString(),
+        built.graph.to_graph_def().SerializeToString(),
         "",
         tuple(built.setup),
         tuple(fetches),
@@ -124,6 +121,23 @@ def _case(record: OpRecord, each: Sample, types: Mapping[str, str], why: str) ->
         exact,
         drawn,
     )
+
+
+def _built(record: OpRecord, each: Sample, types: Mapping[str, str]) -> tuple[Built | None, str]:
+    """The node, or the class of the error that refuses it.
+
+    A node whose shapes are refused here is built all the same, so that TensorFlow has a word in it.
+    """
+    unshaped = OpRegistry(standard_registry())
+    unshaped.register(dataclasses.replace(record.definition, shape=None))
+    refusal = ""
+    for registry in (None, unshaped):
+        try:
+            with np.errstate(all="ignore"):  # NaN becomes an integer
+                return Built(fe.Graph(registry=registry), record, each, types, "constant", "node"), ""
+        except Exception as error:  # of any class, as what is no error of an op is a difference
+            refusal = type(error).__name__
+    return None, refusal
 
 
 def differs(got: Any, want: Any, tolerance: float, drawn: bool) -> str:

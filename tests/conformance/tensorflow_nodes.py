@@ -73,7 +73,7 @@ def imported(tf: Any, definition: Any) -> Any:
 
 def answer(tf: Any, case: Any, folder: str, number: int, ops: Any) -> dict[str, Any]:
     definition = tf.GraphDef()
-    with open(os.path.join(folder, case["graph"]), "rb") as file:
+    with open(os.path.join(os.path.dirname(folder), case["graph"]), "rb") as file:
         definition.ParseFromString(file.read())
     try:
         graph = imported(tf, fitted(tf, definition, ops))
@@ -99,7 +99,7 @@ def answer(tf: Any, case: Any, folder: str, number: int, ops: Any) -> dict[str, 
 def main() -> None:
     folder, first = sys.argv[1], int(sys.argv[2])
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     module: Any = importlib.import_module("tensorflow")
     tf = getattr(getattr(module, "compat", module), "v1", module)
     registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")

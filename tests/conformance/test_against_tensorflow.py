@@ -12,8 +12,20 @@ import numpy as np
 import pytest
 
 from tests.conformance import against_tensorflow
-from tests.conformance.against_tensorflow import Outcome, Report, compare, difference, outcome, play, table
+from tests.conformance.against_tensorflow import (
+    Outcome,
+    Report,
+    compare,
+    compare_anew,
+    difference,
+    outcome,
+    play,
+    read_results,
+    table,
+)
+from tests.conformance.free_choices import settled
 from tests.conformance.node_cases import ENOUGH, NodeCase, cases, derived, differs
+from tests.conformance.unlike_tensorflow import UNLIKE, reason
 from tests.oprecords.found import RECORDS
 from tests.oprecords.record import OpRecord, sample
 
@@ -114,7 +126,7 @@ def test_one_that_agrees_is_enough() -> None:
     assert difference(_case(), ours, [Outcome(error="nothing")]) is None
     refused = Outcome(error="InvalidArgumentError", message="said\n so not\n")
     assert difference(_case(), refused, [refused]) == ""
-    assert difference(_case(), ours, [refused]) == "a value, not InvalidArgumentError (so not)"
+    assert difference(_case(), ours, [refused]) == "a value, not InvalidArgumentError (said)"
 
 
 def test_answers_are_read(tmp_path: Path) -> None:
@@ -150,10 +162,62 @@ async def test_ops_are_compared_here_and_there(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_table_says_which_ops_differ_and_the_share() -> None:
-    said = table([Report("A", 2), Report("B", 2, ["sample: why"]), Report("C")])
+    said = table([Report("A", 2), Report("B", 2, 0, ["sample: why"]), Report("C")])
     assert "B: 1 of 2 cases differ\n    sample: why" in said
     assert "nothing to compare with: C" in said
-    assert said.endswith("1 of 2 ops agree (50.0%), 3 of 4 cases")
+    assert "1 of 2 ops agree (50.0%), 3 of 4 cases" in said
+
+
+def test_a_case_with_a_reason_is_told_apart() -> None:
+    assert reason("TileGrad", "sample T=float32", "a value, not InvalidArgumentError (words)")
+    assert reason("CTCLoss", "sample T=float64", "output 0: 1.0, not 2.0")
+    assert not reason("CTCLoss", "inputs empty T=float32", "a value, not InvalidArgumentError (words)")
+    assert not reason("MatMul", "sample T=float32", "output 0: 1.0, not 2.0")
+    said = table([Report("TileGrad", 5, 5), Report("CTCLoss", 9, 2)])
+    assert "nothing to compare with: TileGrad" in said
+    assert "CTCLoss: 2 of 9 cases aside: TensorFlow computes float64 in float32;" in said
+    assert said.endswith("7 of 7 cases; 1 of the ops have 2 cases aside that differ for a reason")
+
+
+def test_every_reason_is_of_an_op_with_a_record() -> None:
+    assert not UNLIKE.keys() - {record.op for record in RECORDS}
+
+
+def test_a_run_goes_on_where_one_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [_record(op) for op in ("Neg", "Abs", "Sign")]
+    asked: list[str] = []
+
+    async def compared(chosen: list[NodeCase], pythons: Any, folder: Path) -> list[Report]:
+        ops = list(dict.fromkeys(case.op for case in chosen))
+        asked.extend(ops)
+        return [Report(op, 3, 1, ["why"]) for op in ops]
+
+    monkeypatch.setattr(against_tensorflow, "compare", compared)
+    path = tmp_path / "results.jsonl"
+    assert [each.op for each in compare_anew(records[:2], ["python"], path)] == ["Neg", "Abs"]
+    assert compare_anew(records, ["python"], path) == [Report(r.op, 3, 1, ["why"]) for r in records]
+    assert asked == ["Neg", "Abs", "Sign"]
+    assert read_results(path).keys() == {"Neg", "Abs", "Sign"}
+
+
+def test_what_an_op_leaves_open_is_no_difference() -> None:
+    a = np.random.default_rng(5).normal(size=(2, 4, 3)) + 1j
+    u, s, vh = np.linalg.svd(a)
+    v = np.conj(np.swapaxes(vh, -1, -2))
+    turned = np.exp(1j * np.arange(3))
+    other = np.concatenate([u[..., :3] * turned, -u[..., 3:]], -1)
+    for first, second in zip(settled("Svd", [s, u, v]), settled("Svd", [s, other, v * turned]), strict=True):
+        np.testing.assert_allclose(first, second, atol=1e-12)
+    wrong = settled("Svd", [s, u, v * turned])
+    assert not np.allclose(wrong[2], settled("Svd", [s, u, v])[2])
+
+    e, w = np.linalg.eig(a[:, :3])
+    order = np.array([2, 0, 1])
+    for first, second in zip(
+        settled("Eig", [e, w]), settled("Eig", [e[:, order], -w[..., order]]), strict=True
+    ):
+        np.testing.assert_allclose(first, second, atol=1e-12)
+    assert settled("MatMul", [e]) == [e]
 
 
 def test_an_unknown_op_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,9 +61,9 @@ def decode_any_image(c: ShapeContext) -> Shapes:
     NotDifferentiable(),
 )
 def decode_webp(c: ShapeContext) -> Shapes:
-    """A string -> (frames, height, width, channels)"""
+    """A string -> (frames, height, width, channels), of other formats also without frames"""
     ranked(c, 0, 0)
-    return [TensorShape([None, None, None, c.attrs["channels"] or None])]
+    return [UNKNOWN_SHAPE]
 
 
 @define("DecodeGif(contents: string) -> image: uint8", NotDifferentiable())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ops.registry import define
@@ -39,7 +40,12 @@ def triangular_solve(c: ShapeContext) -> Shapes:
 )
 def banded_solve(c: ShapeContext) -> Shapes:
     """Bands (..., B, M), (..., M, K) -> (..., M, K), leading dimensions broadcast"""
-    return _solved(ranked_at_least(c, 0, 2), ranked_at_least(c, 1, 2))
+    bands = ranked_at_least(c, 0, 2)
+    if bands.dims is not None:
+        count, rows = bands.dims[-2:]
+        if count is not None and rows is not None and count > rows:
+            raise InvalidArgumentError(f"Number of bands {count} cannot exceed the size of the matrix {rows}")
+    return _solved(bands, ranked_at_least(c, 1, 2))
 
 
 def _solved(matrix: TensorShape, right: TensorShape) -> Shapes:

@@ -146,10 +146,14 @@ def pool_3d_grad_grad(c: ShapeContext) -> Shapes:
     "Targmax: indextype; T: realnumbertype",
 )
 def pool_grad_grad_with_places(c: ShapeContext) -> Shapes:
-    """The shape of the places."""
+    """The shape of the places, one for each window."""
     ranked(c, 0, 4)
     ranked(c, 1, 4)
-    return [ranked(c, 2, 4)]
+    windows = pooled(c, 4, c.attrs["ksize"], c.attrs["strides"])
+    places = ranked(c, 2, 4)
+    if not windows.is_compatible_with(places):
+        raise InvalidArgumentError(f"argmax is {places} for windows {windows}")
+    return [windows.merge_with(places)]
 
 
 define(

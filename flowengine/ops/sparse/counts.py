@@ -38,7 +38,7 @@ def sparse_bincount(c: ShapeContext) -> Shapes:
     "Tidx: indextype; T: {int32, int64, float, double}; binary_output: bool = false",
 )
 def ragged_bincount(c: ShapeContext) -> Shapes:
-    return [TensorShape([add_dims(ranked(c, 0, 1)[0], -1), dimension_value(c, 2)])]
+    return [TensorShape([add_dims(c.input(0).num_elements(), -1), dimension_value(c, 2)])]
 
 
 @define(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import (
     Bookkeeping,
@@ -82,12 +83,22 @@ def variable_shape(c: ShapeContext) -> Shapes:
 
 define("AssignAddVariableOp(resource: resource, value: dtype)", "stateful; dtype: type", NotDifferentiable())
 define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype: type", NotDifferentiable())
-define(
+
+
+@define(
     "AssignVariableOp(resource: resource, value: dtype)",
     "stateful; dtype: type",
     Bookkeeping(),
     NotDifferentiable(),
 )
+def assign_variable(c: ShapeContext) -> Shapes:
+    """What is assigned is of the shape that the variable's handle declares."""
+    declared, value = c.handle_shape(0), c.input(1)
+    if not declared.is_compatible_with(value):
+        raise InvalidArgumentError(f"Shapes must be equal: the variable is declared {declared}, not {value}")
+    return []
+
+
 define(
     "DestroyResourceOp(resource: resource)", "stateful; ignore_lookup_error: bool = true", NotDifferentiable()
 )

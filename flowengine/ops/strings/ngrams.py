@@ -6,7 +6,7 @@ from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import VECTOR, dimension_value, ranked, suffix, vector
+from flowengine.ops.shape_functions import VECTOR, dimension_value, ranked, ranked_at_least, suffix, vector
 
 
 @define(
@@ -32,4 +32,5 @@ def segment_join(c: ShapeContext) -> Shapes:
     count = dimension_value(c, 2)
     if data.dims is None or ids.dims is None:
         return [UNKNOWN_SHAPE]
+    ranked_at_least(c, 0, len(ids.dims))
     return [vector(count).concatenate(suffix(data, len(ids.dims)))]

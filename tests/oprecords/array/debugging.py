@@ -9,7 +9,6 @@ import numpy as np
 from tests.oprecords.record import OpRecord, bad, sample, told
 
 _NAME: Final = {"tensor_name": "a:0"}
-_NO_NAME: Final = bad("InvalidArgumentError", "Failed to parse", [1.0], tensor_name="a")
 _MIXED: Final = [1.0, -2.0, 0.0, np.inf, -np.inf, np.nan, 5.0]
 _OF_SEVEN: Final = {"tensor_id": 7, "T": "float32"}
 _URL: Final = bad("UnimplementedError", "file:///tmp", [1.0], tensor_name="a:0", debug_urls=["file:///tmp"])
@@ -19,7 +18,7 @@ RECORDS: Final = [
         "DebugIdentity",
         [sample([1.0, np.nan], **_NAME), sample(3.0, **_NAME)],
         lambda x: x,
-        [_NO_NAME, _URL],
+        [_URL],
         dtypes={"T": ["float32", "float16"]},
         differentiable=True,
     ),
@@ -35,7 +34,7 @@ RECORDS: Final = [
         "DebugIdentityV3",
         [sample([1.0, np.nan], **_NAME), sample(3.0, **_NAME, is_input=True, io_index=2)],
         lambda x: x,
-        [_NO_NAME, _URL],
+        [_URL],
         dtypes={"T": ["float32", "float16"]},
         differentiable=True,
     ),
@@ -47,7 +46,7 @@ RECORDS: Final = [
             sample(np.zeros((0, 2)), **_NAME),
         ],
         lambda x: np.array([np.isnan(x).sum()]),
-        [_NO_NAME, _URL],
+        [_URL],
         dtypes={"T": ["float32", "float16", "bfloat16"]},
     ),
     OpRecord(
@@ -76,7 +75,7 @@ RECORDS: Final = [
                 {**_NAME, "T": "bool"},
             ),
         ],
-        bad=[_NO_NAME, _URL],
+        bad=[_URL],
         dtypes={"T": ["float32"]},
     ),
     OpRecord(

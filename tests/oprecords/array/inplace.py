@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, sample
+from tests.oprecords.record import OpRecord, sample, told
 from tests.oprecords.scatters import scattered
 
 _M = np.arange(12.0).reshape(4, 3) - 3
@@ -15,7 +15,7 @@ RECORDS: Final = [
     *[
         OpRecord(
             f"Inplace{name}",
-            [sample(_M, [2, 0], np.ones((2, 3)))],
+            [sample(_M, [2, 0], np.ones((2, 3))), told([_M[:0], [2, 0], np.ones((2, 3))], [_M[:0]], {})],
             scattered(ufunc),
             dtypes={"T": ("float32", "int32")},
             differentiable=True,

@@ -68,7 +68,7 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "only valid scalar", 3, _VALUES, 9.0, [_SPLITS], **_ROWS),
             bad("InvalidArgumentError", "incompatible", [3], _VALUES, 9.0, [_SPLITS], **_ROWS),
             bad("InvalidArgumentError", "broadcast", -1, _VALUES, [9.0, 8.0], [_SPLITS], **_ROWS),
-            bad("InvalidArgumentError", "5 values", -1, _VALUES[:4], 9.0, [_SPLITS], **_ROWS),
+            bad("InternalError", "5 values", -1, _VALUES[:4], 9.0, [_SPLITS], **_ROWS),
             bad("InvalidArgumentError", "names row 2 of 1", -1, _VALUES, 9.0, [1, [0, 0, 2, 2, 2]], **_IDS),
         ],
         {"T": MOVED},

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.oprecords.record import REALS, OpRecord, bad, sample
+from tests.oprecords.record import REALS, OpRecord, bad, sample, told
 
 RECORDS: Final = [
     OpRecord(
@@ -23,7 +23,11 @@ RECORDS: Final = [
     ),
     OpRecord(
         "UnravelIndex",
-        [sample([22, 3, 7], [5, 6]), sample(3, [2, 2])],
+        [
+            sample([22, 3, 7], [5, 6]),
+            sample(3, [2, 2]),
+            told([[-23, -4, -8], [5, 6]], [[[-3, 0, -1], [-5, -4, -2]]], {}),
+        ],
         lambda i, dims: np.array(np.unravel_index(i, tuple(dims))),
         [bad("InvalidArgumentError", "", [30], [5, 6])],
     ),

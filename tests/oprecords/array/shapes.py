@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import MOVED, OpRecord, Sample, bad, sample
+from tests.oprecords.record import MOVED, OpRecord, Sample, bad, sample, told
 
 _M = np.arange(12.0).reshape(3, 4) - 3
 _CUBE = np.arange(24.0).reshape(2, 3, 4)
@@ -86,7 +86,7 @@ RECORDS: Final = [
     ),
     OpRecord(
         "BroadcastArgs",
-        [sample([2, 1], [3]), sample(np.zeros((0,)), [2, 3])],
+        [sample([2, 1], [3]), sample(np.zeros((0,)), [2, 3]), told([[2, 1], [-4]], [[2, -4]], {})],
         lambda a, b: (
             np.broadcast_shapes(tuple(a), tuple(b)) and [np.array(np.broadcast_shapes(tuple(a), tuple(b)))]
         ),

@@ -62,8 +62,16 @@ RECORDS: Final = [
     ),
     OpRecord(
         "TensorStridedSliceUpdate",
-        [sample(_M, [0, 1], [2, 3], _ONES, np.ones((2, 2)))],
+        [
+            sample(_M, [0, 1], [2, 3], _ONES, np.ones((2, 2))),
+            sample(_M, [0, 1], [2, 3], _ONES, [8, 9]),
+            sample(_M, [0, 1], [2, 3], _ONES, [[[8], [9]]]),
+        ],
         WithMasks(strided_update),
+        [
+            bad("InvalidArgumentError", "[3] cannot be", _M, [0, 1], [2, 3], _ONES, np.ones(3)),
+            bad("InvalidArgumentError", "vectors", _M, [[0, 1]], [2, 3], _ONES, np.ones((2, 2))),
+        ],
         dtypes=_T,
         differentiable=True,
     ),

@@ -56,8 +56,8 @@ RECORDS: Final = [
     ),
     OpRecord(
         "DecodeWebP",
-        [Sample((_WEBP,), {}, [_PIXELS[None]])],
-        bad=[bad(_INVALID, "Expected WebP", _PNG), bad(_INVALID, "got 1", _WEBP, channels=1)],
+        [Sample((_WEBP,), {}, [_PIXELS[None]]), Sample((_PNG,), {}, [_PIXELS])],
+        bad=[bad(_INVALID, "One of JPEG, PNG, GIF, BMP", b"junk"), bad(_INVALID, "got 1", _WEBP, channels=1)],
         partial=True,
     ),
     OpRecord(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, bad, sample, told
 
 _COLOURS: Final = [
     [[0.1, 0.7, 0.3], [0.9, 0.2, 0.2], [0.0, 0.0, 0.0]],
@@ -57,7 +57,12 @@ def _bounded(images: Any, factor: Any, low: Any, high: Any) -> Any:
 RECORDS: Final = [
     OpRecord(
         "RGBToHSV",
-        [sample(_COLOURS), sample([0.3, 0.2, 0.25]), sample(_EMPTY)],
+        [
+            sample(_COLOURS),
+            sample([0.3, 0.2, 0.25]),
+            sample(_EMPTY),
+            told([[np.nan] * 3], [[0.0, 0.0, np.nan]], {}),
+        ],
         _pixels(colorsys.rgb_to_hsv),
         [bad(_INVALID, "4", [[0.0] * 4]), bad(_INVALID, "", 1.0)],
         loose=3,

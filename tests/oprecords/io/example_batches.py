@@ -150,6 +150,8 @@ RECORDS: Final = [
         [
             Sample((strings(_FULL, _BARE, _LAST), strings(), *_KEYS), _FORM, _BATCH),
             Sample((strings(_FULL, _BARE, _LAST), strings(b"1", b"2", b"3"), *_KEYS), _FORM, _BATCH),
+            # A single key may be a scalar.
+            Sample((strings(_FULL, _BARE, _LAST), strings(), b"s", b"d", b"r", [_NO_DEFAULT]), _FORM, _BATCH),
             Sample(
                 (_FULL, strings(), *_KEYS),
                 _FORM,
@@ -189,6 +191,7 @@ RECORDS: Final = [
             ),
         ],
         bad=[
+            bad(_INVALID, "a batch of none", strings(), strings(), [_NO_DEFAULT], **_LISTS),
             bad(
                 _INVALID,
                 "required but could not be found",

@@ -10,6 +10,7 @@ from tests.oprecords.elementwise import PAIRS, WITH_ZEROS, binary
 from tests.oprecords.record import COMPLEX, FLOATS, REALS, bad
 
 _NO_DIVISOR = bad("InvalidArgumentError", "zero", [1, 2], [1, 0], T="int32")
+_NO_DIVISOR_TRUNCATED = bad("InternalError", "zero", [1, 2], [1, 0], T="int32")
 
 
 def _truncated_div(x: Any, y: Any) -> Any:
@@ -43,11 +44,11 @@ RECORDS: Final = [
         _truncated_div,
         PAIRS,
         ("int32", "int64", "int8", "int16", "uint8", "uint16"),
-        _NO_DIVISOR,
+        _NO_DIVISOR_TRUNCATED,
         differentiable=False,
     ),
     binary("FloorMod", np.mod, PAIRS, None, _NO_DIVISOR),
     binary("Mod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=True),
-    binary("TruncateMod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=True),
+    binary("TruncateMod", np.fmod, PAIRS, None, _NO_DIVISOR_TRUNCATED, differentiable=True),
     binary("DivNoNan", _no_nan, [*PAIRS, *WITH_ZEROS]),
 ]

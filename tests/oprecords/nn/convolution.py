@@ -138,7 +138,7 @@ def _convolutions() -> list[OpRecord]:
             "Conv2D",
             [*_forward_samples(_X, _W, calls_2d), sample(np.zeros((0, 5, 4, 3)), _W, **_CALLS[0])],
             full,
-            [_TOO_MANY],
+            [_TOO_MANY, bad("InvalidArgumentError", "zero elements", _X, _W[:0], **_CALLS[0])],
             _TYPES,
             loose=6,
             differentiable=True,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, bad, sample, told
 
 
 def _axis_places(x: Any, *, src_format: Any, dst_format: Any) -> Any:
@@ -19,10 +19,20 @@ RECORDS: Final = [
         [
             sample([0, 1, 2, 3, -1, -4], src_format="NHWC", dst_format="NCHW"),
             sample([[2], [-2]], src_format="NCHW", dst_format="HWNC"),
+            told(
+                [[*range(-9, -3), 4, 5, 6, 7, 8]],
+                [[1, 0, 1, 1, 1, 0, 0, 2, 3, 1, 0]],
+                {"src_format": "NHWC", "dst_format": "NCHW"},
+            ),
+            told(
+                [[-6, -5, 5, 6]],
+                [[1, 0, 0, 2]],
+                {"src_format": "NDHWC", "dst_format": "NCDHW"},
+            ),
             sample(np.zeros((0,)), src_format="NHWC", dst_format="NCHW"),
         ],
         _axis_places,
-        [bad("InvalidArgumentError", "4", [4], src_format="NHWC", dst_format="NCHW")],
+        [bad("InvalidArgumentError", "permutation", [1], src_format="NHWC", dst_format="NHCC")],
     ),
     OpRecord(
         "DataFormatVecPermute",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, sample, told
 
 
 def _regressed(x: Any) -> Any:
@@ -28,12 +28,12 @@ RECORDS: Final = [
             sample([[1.0, 3, 2, 4, 0]]),
             sample([[3.0, 2, 1], [1, 2, 3]]),
             sample([[[1.0, 3], [2, 4]]]),
+            told([1.0], [1.0, 0], {}),
             sample([1.0, 2, 0, 5, -3, 1, -7]),
             sample(np.zeros((0, 3))),
             sample(np.zeros((2, 0))),
         ],
         _regressed,
-        [bad("InvalidArgumentError", "scalar", 1.0)],
-        {"T": ("float32", "int32", "float64", "bfloat16"), "output_dtype": ("float32", "float64")},
+        dtypes={"T": ("float32", "int32", "float64", "bfloat16"), "output_dtype": ("float32", "float64")},
     ),
 ]

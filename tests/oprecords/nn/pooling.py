@@ -79,6 +79,8 @@ class _AvgGrad:
         self, shape: Any, g: Any, *, ksize: Any, strides: Any, padding: bytes, data_format: bytes
     ) -> Any:
         result = np.zeros(tuple(shape))
+        # Of images that have no gradient it is 0.
+        g = np.concatenate([g, np.zeros((len(result) - len(g), *g.shape[1:]))])
         for o, places in _pool(result, ksize, strides, padding):
             for i in places:
                 result[(slice(None), *i)] += g[(slice(None), *o)] / len(places)
@@ -164,6 +166,7 @@ def _pools() -> list[OpRecord]:
     single = {"T": ("float32",)}
     argmax = [sample(_P, **c) for c in _POOLS]
     averages = [sample(s.inputs[0].shape, s.inputs[2], **s.attrs) for s in _through(_P, _POOLS)]
+    shorter = sample(averages[0].inputs[0], averages[0].inputs[1][:1], **averages[0].attrs)
     averages5 = [sample(s.inputs[0].shape, s.inputs[2], **s.attrs) for s in _through(_P5, _POOLS5)]
     return [
         OpRecord("MaxPool", flat, _Pool(maximum), [_ZERO], whole, differentiable=True),
@@ -203,7 +206,14 @@ def _pools() -> list[OpRecord]:
             dtypes=single,
             differentiable=True,
         ),
-        OpRecord("MaxPoolWithArgmax", argmax, _with_argmax, dtypes=three, differentiable=True),
+        OpRecord(
+            "MaxPoolWithArgmax",
+            argmax,
+            _with_argmax,
+            [bad("InvalidArgumentError", "must not be empty", np.zeros((0, 5, 4, 2)), **argmax[0].attrs)],
+            dtypes=three,
+            differentiable=True,
+        ),
         OpRecord(
             "MaxPoolGradWithArgmax", _by_argmax(second=False), _argmax_grad, dtypes=three, differentiable=True
         ),
@@ -214,7 +224,7 @@ def _pools() -> list[OpRecord]:
             dtypes=single,
             differentiable=True,
         ),
-        OpRecord("AvgPoolGrad", averages, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
+        OpRecord("AvgPoolGrad", [*averages, shorter], _AvgGrad(), dtypes=three, loose=3, differentiable=True),
         OpRecord("AvgPool3DGrad", averages5, _AvgGrad(), dtypes=three, loose=3, differentiable=True),
     ]
 

@@ -260,7 +260,8 @@ RECORDS: Final = [
             ),
         ],
         bad=[
-            bad("InvalidArgumentError", "2 channels", [[1, 2]], [0.0], [1.0], 0.0, 1.0, T="qint32"),
+            bad("InvalidArgumentError", "2 channels", [[[[1, 2]]]], [0.0], [1.0], 0.0, 1.0, T="qint32"),
+            bad("InvalidArgumentError", "4-dim", [[1, 2]], [0.0, 0.0], [1.0, 1.0], 0.0, 1.0, T="qint32"),
         ],
     ),
 ]

@@ -11,6 +11,8 @@ from tests.oprecords.record import OpRecord, bad, grid, told
 
 _BYTES: Final = {"Tinput": "quint8", "out_type": "quint8"}
 
+_TENS: Final = "0 10 20 30 40 50 60 70 80 90 100 110 120 130 140 150"
+
 RECORDS: Final = [
     OpRecord(
         "QuantizedBiasAdd",
@@ -351,19 +353,22 @@ RECORDS: Final = [
                 ],
                 {"T": "float"},
             ),
+            told(
+                [
+                    grid([1, 4, 4, 1], _TENS),
+                    [3, 5],
+                    0.0,
+                    1.0,
+                ],
+                [
+                    grid([1, 3, 5, 1], "10 16 24 31 39 70 76 84 91 99 120 126 134 141 149"),
+                    0.0,
+                    1.0,
+                ],
+                {"align_corners": True, "half_pixel_centers": True, "T": "quint8"},
+            ),
         ],
         bad=[
-            bad(
-                "InvalidArgumentError",
-                "align_corners",
-                [[[[1]]]],
-                [1, 1],
-                0.0,
-                1.0,
-                T="quint8",
-                align_corners=True,
-                half_pixel_centers=True,
-            ),
             bad("InvalidArgumentError", "positive", [[[[1]]]], [0, 1], 0.0, 1.0, T="quint8"),
         ],
     ),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, bad, sample, told
 
 _ROWS: Final = [[1, 2, 2, 0], [5, 1, 1, 3]]
 _WEIGHTS: Final = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
@@ -16,6 +16,8 @@ _SPARSE: Final = ([[0, 1], [2, 0], [2, 3], [2, 4]], [3, 1, 1, 2], [3, 5])
 _LINE: Final = ([[0], [3], [4]], [2, 2, 0], [6])
 _SPLITS: Final = [0, 3, 3, 4]
 _FLAT: Final = [3, 1, 1, 2]
+#: Where splits fall, the first row has what it names, and rows that begin before its end have nothing.
+_FALLING: Final = [[[0, 2, 1], [0, 0, 0], [0, 0, 0]]]
 _TYPES: Final = ("int32", "int64", "float32", "float64")
 
 
@@ -118,6 +120,8 @@ RECORDS: Final = [
         [
             sample(_SPLITS, _FLAT, 3, _NONE),
             sample(_SPLITS, _FLAT, 4, [1.0, 2.0, 3.0, 4.0], binary_output=True),
+            told([[0, 4, 2, 4], _FLAT, 3, _NONE], _FALLING, {"T": "int32"}),
+            told([[[0, 4, 2, 4]], [_FLAT], 3, _NONE], _FALLING, {"T": "int32"}),
         ],
         lambda splits, values, size, weights, *, binary_output: _table(
             _split(splits, values), int(size), weights, binary_output
@@ -141,6 +145,7 @@ RECORDS: Final = [
         [
             bad(_BAD, "non-negative", [-1], _NONE, binary_output=False),
             bad(_BAD, "shape", _ROWS, [1.0, 2.0], binary_output=False),
+            bad(_BAD, "no rows", np.zeros((0, 4)), _NONE, binary_output=False),
             bad(_BAD, "Got: 3", [[[1]]], _NONE, binary_output=False),
         ],
         _OUTPUT,
@@ -165,7 +170,7 @@ RECORDS: Final = [
             sample(_SPLITS, _FLAT, [1.0, 2.0, 3.0, 4.0], binary_output=False, maxlength=3),
         ],
         _ragged_counts,
-        [bad(_BAD, "must not fall", [0, 4, 2, 4], _FLAT, _NONE, binary_output=False)],
+        [bad(_BAD, "point past values", [0, 9, 2, 4], _FLAT, _NONE, binary_output=False)],
         _OUTPUT,
         partial=True,
     ),

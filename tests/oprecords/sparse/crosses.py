@@ -15,6 +15,7 @@ _C: Final = strings(b"f", b"g").reshape(2, 1)
 _D: Final = np.array([[5, 7], [0, -1]], np.int64)
 _PLACES: Final = np.array([[0, 0], [1, 0], [1, 1]])
 _TEXT: Final = {"hashed_output": False, "out_type": "string", "internal_type": "string"}
+_NUMBERS_TOO: Final = {**_TEXT, "internal_type": "int64"}
 _HASH: Final = {"hashed_output": True, "out_type": "int64", "internal_type": "int64"}
 
 
@@ -44,6 +45,8 @@ def _ragged(values: Any, splits: Any, indices: Any, sparse: Any, shapes: Any, de
     return strings(*(text for row in crossed for text in row)), np.cumsum([0, *map(len, crossed)])
 
 
+#: An index that names a row before the first.
+_BELOW: Final = ([[-1, 0]], strings(b"a"), [2, 1])
 _BAD: Final = [
     bad(
         "InvalidArgumentError",
@@ -55,15 +58,8 @@ _BAD: Final = [
         **_TEXT,
     ),
     bad("InvalidArgumentError", "rows", *_lists(_A), [_C[:1]], hash_key=0, num_buckets=0, **_TEXT),
-    bad(
-        "InvalidArgumentError",
-        "leave the 1 rows",
-        *_lists((*_A[:2], [1, 2])),
-        [],
-        hash_key=0,
-        num_buckets=0,
-        **_TEXT,
-    ),
+    bad("InvalidArgumentError", "internal_type", *_lists(_A), [_D], hash_key=0, num_buckets=0, **_TEXT),
+    bad("InvalidArgumentError", "row -1", *_lists(_BELOW), [], hash_key=0, num_buckets=0, **_TEXT),
 ]
 
 RECORDS: Final = [
@@ -71,7 +67,7 @@ RECORDS: Final = [
         "SparseCross",
         [
             sample(*_lists(_A, _B), [_C], hash_key=0, num_buckets=0, **_TEXT),
-            sample(*_lists(_A), [_D], hash_key=0, num_buckets=0, **_TEXT),
+            sample(*_lists(_A), [_D], hash_key=0, num_buckets=0, **_NUMBERS_TOO),
         ],
         lambda indices, values, shapes, dense: _texts(indices, values, shapes, dense, b"_X_"),
         _BAD,

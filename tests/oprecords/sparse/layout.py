@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import MOVED, OpRecord, bad, sample
+from tests.oprecords.record import MOVED, OpRecord, bad, sample, told
 
 _INDICES: Final = [[0, 1], [1, 0], [1, 3], [3, 2]]
 _VALUES: Final = [1.0, -2.0, 3.0, 4.0]
@@ -161,10 +161,12 @@ RECORDS: Final = [
             sample(_INDICES, _VALUES, _SHAPE, [0, 2], [2**40, 2**40]),
             sample(_INDICES, _VALUES, _SHAPE, [7, 7], [1, 1]),
             sample(_NONE, _EMPTY, _SHAPE, [0, 0], [0, 3]),
+            # What lies before the first row is empty.
+            told([_INDICES, _VALUES, _SHAPE, [-1, 0], [2, 2]], [[[1, 1]], [1.0], [2, 2]], {"T": "float32"}),
         ],
         _slice,
         [
-            bad("InvalidArgumentError", "negative", _INDICES, _VALUES, _SHAPE, [-1, 0], [1, 1]),
+            bad("InvalidArgumentError", "negative", _INDICES, _VALUES, _SHAPE, [0, 0], [-1, 1]),
             bad("InvalidArgumentError", "one element for each", _INDICES, _VALUES, _SHAPE, [0], [1]),
         ],
         {"T": MOVED},

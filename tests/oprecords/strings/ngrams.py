@@ -65,7 +65,6 @@ RECORDS: Final = [
             bad(_INVALID, "got -1", _LETTERS, [0, 1, 0, -1], 4),
             bad(_INVALID, "[4]", _LETTERS, [0, 1], 4),
             bad(_INVALID, "got 0", _LETTERS, [0, 0, 0, 0], 0),
-            bad("OutOfRangeError", "rank 2", _LETTERS, [[0]], 1),
         ],
     ),
 ]

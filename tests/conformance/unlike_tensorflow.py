@@ -1,0 +1,109 @@
+"""Cases of one node in which we and TensorFlow differ for a reason: `against_tensorflow` counts them apart.
+
+A reason is that TensorFlow's value is undefined (memory that nothing wrote, or that is not the tensor's),
+that it differs from version to version, or that it is plainly wrong, with what is right.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """Why some of an op's cases differ.
+
+    cases   a pattern, as the shell has them, of the cases of which this is said
+    words   a pattern of the words in which they differ
+    """
+
+    reason: str
+    cases: str = "*"
+    words: str = "*"
+
+    def holds(self, why: str, words: str) -> bool:
+        """Whether a case that differs in these words is one of them."""
+        return fnmatch.fnmatchcase(why, self.cases) and fnmatch.fnmatchcase(words, self.words)
+
+
+#: What is said of several ops.
+_URLS: Final = Unlike(
+    "debug_urls name files and servers, to which nothing is sent here: refused, not passed over",
+    "bad sample*",
+)
+_BESIDE: Final = Unlike("TensorFlow reads memory beside the gradient, whose batch is another", "*")
+_FLAT: Final = Unlike("of two shapes with as many elements TensorFlow takes the elements in turn", "*more*")
+_NO_DILATION: Final = Unlike("TensorFlow's CPU kernel has no dilation, here it has", "sample*", "a value*")
+_NO_PLANES: Final = Unlike("TensorFlow's CPU kernel takes NHWC only, here any layout", "sample*", "a value*")
+_EMPTY_STATISTICS: Final = Unlike("of an empty batch TensorFlow leaves the statistics unwritten", "sample*")
+_SECOND_IMAGE: Final = Unlike("TensorFlow is right for the first image of a batch only", "*sample*")
+_NOT_THE_OUTPUT: Final = Unlike("orig_output is not what pooling gives of orig_input", "orig_input negative*")
+_WIDE: Final = Unlike("TensorFlow computes float64 in float32", "sample T=float64*")
+_NO_VECTORS: Final = Unlike("vectors that are not asked for stay unwritten", "sample*", "output 1*")
+_INTERPOLATION: Final = Unlike("TensorFlow leaves a mode that it does not know unset", "bad sample*")
+
+UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
+    **dict.fromkeys(
+        ("DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DebugNanCount", "DebugNumericSummary"),
+        (_URLS,),
+    ),
+    **dict.fromkeys(
+        ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad"), (_FLAT,)
+    ),
+    **dict.fromkeys(("ResizeBicubicGrad", "ScaleAndTranslateGrad"), (_BESIDE,)),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv2DBackpropFilter"), (_NO_DILATION,)),
+    **dict.fromkeys(
+        ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), (_NO_PLANES, _EMPTY_STATISTICS)
+    ),
+    **dict.fromkeys(("FusedPadConv2D", "FusedResizeAndPadConv2D"), (_SECOND_IMAGE,)),
+    **dict.fromkeys(("MaxPool3DGrad", "MaxPool3DGradGrad"), (_NOT_THE_OUTPUT,)),
+    **dict.fromkeys(("ImageProjectiveTransformV2", "ImageProjectiveTransformV3"), (_INTERPOLATION,)),
+    **dict.fromkeys(("Eig", "BatchSelfAdjointEigV2"), (_NO_VECTORS,)),
+    "BesselY1": [Unlike("at 0 the function goes to minus infinity, TensorFlow says NaN", "x negative*")],
+    "BoostedTreesAggregateStats": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],
+    "BoostedTreesMakeStatsSummary": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],
+    "CTCBeamSearchDecoder": [_WIDE],
+    "CTCLoss": [
+        _WIDE,
+        Unlike("of a row without a label TensorFlow reads and writes outside of its tables", "sample*"),
+    ],
+    "CumulativeLogsumexp": [Unlike("TensorFlow loses NaN", "x not a number*")],
+    "Dilation2DBackpropInput": [
+        Unlike("no filter chooses an element, TensorFlow adds to the first", "filter empty*")
+    ],
+    "EncodeJpegVariableQuality": [Unlike("the bytes of a JPEG are its encoder's", "*", "output 0*")],
+    "EnsureShape": [Unlike("TensorFlow refuses every tensor where the shape is unknown", "sample*")],
+    "ImageSummary": [Unlike("the bytes of a PNG are its encoder's", "*", "output 0*")],
+    "MaxPool3D": [Unlike("TensorFlow 1.15, 2.21 and oneDNN each give other values", "input not a number*")],
+    "ParseSequenceExampleV2": [
+        Unlike("TensorFlow leaves the splits of a single sequence unwritten", "serialized a dimension less*")
+    ],
+    "QuantizeDownAndShrinkRange": [Unlike("an integer of NaN is undefined", "input_min not a number*")],
+    "QuantizedConcatV2": [
+        Unlike("of the least of the ranges TensorFlow takes the last, and codes by it", "*", "output*")
+    ],
+    "QuantizedResizeBilinear": [
+        Unlike("TensorFlow forgets the range of an empty result", "images empty*", "a value*")
+    ],
+    "RaggedFillEmptyRows": [
+        Unlike("of no rows TensorFlow gives a matrix where its shape function says a vector", "sample*")
+    ],
+    "ScaleAndTranslate": [Unlike("an integer of infinity is undefined", "bad sample*")],
+    "SdcaOptimizer": [Unlike("TensorFlow divides by l2 = 0: all is NaN", "bad sample*")],
+    "SdcaOptimizerV2": [Unlike("TensorFlow divides by l2 = 0: all is NaN", "bad sample*")],
+    "SparseBincount": [
+        Unlike("TensorFlow's shape function refuses three dimensions, its kernel counts them", "sample*")
+    ],
+    "TileGrad": [Unlike("TensorFlow's kernel asks for an attribute that its op has not", "*")],
+}
+
+
+def reason(op: str, why: str, words: str) -> str:
+    """The reason for which a case of an op differs in these words; empty where there is none."""
+    return next((each.reason for each in UNLIKE.get(op, ()) if each.holds(why, words)), "")
+
+
+__all__ = ["UNLIKE", "Unlike", "reason"]
