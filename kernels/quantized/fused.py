@@ -2,8 +2,9 @@
 
 What oneDNN computes for TensorFlow: codes are scaled, so that 0 stands for 0, and sums of their products are
 taken as they are, in 32 bits. A code of inputs or filters is the larger end of its range by 255 (of `quint8`)
-or 127 (of `qint8`). A bias that is a number is brought to the step of the sums first. New codes are sums by
-the ratio of both steps, the nearest, of two equally near ones the even one. Ranges are kept in host memory.
+or 127 (of `qint8`). A bias that is a number is added in units of the sums, which are rounded after it. New
+codes are sums by the ratio of both steps, the nearest, of two equally near ones the even one. Ranges are kept
+in host memory.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ def _reach(low: Any, high: Any) -> Any:
     return np.maximum(np.abs(np.asarray(low, np.float64)), np.abs(np.asarray(high, np.float64)))
 
 
+def _joint_step(first: Any, second: Any) -> Any:
+    """What a sum of products counts, by what codes count: float32, as all that oneDNN scales by."""
+    return np.asarray(first, np.float32) * np.asarray(second, np.float32)
+
+
 def _bounds(low: Any, high: Any, name: str, channels: int) -> tuple[Array, Array]:
     """Ends of a range as float32, of rank 0 or one for each channel."""
     ends = np.asarray(low, np.float32), np.asarray(high, np.float32)
@@ -77,21 +83,19 @@ def _rounded(xp: Any, values: Any, low: int, high: int, dtype: Any) -> Any:
 
 
 def _with_bias(xp: Any, sums: Any, bias: Array, step: Any) -> Any:
-    """Sums (int32) and a bias for each channel, which is a number or a code of the same step."""
+    """Sums (int32) with a bias for each channel, a number or a code of the same step; not yet whole."""
     if bias.ndim != 1 or bias.shape[0] != sums.shape[-1]:
         raise InvalidArgumentError(
             f"bias must be a vector of {sums.shape[-1]} elements, but has shape {brackets(bias.shape)}"
         )
     if bias.dtype.kind == "f":
-        bias = _rounded(
-            xp, bias.astype(np.float64) / xp.asarray(np.asarray(step)), _INT32_MIN, _INT32_MAX, np.int64
-        )
+        return sums.astype(np.float32) + bias / xp.asarray(np.asarray(step, np.float32))
     return sums.astype(np.int64) + bias
 
 
 def _wrapped(xp: Any, sums: Any) -> Any:
-    """Sums in 32 bits; what goes beyond them is the nearest end."""
-    return xp.clip(sums, _INT32_MIN, _INT32_MAX).astype(np.int32)
+    """Sums in 32 bits, of two equally near ones the even one; what goes beyond them is the nearest end."""
+    return _rounded(xp, sums, _INT32_MIN, _INT32_MAX, np.int32)
 
 
 def _requantized(xp: Any, sums: Any, step: Any, reach: Any, out: DType) -> Any:
@@ -156,7 +160,7 @@ def _convolution(steps: _FusedSteps) -> Callable[..., Any]:
         channels = sums.shape[-1]
         first = scalar(rest[0], "min_input"), scalar(rest[1], "max_input")
         second = _bounds(rest[2], rest[3], "filter", channels)
-        step = (_reach(*first) / _most(kinds[0])) * (_reach(*second) / _most(kinds[1]))
+        step = _joint_step(_reach(*first) / _most(kinds[0]), _reach(*second) / _most(kinds[1]))
         if bias is not None:
             sums = _with_bias(xp, sums, bias, step)
         if not steps.new_codes:
@@ -268,7 +272,7 @@ def _product(relu: bool, new_codes: bool) -> Callable[..., Any]:
             if by_first
             else _reach(*ends[:2]) / _most(kinds[0])
         )
-        step = np.asarray(step_a * (_reach(*ends[2:4]) / _most(kinds[1])))
+        step = _joint_step(step_a, _reach(*ends[2:4]) / _most(kinds[1]))
         sums = _biased(xp, sums, bias, right, ends[0] / step_a if by_first else 0, step)
         sums = xp.maximum(sums, 0) if relu else sums
         if out is dtypes.float32:

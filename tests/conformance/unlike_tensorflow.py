@@ -42,6 +42,16 @@ _EMPTY_STATISTICS: Final = Unlike("of an empty batch TensorFlow leaves the stati
 _SECOND_IMAGE: Final = Unlike("TensorFlow is right for the first image of a batch only", "*sample*")
 _NOT_THE_OUTPUT: Final = Unlike("orig_output is not what pooling gives of orig_input", "orig_input negative*")
 _WIDE: Final = Unlike("TensorFlow computes float64 in float32", "sample T=float64*")
+_SCALED_TWICE: Final = Unlike(
+    "with a range for each channel of filters oneDNN's sums are scaled once more than their ranges say",
+    "sample*",
+    "output 0*",
+)
+_LAX: Final = Unlike(
+    "TensorFlow looks at no ranks of depthwise layers, oneDNN aborts on some", "* a dimension *"
+)
+_FIRST: Final = Unlike("with MIN_FIRST oneDNN reads what nothing wrote", "sample*", "output 0*")
+_ABORTED: Final = Unlike("oneDNN has no primitive for it and aborts", "*sample*", "*AbortedError*")
 _NO_VECTORS: Final = Unlike("vectors that are not asked for stay unwritten", "sample*", "output 1*")
 _INTERPOLATION: Final = Unlike("TensorFlow leaves a mode that it does not know unset", "bad sample*")
 
@@ -61,6 +71,25 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
     **dict.fromkeys(("FusedPadConv2D", "FusedResizeAndPadConv2D"), (_SECOND_IMAGE,)),
     **dict.fromkeys(("MaxPool3DGrad", "MaxPool3DGradGrad"), (_NOT_THE_OUTPUT,)),
     **dict.fromkeys(("ImageProjectiveTransformV2", "ImageProjectiveTransformV3"), (_INTERPOLATION,)),
+    **dict.fromkeys(
+        (
+            *("QuantizedConv2DPerChannel", "QuantizedConv2DAndRelu", "QuantizedConv2DWithBias"),
+            *("QuantizedConv2DWithBiasAndRelu", "QuantizedDepthwiseConv2D"),
+            *("QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu"),
+            "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+        ),
+        (_SCALED_TWICE, _LAX),
+    ),
+    **dict.fromkeys(
+        (
+            *("QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndRelu"),
+            *("QuantizedMatMulWithBiasAndReluAndRequantize", "QuantizedMatMulWithBiasAndDequantize"),
+        ),
+        (_FIRST, _ABORTED),
+    ),
+    "QuantizedConv2DAndRequantize": [
+        Unlike("TensorFlow's shape function refuses a range for each channel, its kernel takes it", "sample*")
+    ],
     **dict.fromkeys(("Eig", "BatchSelfAdjointEigV2"), (_NO_VECTORS,)),
     "BesselY1": [Unlike("at 0 the function goes to minus infinity, TensorFlow says NaN", "x negative*")],
     "BoostedTreesAggregateStats": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],

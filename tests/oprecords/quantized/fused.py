@@ -19,8 +19,9 @@ _FILTERS: Final = _RANDOM.integers(-127, 128, (3, 2, 3, 4))
 _DEEP: Final = _RANDOM.integers(-127, 128, (3, 2, 3, 2))
 _ENDS: Final = (0.0, 2.0)
 _FILTER_ENDS: Final = (-1.5, 1.5)
-_BIAS: Final = [0.5, -1.25, 3.0, 0.0]
-_BIAS_DEEP: Final = [0.5, -1.25, 3.0, 0.0, -0.5, 7.0]
+#: No half of a code is among them: which way it goes depends on the order of a sum.
+_BIAS: Final = [0.31, -1.25, 3.0, 0.0]
+_BIAS_DEEP: Final = [0.31, -1.25, 3.0, 0.0, -0.61, 7.0]
 _CODES: Final = [700, -300, 12, 0]
 _NEW: Final = (-20.0, 40.0)
 
@@ -56,6 +57,15 @@ def _level(low: Any, high: Any, signed: bool) -> Any:
     return np.maximum(np.abs(low), np.abs(high)) / (127 if signed else 255)
 
 
+def _step(first: Any, second: Any) -> Any:
+    return np.asarray(first, np.float32) * np.asarray(second, np.float32)
+
+
+def _with_bias(sums: Any, bias: Any, step: Any) -> Any:
+    """In float32, not yet rounded: as oneDNN adds it."""
+    return sums.astype(np.float32) + np.asarray(bias, np.float32) / step
+
+
 def _convolved(name: str) -> Callable[..., Any]:
     deep = "Depthwise" in name
 
@@ -74,16 +84,16 @@ def _convolved(name: str) -> Callable[..., Any]:
         bias = rest.pop(0) if "WithBias" in name else None
         kind = given[0].dtype.kind if bias is not None else ""
         low, high, least, most = rest[:4]
-        step = _level(low, high, Tinput.name == "qint8") * _level(least, most, True)
+        step = _step(_level(low, high, Tinput.name == "qint8"), _level(least, most, True))
         sums = _windows(images, filters, strides, padding, padding_list, deep)
         if bias is not None:
-            sums = sums + (np.rint(bias / step) if kind == "f" else bias)
+            sums = _with_bias(sums, bias, step) if kind == "f" else sums + bias
         if "Requantize" not in name:
             if "Sum" in name:
                 sums = sums + np.rint(rest[4] / step)
             sums = np.maximum(sums, 0) if "Relu" in name else sums
             unit = (high - low) / (254 if Tinput.name == "qint8" else 255) * (most - least) / 254
-            return sums, unit * -(2.0**31), unit * (2.0**31 - 1)
+            return np.rint(sums), unit * -(2.0**31), unit * (2.0**31 - 1)
         signed = out_type.name == "qint8"
         wanted = _level(rest[4], rest[5], signed)
         values = sums * step / wanted
@@ -265,11 +275,11 @@ def _multiplied(name: str) -> Callable[..., Any]:
         left, right = (a.T if transpose_a else a), (b.T if transpose_b else b)
         by_first = input_quant_mode == b"MIN_FIRST"
         unit = (ends[1] - ends[0]) / 255 if by_first else _level(ends[0], ends[1], False)
-        step = unit * _level(ends[2], ends[3], True)
+        step = _step(unit, _level(ends[2], ends[3], True))
         sums = left.astype(np.int64) @ right.astype(np.int64)
         if bias.dtype.kind == "f":
             offset = ends[0] / unit * right.astype(np.int64).sum(0) if by_first else 0
-            sums = sums + np.rint(bias / step + offset)
+            sums = _with_bias(sums, bias + offset * step, step)
         else:
             sums = sums + bias.astype(np.int64)
         sums = np.maximum(sums, 0) if "Relu" in name else sums
@@ -277,7 +287,7 @@ def _multiplied(name: str) -> Callable[..., Any]:
             return sums * step
         if "Requantize" not in name:
             level = (ends[1] - ends[0]) / 255 * (ends[3] - ends[2]) / 254
-            return sums, level * -(2.0**31), level * (2.0**31 - 1)
+            return np.rint(sums), level * -(2.0**31), level * (2.0**31 - 1)
         signed = Toutput.name == "qint8"
         found = np.rint(sums * step / _level(ends[4], ends[5], signed))
         return np.clip(found, *((-128, 127) if signed else (0, 255))), ends[4], ends[5]
