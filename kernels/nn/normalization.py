@@ -101,15 +101,19 @@ def batch_normalized(
     In training by the statistics of the batch, else by the given ones. Returns y; the mean and the
     (unbiased) variance; for the gradient the mean and the (biased) variance; in V3 one reserved number
     more. An empty batch has NaN for mean and variance, given ones or not.
+
+    With an `exponential_avg_factor` f below 1 mean and variance are moving ones: 1 - f of the given ones and
+    f of those of the batch; y and what the gradient gets are as without it.
     """
     attrs = node.attrs
     first = is_channels_first(attrs["data_format"])
     _check(x, first, scale=scale, offset=offset)
     rows = _rows(xp, x, first)
     is_training = attrs["is_training"]
-    if is_training:
+    factor = np.float32(attrs.get("exponential_avg_factor", 1.0))
+    if is_training and factor == 1:
         for name, vector in (("estimated_mean", mean), ("estimated_variance", variance)):
-            if vector.size:
+            if vector.size and vector.shape != scale.shape:
                 raise InvalidArgumentError(f"{name} must be empty for training{shape_text(vector)}")
     else:
         _check(x, first, estimated_mean=mean, estimated_variance=variance)
@@ -119,7 +123,11 @@ def batch_normalized(
         y, batch_mean, biased = norms.normalized_by_itself(rows, scale, offset, attrs["epsilon"])
         count = rows.shape[0]
         unbiased = biased * np.float32(count / max(count - 1, 1))
-        outputs = (_restored(xp, y, x, first), batch_mean, unbiased, batch_mean.copy(), biased)
+        moving = (batch_mean.copy(), unbiased)
+        if factor != 1:
+            pairs = zip(moving, (mean, variance), strict=True)
+            moving = tuple(new * factor + old * (np.float32(1) - factor) for new, old in pairs)
+        outputs = (_restored(xp, y, x, first), *moving, batch_mean, biased)
     else:
         y = norms.normalized(rows, mean, variance, scale, offset, attrs["epsilon"])
         outputs = (_restored(xp, y, x, first), mean.copy(), variance.copy(), mean.copy(), variance.copy())
