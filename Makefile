@@ -11,6 +11,7 @@
 #   make fuzz     damaged graphs, op calls, records, checkpoints, images and frames; SEEDS=0:1000 KIND=calls
 #   make mutants  break one room at drawn places and see which breaks a test notices; ROOM=transport SEED=1, or ALL=1
 #   make limits   memory, deadline and the host's turn while graphs ask for too much; on an idle machine
+#   make soak     100,000 steps over a cluster, some cancelled: memory, descriptors, threads, garbage; ARGS='--seed 2'
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
@@ -50,7 +51,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults limits fuzz mutants clean
+.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults limits soak fuzz mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -122,6 +123,9 @@ nightly: $(TEST)/ready
 
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)
+
+soak: $(TEST)/ready
+	$(TEST)/bin/python -m tests.soak $(ARGS)
 
 limits: $(TEST)/ready
 	$(TEST)/bin/python -m tests.limits $(ARGS)

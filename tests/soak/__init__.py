@@ -1,0 +1,1 @@
+"""Many steps, and what is left of them."""
