@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from flowengine.core.accounting import Account
 from flowengine.core.arrays import WOULD_WAIT, Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import CancelledError, InvalidArgumentError
@@ -37,6 +38,7 @@ class _Accumulator:
     __slots__ = (
         "__weakref__",
         "_line",
+        "account",
         "average",
         "container",
         "count",
@@ -62,6 +64,8 @@ class _Accumulator:
         self.average = average
         self.global_step = 0
         self.count = 0
+        #: Where what was added up is booked.
+        self.account: Account | None = None
         self._line = AttemptLine()
 
     def set_global_step(self, step: int) -> None:
@@ -102,8 +106,19 @@ class _Accumulator:
         if required <= 0:
             raise InvalidArgumentError(f"Argument num_required must be positive, but is {required}")
 
+    def _ask(self, size: int) -> None:
+        """ResourceExhaustedError where so many bytes more are too many; nothing was added then."""
+        if self.account is not None:
+            self.account.check(size)
+
+    def _book(self, *held: Array | None) -> None:
+        """Say what is held now."""
+        if self.account is not None:
+            self.account.book(self, sum(each.nbytes for each in held if each is not None), self.name)
+
     def _take(self) -> Any:
         result = self._result()
+        self._book()
         self.global_step += 1
         self.count = 0
         return result
@@ -116,6 +131,7 @@ class _Accumulator:
         """Everybody who waits fails with CancelledError."""
         self._line.fail_all(lambda _: CancelledError(f"{self.kind} '{self.name}' was removed"))
         self.count = 0
+        self._book()
 
     def read(self) -> Array:
         """What a reference handle to an accumulator holds: container and name (string vector)."""
@@ -167,10 +183,12 @@ class Accumulator(_Accumulator):
         if local_step < self.global_step:
             return
         if self._sum is None:
+            self._ask(array.size * self.dtype.as_numpy_dtype.itemsize)
             self._sum = np.array(array, dtype=self.dtype.as_numpy_dtype, copy=True)
         else:
             np.add(self._sum, array, out=self._sum)
         self.count += 1
+        self._book(self._sum)
         self._line.advance()
 
     def _result(self) -> Any:
@@ -215,6 +233,8 @@ class SparseAccumulator(_Accumulator):
         self._check(indices, values, shape)
         if local_step < self.global_step:
             return
+        # At most: what has an index already is added to it.
+        self._ask(values.nbytes + 2 * len(indices) * np.dtype(np.int64).itemsize)
         indices = np.array(indices, np.int64)
         dtype = self.dtype.as_numpy_dtype
         if self._indices is None:
@@ -235,6 +255,7 @@ class SparseAccumulator(_Accumulator):
             counts[new] += 1
             self._indices, self._values, self._counts = merged, sums, counts
         self.count += 1
+        self._book(self._indices, self._values, self._counts)
         self._line.advance()
 
     def _check(self, indices: Array, values: Array, shape: list[int] | None) -> None:

@@ -86,6 +86,40 @@ async def test_priorities_and_arrays_count_too() -> None:
         assert session.statistics().used_bytes == pytest.approx(400_000, rel=0.1)
 
 
+async def test_what_is_added_up_counts_until_it_is_taken() -> None:
+    """Gradients of tensors as one sum; of slices as many as have different indices."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [100_000], name="x")
+    dense = g.ops.ConditionalAccumulator(dtype="float32", shape=[100_000], name="dense")
+    g.ops.AccumulatorApplyGradient(dense, g.constant(0, "int64"), x, name="add")
+    g.ops.AccumulatorTakeGradient(dense, 1, dtype="float32", name="take")
+    sparse = g.ops.SparseConditionalAccumulator(dtype="float32", shape=[-1, 100_000], name="sparse")
+    index = g.placeholder("int64", [1], name="index")
+    g.ops.SparseAccumulatorApplyGradient(
+        sparse,
+        g.constant(0, "int64"),
+        index,
+        g.ops.Reshape(x, [1, 100_000]),
+        [10, 100_000],
+        has_known_shape=True,
+        name="add_slice",
+    )
+    g.ops.SparseAccumulatorTakeGradient(sparse, 1, dtype="float32", name="take_slices")
+    ones = np.ones(100_000, np.float32)
+    async with fe.Session(g, config=_config()) as session:
+        for _ in range(3):
+            await session.run("add", {"x:0": ones})
+            assert session.statistics().used_bytes == pytest.approx(400_000, rel=0.1)
+
+        async def add_slice(number: int) -> None:
+            await session.run("add_slice", {"x:0": ones, "index:0": [number]})
+
+        put = await _until_refused(add_slice)
+        assert 2 <= put == len(await session.run("take_slices:0"))
+        await session.run("take:0")
+        assert (session.statistics().used_bytes or 0) < 50_000
+
+
 async def test_an_assignment_beyond_it_leaves_the_variable_as_it_was() -> None:
     g = fe.Graph()
     handle = g.ops.VarHandleOp(dtype="float32", shape=[None], shared_name="v", name="v")
