@@ -184,6 +184,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "nn.fractional_pooling": """
         FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
     """,
+    "nn.isotonic": """
+        IsotonicRegression
+    """,
     "nn.normalization": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
@@ -234,7 +237,7 @@ GRADIENTS: Final[dict[str, str]] = {
         SparseMatrixSoftmaxGrad SparseMatrixTranspose SparseTensorToCSRSparseMatrix
     """,
     "sparse.csr_products": """
-        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul
+        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixSparseMatMul
     """,
     "sparse.layout": """
         SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseSlice SparseSliceGrad SparseSplit

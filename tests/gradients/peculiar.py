@@ -36,6 +36,7 @@ ELSEWHERE: Final = {
     "test_functions": """
         Case If PartitionedCall StatefulPartitionedCall StatelessIf StatelessWhile SymbolicGradient While
     """,
+    "test_csr_matrices": "SparseMatrixSparseMatMul",
     "test_layers": """
         FractionalAvgPool FractionalMaxPool BlockLSTM BlockLSTMV2 GRUBlockCell LSTMBlockCell
     """,

@@ -33,6 +33,24 @@ def test_a_product_with_a_dense_matrix(of_a: Any, of_b: Any, of_output: Any) -> 
     check(build, [numbers(_RANDOM, (5,), _NUMBERS), dense])
 
 
+@pytest.mark.parametrize("of_a", [{}, {"transpose_a": True}, {"adjoint_a": True}], ids=str)
+@pytest.mark.parametrize("of_b", [{}, {"transpose_b": True}, {"adjoint_b": True}], ids=str)
+def test_a_product_of_two_sparse_matrices(of_a: Any, of_b: Any) -> None:
+    """Sparse products whose inner sizes are three or two, each matrix turned as it has to be."""
+    places = np.array([[0, 1], [1, 0], [1, 3], [0, 3]])
+    inner = 3 if of_a else 2
+    shape = (inner, 4)
+    if of_b:
+        shape, places = shape[::-1], places[:, ::-1]
+
+    def build(ops: Any, xs: Any) -> Any:
+        left, right = _sparse(ops, xs[0], (3, 2)), _sparse(ops, xs[1], shape, places)
+        product = ops.SparseMatrixSparseMatMul(left, right, type=_NUMBERS, **of_a, **of_b)
+        return ops.CSRSparseMatrixToDense(product, type=_NUMBERS)
+
+    check(build, [numbers(_RANDOM, (5,), _NUMBERS), numbers(_RANDOM, (4,), _NUMBERS)])
+
+
 @pytest.mark.parametrize("shapes", ["known", "unknown"])
 def test_batches(shapes: str) -> None:
     places = np.array([[0, 1, 1], [1, 2, 0], [0, 0, 1]])

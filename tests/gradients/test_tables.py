@@ -48,7 +48,7 @@ UNDECIDED: Final = {
     """,
     "continuous, but TensorFlow has no gradient either": """
         AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation ImageProjectiveTransformV2
-        ImageProjectiveTransformV3 IsotonicRegression NearestNeighbors ResizeArea
+        ImageProjectiveTransformV3 NearestNeighbors ResizeArea
     """,
     "gradients of gradients: nodes of a gradient that TensorFlow does not differentiate either": """
         BlockLSTMGrad BlockLSTMGradV2 CropAndResizeGradBoxes GRUBlockCellGrad IgammaGradA LSTMBlockCellGrad
@@ -58,9 +58,7 @@ UNDECIDED: Final = {
         DenseBincount DenseCountSparseOutput RaggedBincount RaggedCountSparseOutput SparseBincount
         SparseCountSparseOutput
     """,
-    "parts, products and factors of sparse matrices alone": """
-        CSRSparseMatrixComponents SparseMatrixSparseCholesky SparseMatrixSparseMatMul
-    """,
+    "parts and factors of sparse matrices alone": "CSRSparseMatrixComponents SparseMatrixSparseCholesky",
 }
 
 

@@ -75,6 +75,47 @@ def mat_mul(b: Backward, op: Operation, grad: Tensor) -> Results:
     return [b.ops.SparseTensorToCSRSparseMatrix(indices, values, shape), of_dense]
 
 
+@gradient("SparseMatrixSparseMatMul")
+def sparse_mat_mul(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """Of C = A B, A gets G B^H and B gets A^H G, each at the entries that it has."""
+    left, right = op.inputs
+    return [_of_factor(b, op, grad, left, "a"), _of_factor(b, op, grad, right, "b")]
+
+
+def _of_factor(b: Backward, op: Operation, grad: Tensor, matrix: Tensor, side: str) -> Tensor:
+    """The gradient of one of two sparse factors: of the product with the other as that stands there."""
+    dtype, other = op.get_attr("type"), "b" if side == "a" else "a"
+    factor = op.inputs["ab".index(other)]
+    if op.get_attr(f"transpose_{other}"):
+        factor = _conjugate(b, factor, op)
+    is_plain = not (op.get_attr(f"transpose_{other}") or op.get_attr(f"adjoint_{other}"))
+    turned_factor = {f"adjoint_{other}": is_plain}
+    operands = (grad, factor) if side == "a" else (factor, grad)
+    product = b.ops.SparseMatrixSparseMatMul(*operands, type=dtype, **turned_factor)
+    indices, _, shape = entries(b, matrix, dtype)
+    is_adjoint = op.get_attr(f"adjoint_{side}")
+    places = indices
+    if is_adjoint or op.get_attr(f"transpose_{side}"):
+        last = b.ops.StridedSlice(indices, [0, -1], [0, 0], [1, 1], begin_mask=1, end_mask=3)
+        first = b.ops.StridedSlice(indices, [0, -2], [0, -1], [1, 1], begin_mask=1, end_mask=1)
+        batch = b.ops.StridedSlice(indices, [0, 0], [0, -2], [1, 1], begin_mask=3, end_mask=1)
+        places = b.ops.ConcatV2([batch, last, first], np.int32(1))
+    values = taken(b, product, dtype, places)
+    result: Tensor = b.ops.SparseTensorToCSRSparseMatrix(
+        indices, b.real_or_conj(values) if is_adjoint else values, shape
+    )
+    return result
+
+
+def _conjugate(b: Backward, matrix: Tensor, op: Operation) -> Tensor:
+    dtype = op.get_attr("type")
+    if not dtype.is_complex:
+        return matrix
+    indices, values, shape = entries(b, matrix, dtype)
+    result: Tensor = b.ops.SparseTensorToCSRSparseMatrix(indices, b.ops.Conj(values), shape)
+    return result
+
+
 def _rows(b: Backward, indices: Tensor) -> Tensor:
     """Of (batch, row, column) the batch, if there is one, and the row."""
     found: Tensor = b.ops.StridedSlice(indices, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)

@@ -35,5 +35,6 @@ RECORDS: Final = [
         ],
         _regressed,
         dtypes={"T": ("float32", "int32", "float64", "bfloat16"), "output_dtype": ("float32", "float64")},
+        differentiable=True,
     ),
 ]
