@@ -31,7 +31,7 @@ def numbers(random: np.random.Generator, shape: Sequence[int], dtype: Any) -> An
 
 
 def _along(gradient: Any, direction: Any) -> float:
-    return float(np.sum(np.conj(gradient) * direction).real)
+    return float(np.sum(np.conj(gradient) * direction, dtype=np.result_type(gradient, np.float64)).real)
 
 
 class Derivatives:
@@ -40,6 +40,8 @@ class Derivatives:
     build        makes the outputs: called with the graph's constructors and the inputs
     arrays       values of the inputs; floating and complex ones are differentiated
     shapes       "known", or "unknown": placeholders that say nothing of theirs
+    step         of the differences: about 1e-2 for float32
+    tolerances   of the first and the second derivatives, relative
     directions   for some inputs (by place) a function that makes a direction in which it may move
     """
 
@@ -52,8 +54,11 @@ class Derivatives:
         directions: Mapping[int, Callable[[], Any]] | None = None,
         second: bool = True,
         seed: int = 0,
+        step: float = _STEP,
+        tolerances: tuple[float, float] = (_TOLERANCE, _SECOND_TOLERANCE),
     ) -> None:
         self.random = np.random.default_rng(seed)
+        self._step, self._tolerances = step, tolerances
         self.graph = graph = fe.Graph()
         arrays = [np.asarray(array) for array in arrays]
         inputs = [
@@ -94,6 +99,10 @@ class Derivatives:
             for each in found
         ]
 
+    def _moved(self, x: fe.Tensor, way: Any) -> Any:
+        value = self.feeds[x]
+        return np.asarray(value + self._step * way, value.dtype)
+
     def check(self) -> None:
         """AssertionError where a derivative is not what differences say."""
         with fe.blocking.Session(self.graph) as session:
@@ -103,9 +112,9 @@ class Derivatives:
                 return sum(_along(seed, value) for seed, value in zip(seeds, values, strict=True))
 
             def change(outputs: Any, seeds: Callable[[Any], Any], x: fe.Tensor, way: Any) -> float:
-                ahead, behind = ({**self.feeds, x: self.feeds[x] + sign * _STEP * way} for sign in (1, -1))
+                ahead, behind = ({**self.feeds, x: self._moved(x, sign * way)} for sign in (1, -1))
                 return (loss(outputs, seeds(ahead), ahead) - loss(outputs, seeds(behind), behind)) / (
-                    2 * _STEP
+                    2 * self._step
                 )
 
             def seeds(feeds: Any) -> list[Any]:
@@ -114,12 +123,17 @@ class Derivatives:
             found = session.run(self.first, self.feeds)
             for x, way, got in zip(self.xs, self.directions, found, strict=True):
                 assert got.shape == np.shape(self.feeds[x])
-                _near(_along(got, way), change(self.ys, seeds, x, way), _TOLERANCE, f"first by {x.name}")
+                _near(
+                    _along(got, way),
+                    change(self.ys, seeds, x, way),
+                    self._tolerances[0],
+                    f"first by {x.name}",
+                )
             ways = [*self.directions, *(self._like(self.feeds[each]) for each in self.grad_ys)]
             for x, way, tensor in zip([*self.xs, *self.grad_ys], ways, self.second, strict=False):
                 got = 0.0 if tensor is None else _along(session.run(tensor, self.feeds), way)
                 want = change(self.first, lambda feeds: self.weights, x, way)
-                _near(got, want, _SECOND_TOLERANCE, f"second by {x.name}")
+                _near(got, want, self._tolerances[1], f"second by {x.name}")
 
 
 def _near(got: float, want: float, tolerance: float, what: str) -> None:
