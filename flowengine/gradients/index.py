@@ -89,6 +89,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "image.patches": """
         ExtractImagePatches ExtractVolumePatches
     """,
+    "image.projection": """
+        ImageProjectiveTransformV2 ImageProjectiveTransformV3
+    """,
     "image.resizing": """
         ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor
         ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad

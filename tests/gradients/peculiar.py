@@ -13,8 +13,12 @@ from tests.oprecords.record import Sample
 _ROUNDS = "rounds: its gradient takes rounding for the identity, which differences do not"
 _DRAWS = "draws other numbers for another parameter"
 
+_BACK = "its gradient is the gradient projected back, as in TensorFlow 2: see test_projection"
+
 #: {op: why its derivative is no limit of differences}
 APART: Final = {
+    "ImageProjectiveTransformV2": _BACK,
+    "ImageProjectiveTransformV3": _BACK,
     "PreventGradient": "refuses",
     "StatelessCase": "a way to write Case in files; the registry does not hold it",
     "_ReadVariablesOp": "has no kernel: passes of TensorFlow make it",
