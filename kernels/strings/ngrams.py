@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import REFERENCE_BYTES, ask_for, is_asked, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError
 from flowengine.kernels.registry import kernel
@@ -57,6 +58,14 @@ def string_ngrams(
         )
     lengths = np.diff(splits).astype(np.int64)
     _check_counts(lengths, ngram_widths, pad_width)
+    if is_asked():
+        texts = sum(map(len, tokens))
+        for width in ngram_widths:
+            # A token is in as many n-grams as it has places there, and so is each pad.
+            pads = _pads(width, pad_width)
+            count = int(np.maximum(lengths + (2 * pads - width + 1), 0).sum())
+            padding = pads * len(lengths) * (len(left_pad) + len(right_pad))
+            ask_for(width * (texts + padding) + count * (text_bytes(b"") + (width - 1) * len(separator)))
 
     def of_row(row: Sequence[bytes]) -> Iterator[bytes]:
         found = False
@@ -136,6 +145,9 @@ def unsorted_segment_join(inputs: Value, segment_ids: Array, num_segments: Any, 
 def _joined_segments(array: Array, ids: Array, segments: int, separator: bytes) -> Value:
     suffix = array.shape[ids.ndim :]
     width = math.prod(suffix)
+    ask_for(segments * width * REFERENCE_BYTES)
+    if is_asked():
+        ask_for(sum(map(len, array.reshape(-1).tolist())) + array.size * (len(separator) + text_bytes(b"")))
     result = np.full((segments, width), b"", object)
     order = ids.reshape(-1).argsort(kind="stable")
     sorted_ids = ids.reshape(-1)[order]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import ask_for, is_asked, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
@@ -101,5 +102,8 @@ def reduce_join(inputs: Value, reduction_indices: Any, *, keep_dims: bool, separ
     shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape) if keep_dims or i in kept)
     count = int(np.prod([array.shape[i] for i in kept], dtype=np.int64))
     width = int(np.prod([array.shape[i] for i in axes], dtype=np.int64))
+    if is_asked():
+        between = len(separator) * max(width - 1, 0)
+        ask_for(sum(map(len, array.reshape(-1).tolist())) + count * (text_bytes(b"") + between))
     rows = array.transpose([*kept, *reversed(axes)]).reshape(count, width).tolist()
     return strings_like([separator.join(row) for row in rows], shape)

@@ -31,12 +31,38 @@ def _many(g: fe.Graph) -> Any:
     return g.ops.ConcatV2(made, 0)
 
 
+def _reduced(g: fe.Graph) -> Any:
+    x = g.placeholder("string", None, name="x")
+    return g.ops.ReduceJoin(x, g.constant([0], "int32"), separator=b"-" * 100_000)
+
+
+def _segments(g: fe.Graph) -> Any:
+    x = g.placeholder("string", None, name="x")
+    return g.ops.UnsortedSegmentJoin(x, np.zeros(200, np.int32), np.int32(5), separator=b"-" * 100_000)
+
+
+def _no_segments(g: fe.Graph) -> Any:
+    x = g.placeholder("string", None, name="x")
+    return g.ops.UnsortedSegmentJoin(x, np.zeros(200, np.int32), np.int32(1 << 26), separator=b"")
+
+
+def _ngrams(g: fe.Graph) -> Any:
+    x = g.placeholder("string", None, name="x")
+    said: dict[str, Any] = {"ngram_widths": [100], "left_pad": b"", "right_pad": b"", "pad_width": 0}
+    splits = g.constant([0, 200], "int64")
+    return g.ops.StringNGrams(x, splits, separator=b"-" * 1000, preserve_short_sequences=False, **said)[0]
+
+
+_NUMBERS = np.array([b"%d" % n for n in range(200)], object)
+
+
 @pytest.mark.parametrize(
     ("build", "value"),
     [
+        *((build, _NUMBERS) for build in (_reduced, _segments, _no_segments, _ngrams)),
         (_doubled, b"ten bytes!"),
         (_filled, b"ten bytes!"),
-        (_many, np.array([b"%d" % n for n in range(200)], object)),
+        (_many, _NUMBERS),
     ],
 )
 async def test_a_step_ends_at_its_limit(build: Callable[[fe.Graph], Any], value: Any) -> None:
