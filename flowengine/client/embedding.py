@@ -20,6 +20,7 @@ from flowengine.graphs.functions import array
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables.partitioned import PartitionedVariable
+from flowengine.graphs.variables.variable import GraphVariable
 
 _COMBINERS: Final = ("mean", "sqrtn", "sum")
 
@@ -72,17 +73,11 @@ def _parts(params: Any) -> list[Any]:
 
 def _rows_of(graph: Graph, table: Any, ids: Tensor) -> Tensor:
     """Rows of one part, read where it is."""
-    handle = getattr(table, "handle", None)
-    if handle is None:
-        tensor = convert(graph, table)
-        with graph.colocate_with(tensor):
-            rows: Tensor = graph.ops.GatherV2(tensor, ids, 0)
-        return rows
-    with graph.colocate_with(handle):
-        if table.is_resource:
-            rows = graph.ops.ResourceGather(handle, ids, dtype=table.dtype)
-        else:
-            rows = graph.ops.GatherV2(handle, ids, 0)
+    if isinstance(table, GraphVariable):
+        return table.rows(ids)
+    tensor = convert(graph, table)
+    with graph.colocate_with(tensor):
+        rows: Tensor = graph.ops.GatherV2(tensor, ids, 0)
     return rows
 
 

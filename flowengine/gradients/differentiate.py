@@ -40,7 +40,8 @@ def gradients(
     """Extend the graph by the derivative of the sum of all ys by each x.
 
     ys               one tensor or several of one graph
-    xs               one or several: tensors, or variables, for which their handle or reference stands
+    xs               one or several: tensors, or variables, for which their handle or reference stands;
+                     of one in parts the gradients by its parts are joined
     grad_ys          what each derivative is multiplied by: for each y a Tensor, an array or None, which is
                      ones of its shape; one of as many elements is given the shape of y
     stop_gradients   tensors that are taken for constants
@@ -59,9 +60,10 @@ def gradients(
     only added to. Raises LookupError (as MissingGradientError) for an op without a gradient, ValueError and
     TypeError (as InvalidArgumentError) for arguments that do not fit.
     """
-    return differentiate(
+    wanted = list(xs) if isinstance(xs, Sequence) else [xs]
+    found = differentiate(
         ys,
-        xs,
+        [part for x in wanted for part in _parts(x)],
         grad_ys,
         [stop_gradients] if is_symbolic(stop_gradients) else list(stop_gradients),
         unconnected,
@@ -71,6 +73,31 @@ def gradients(
         name,
         history_every=history_every,
     )
+    each = iter(found)
+    return [_joined(x, [next(each) for _ in _parts(x)]) for x in wanted]
+
+
+def _parts(x: Any) -> Sequence[Any]:
+    """The parts of a variable that is cut into some; of anything else, itself."""
+    return x.parts if hasattr(x, "of_parts") else [x]
+
+
+def _joined(x: Any, gradients: Sequence[Gradient | None]) -> Gradient | None:
+    """The derivative by the whole of a variable, of those by its parts."""
+    if len(gradients) == 1:
+        return gradients[0]
+    if all(gradient is None for gradient in gradients):
+        return None
+    graph = x.graph
+    with graph.name_scope("gradients"):
+        rows = []
+        for part, gradient in zip(x.parts, gradients, strict=True):
+            if isinstance(gradient, IndexedSlices):
+                gradient = dense(graph, graph.ops, gradient)
+            shape = part.shape.as_list()
+            rows.append(graph.constant(0, part.dtype, shape) if gradient is None else gradient)
+        whole: Tensor = graph.ops.ConcatV2(rows, x.axis)
+    return whole
 
 
 def differentiate(

@@ -24,7 +24,8 @@ from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.variables import keys
 from flowengine.graphs.variables.initializers import Initializer, zeros
 from flowengine.graphs.variables.partitioned import PartitionedVariable
-from flowengine.graphs.variables.variable import GraphVariable, SavedSlice
+from flowengine.graphs.variables.saved_slice import SavedSlice
+from flowengine.graphs.variables.variable import GraphVariable
 
 #: A number that the step goes by: Python's, or a Tensor, as of a schedule.
 Hyper: TypeAlias = Any

@@ -26,7 +26,12 @@ def gather(
     """The parts at some places along an axis: params (d...), indices (i...) -> i... in the place of the axis.
 
     With `batch_dims` the first axes of both count examples. An index out of range is an error of the step.
+    Of a variable's rows no others are read.
     """
+    rows = getattr(params, "rows", None)
+    if callable(rows) and isinstance(axis, int) and axis == 0 and not batch_dims:
+        found: Tensor = rows(indices, name=name)
+        return found
     return one("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name or "GatherV2")
 
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.conversion import convert
 from flowengine.graphs.operators import TensorOperators
-from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
-from flowengine.graphs.variables.variable import GraphVariable, SavedSlice
+from flowengine.graphs.variables.saved_slice import SavedSlice
+from flowengine.graphs.variables.variable import GraphVariable
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -64,6 +68,65 @@ class PartitionedVariable(TensorOperators):
                 [part.value() for part in self.parts], self.axis, name="concat"
             )
         return joined
+
+    def read(self) -> Tensor:
+        """The whole of it, read after the control dependencies around."""
+        parts = [part.read() for part in self.parts]
+        joined: Tensor = parts[0] if len(parts) == 1 else self.graph.ops.ConcatV2(parts, self.axis)
+        return joined
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that gives all parts their first values; a new one each time."""
+        return self.graph.group(*(part.initializer for part in self.parts))
+
+    def assign(self, value: Any, *, name: str | None = None) -> Tensor:
+        """Set it to a value of its shape; what is returned is its value afterwards."""
+        return self._after(self.assign_op(value, name=name))
+
+    def assign_add(self, delta: Any, *, name: str | None = None) -> Tensor:
+        """Add a value of its shape; what is returned is its value afterwards."""
+        return self._after(self.assign_add_op(delta, name=name))
+
+    def assign_sub(self, delta: Any, *, name: str | None = None) -> Tensor:
+        """Subtract a value of its shape; what is returned is its value afterwards."""
+        return self._after(self.assign_sub_op(delta, name=name))
+
+    def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
+        """The operation alone that sets it to a value."""
+        return self._changed("assign_op", value, name)
+
+    def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        """The operation alone that adds a value of its shape."""
+        return self._changed("assign_add_op", delta, name)
+
+    def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
+        """The operation alone that subtracts a value of its shape."""
+        return self._changed("assign_sub_op", delta, name)
+
+    def _changed(self, change: str, value: Any, name: str | None) -> Operation:
+        """A change of each part by what is cut of a value for it."""
+        graph = self.graph
+        with graph.name_scope(name or change.removesuffix("_op")):
+            whole = convert(graph, value, self.dtype)
+            if not self.shape.is_compatible_with(whole.shape):
+                raise InvalidArgumentError(
+                    f"variable '{self.name}' is of shape {self.shape}, the value '{whole.name}' of "
+                    f"{whole.shape}"
+                )
+            pieces: Sequence[Tensor] = [whole]
+            if len(self.parts) > 1:
+                lengths = [part.shape.as_list()[self.axis] or 0 for part in self.parts]
+                pieces = graph.ops.SplitV(
+                    whole, np.array(lengths, np.int64), self.axis, num_split=len(lengths)
+                )
+            return graph.group(
+                *(getattr(part, change)(piece) for part, piece in zip(self.parts, pieces, strict=True))
+            )
+
+    def _after(self, change: Operation) -> Tensor:
+        with self.graph.control_dependencies([change]):
+            return self.read()
 
     def __flowengine_fetch__(self) -> Tensor:
         """What a step returns for it: the whole, by the same nodes each time."""

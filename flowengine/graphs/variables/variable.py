@@ -13,7 +13,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.dtypes import DType, resource
@@ -22,32 +21,10 @@ from flowengine.core.shapes import TensorShape
 from flowengine.graphs.conversion import convert
 from flowengine.graphs.operators import TensorOperators
 from flowengine.graphs.tensor import Operation, Tensor
+from flowengine.graphs.variables.saved_slice import SavedSlice
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
-
-
-@dataclass(frozen=True, slots=True)
-class SavedSlice:
-    """Which part of a larger tensor a variable is, in a checkpoint.
-
-    full_name    the name of the whole
-    full_shape   its shape; offset, shape are the part's, one number for each dimension
-    """
-
-    full_name: str
-    full_shape: tuple[int, ...]
-    offset: tuple[int, ...]
-    shape: tuple[int, ...]
-
-    @property
-    def spec(self) -> str:
-        """The part as savers write it: "4 5 0,2:-" """
-        parts = (
-            "-" if length == whole else f"{begin},{length}"
-            for begin, length, whole in zip(self.offset, self.shape, self.full_shape, strict=True)
-        )
-        return " ".join([*map(str, self.full_shape), ":".join(parts)])
 
 
 class GraphVariable(TensorOperators, ABC):
@@ -151,6 +128,13 @@ class GraphVariable(TensorOperators, ABC):
     @abstractmethod
     def _read_now(self) -> Tensor:
         """A tensor of the value, read by a node of its own."""
+
+    @abstractmethod
+    def rows(self, indices: Any, *, name: str | None = None) -> Tensor:
+        """Some rows, read where the variable is: indices (...) int32 or int64 -> (..., *shape[1:]).
+
+        Nothing else is read, and the gradient is of these rows. An index out of range is the step's error.
+        """
 
     def initialized(self) -> Tensor:
         """() bool: whether it has a value. The same tensor each time."""
@@ -297,6 +281,11 @@ class HandleVariable(GraphVariable):
             found: Tensor = self.graph.ops.ReadVariableOp(self.handle, dtype=self.dtype)
         return found
 
+    def rows(self, indices: Any, *, name: str | None = None) -> Tensor:
+        with self._there():
+            found: Tensor = self.graph.ops.ResourceGather(self.handle, indices, dtype=self.dtype, name=name)
+        return found
+
     def _asked_for_value(self) -> Tensor:
         name = f"{self.op.name}/IsInitialized/VarIsInitializedOp"
         if name in self.graph:
@@ -367,6 +356,11 @@ class ReferenceVariable(GraphVariable):
     def _read_now(self) -> Tensor:
         with self._there():
             found: Tensor = self.graph.ops.Identity(self.handle)
+        return found
+
+    def rows(self, indices: Any, *, name: str | None = None) -> Tensor:
+        with self._there():
+            found: Tensor = self.graph.ops.GatherV2(self.handle, indices, 0, name=name)
         return found
 
     def _asked_for_value(self) -> Tensor:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.graphs.variables.variable import SavedSlice, from_proto
+from flowengine.graphs.variables.saved_slice import SavedSlice
+from flowengine.graphs.variables.variable import from_proto
 from flowengine.ir.proto import VariableDef
 
 
@@ -204,3 +205,49 @@ def test_what_needs_the_variable_is_on_its_device(use_resource: bool) -> None:
     for op in graph.operations():
         if op.inputs and v.handle in op.inputs:
             assert op.device == "/job:ps/task:0", op
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_of_a_variables_rows_no_others_are_read(use_resource: bool) -> None:
+    graph = fe.Graph()
+    start = np.arange(12, dtype=np.float32).reshape(4, 3)
+    v = graph.variable(start, name="v", use_resource=use_resource)
+    rows = fe.gather(v, [[3, 1]])
+    assert rows.op.inputs[0].name == v.handle.name
+    (slices,) = fe.gradients(fe.reduce_sum(rows * 2.0), [v])
+    columns = fe.gather(v, [2], axis=1)
+    with fe.blocking.Session(graph) as session:
+        session.initialise()
+        np.testing.assert_array_equal(session.run(rows), start[[[3, 1]]])
+        np.testing.assert_array_equal(session.run(columns), start[:, 2:])
+        found = session.run(slices)
+    assert (found.indices.tolist(), found.values.tolist()) == ([3, 1], [[2.0] * 3] * 2)
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_variable_in_parts_is_changed_and_differentiated_as_a_whole_one(
+    axis: int, use_resource: bool
+) -> None:
+    graph = fe.Graph()
+    start = np.arange(15, dtype=np.float32).reshape(5, 3)
+    counts = [2, 1] if axis == 0 else [1, 3]
+    with graph.variable_scope("", partitioner=lambda shape, dtype: counts, use_resource=use_resource):
+        w = graph.get_variable("w", initializer=start)
+    assert isinstance(w, fe.PartitionedVariable)
+    (gradient,) = fe.gradients(fe.reduce_sum(fe.square(w.value())), [w])
+    (of_some,) = fe.gradients(fe.reduce_sum(w.parts[0].value()), [w])
+    (of_none,) = fe.gradients(graph.constant(1.0), [w])
+    assert of_none is None
+    added = w.assign_add(np.ones((5, 3), np.float32))
+    less, other = w.assign_sub(start), w.assign(start * 3)
+    with pytest.raises(fe.errors.InvalidArgumentError, match="of shape"):
+        w.assign(start[:4])
+    with fe.blocking.Session(graph) as session:
+        session.run([], targets=[w.initializer])
+        np.testing.assert_array_equal(session.run(gradient), 2 * start)
+        assert session.run(of_some).sum() == w.parts[0].shape.num_elements()
+        np.testing.assert_array_equal(session.run(added), start + 1)
+        np.testing.assert_array_equal(session.run(less), np.ones((5, 3)))
+        np.testing.assert_array_equal(session.run(other), start * 3)
+        np.testing.assert_array_equal(session.run(w), start * 3)
