@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.graphs.conversion import TensorLike, convert, stands_for_tensor
+from flowengine.graphs.errors import ConstructionTypeError
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Tensor
 
 
@@ -20,4 +25,12 @@ def of_type(graph: Graph, value: TensorLike, dtype: DType) -> Tensor:
     return cast(convert(graph, value, None if stands_for_tensor(value) else dtype), dtype)
 
 
-__all__ = ["computing_type", "of_type"]
+def check_options(what: str, options: Mapping[str, Any], known: type[Any]) -> None:
+    """ConstructionTypeError for an option that is none of the TypedDict's that a function takes."""
+    for name in options.keys() - known.__optional_keys__:
+        near = close_matches(name, known.__optional_keys__)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConstructionTypeError(f"{what} has no option {name!r}{hint}")
+
+
+__all__ = ["check_options", "computing_type", "of_type"]

@@ -42,6 +42,9 @@ def lookup(
                          so, and "mod" for a list
     max_norm             rows with a larger 2-norm are scaled down to it
     returns              (N_1, ..., D_1, ...) of the type of params
+
+    Raises InvalidArgumentError for an empty list of parts, ids of another type, or a word that is none; an
+    id outside of the table is one of the run.
     """
     parts = _parts(params)
     graph = graph_of(*parts, ids)
@@ -173,6 +176,9 @@ def lookup_sparse(
     combiner         "sum" of weight * row; "mean", that by the sum of weights; "sqrtn", by the root of the
                      sum of their squares
     returns          (N', D_1, ...) where N' - 1 is the last row that has ids
+
+    Raises InvalidArgumentError for an empty list of parts, ids of another type, or a word that is none; an
+    id outside of the table is one of the run.
     """
     if combiner not in _COMBINERS:
         raise InvalidArgumentError(f"embedding: combiner is one of {', '.join(_COMBINERS)}, not {combiner!r}")
@@ -258,6 +264,8 @@ def safe_lookup_sparse(
                   whose weight is not above 0
     default_id    the id that a row without any looks up; None gives it zeros
     returns       (N_1, ..., N_k, D)
+
+    Types and errors as for `lookup_sparse`.
     """
     parts = _parts(params)
     graph = graph_of(*parts, sparse_ids.values)

@@ -14,11 +14,19 @@ when it runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Unpack
 
 from flowengine.client.arguments import computing_type, of_type
-from flowengine.client.weights import check_weights, number_of, spread_weights, where_nonzero
+from flowengine.client.reductions import (
+    LOSSES,
+    REGULARIZATION_LOSSES,
+    LossOptions,
+    Reduction,
+    kept,
+    reduced,
+    weighted,
+)
+from flowengine.client.weights import check_weights, spread_weights, where_nonzero
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions.math import cast
@@ -27,93 +35,9 @@ from flowengine.graphs.functions.normalization import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from flowengine.graphs.functions.reductions import reduce_mean, reduce_sum
+from flowengine.graphs.functions.reductions import reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
-
-#: The collection to which losses are added unless another is given.
-LOSSES: Final = "losses"
-#: The collection of what regularisers of variables cost.
-REGULARIZATION_LOSSES: Final = "regularization_losses"
-
-
-class Reduction(StrEnum):
-    """What becomes of the weighted losses; the values are TensorFlow's."""
-
-    NONE = "none"  # as they are
-    SUM = "weighted_sum"
-    MEAN = "weighted_mean"  # the sum by the sum of the weights
-    SUM_OVER_BATCH_SIZE = "weighted_sum_over_batch_size"  # the sum by the number of losses
-    SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_over_nonzero_weights"  # another word for the next
-    SUM_BY_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"  # the sum by the number of weights not 0
-
-
-_BY_NONZERO: Final = Reduction.SUM_BY_NONZERO_WEIGHTS
-
-
-def weighted(
-    losses: Tensor,
-    weights: Any = 1.0,
-    *,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
-) -> Tensor:
-    """Weight losses and reduce them: what every loss below ends with.
-
-    losses      (D_1, ..., D_r) of a number type
-    weights     a scalar or (d_1, ..., d_r), each d_i 1 or D_i
-    returns     scalar of the type of losses; (D_1, ..., D_r) where reduction is "none"
-    """
-    graph = graph_of(losses)
-    with graph.name_scope(name or "weighted_loss"):
-        return _weighted(losses, weights, reduction, collection)
-
-
-def _weighted(losses: Tensor, weights: Any, reduction: Reduction | str, collection: str | None) -> Tensor:
-    try:
-        rule = Reduction(reduction)
-    except ValueError:
-        known = ", ".join(Reduction)
-        raise InvalidArgumentError(f"reduction is one of {known}, not {reduction!r}") from None
-    graph, ops, dtype = losses.graph, losses.graph.ops, computing_type(losses)
-    counted = result = cast(losses, dtype)
-    # A number that is known not to be 0 counts every loss: no node is spent on finding that out.
-    counts_all = isinstance(weights, int | float) and weights != 0
-    factors = None
-    if not counts_all or weights != 1:
-        factors = of_type(graph, weights, dtype)
-        factors = check_weights("losses", factors, losses)
-        result = ops.Mul(counted, factors)
-    if rule is Reduction.SUM:
-        result = reduce_sum(result)
-    elif rule is not Reduction.NONE:
-        count = None if factors is None else _counted(rule, factors, counted, counts_all)
-        result = _mean(result) if count is None else ops.DivNoNan(reduce_sum(result), count, name="value")
-    return _kept(graph, cast(result, losses.dtype.base), collection)
-
-
-def _counted(rule: Reduction, factors: Tensor, losses: Tensor, counts_all: bool) -> Tensor | None:
-    """What the sum of the weighted losses is divided by; None for their number."""
-    if rule is Reduction.MEAN:
-        return reduce_sum(spread_weights("losses", factors, losses))
-    if rule is Reduction.SUM_OVER_BATCH_SIZE or counts_all:
-        return None
-    return reduce_sum(spread_weights("losses", where_nonzero(factors), losses), name="num_present")
-
-
-def _mean(values: Tensor) -> Tensor:
-    """The mean, and 0 of no values."""
-    if values.shape.num_elements():
-        return reduce_mean(values, name="value")
-    result: Tensor = values.graph.ops.DivNoNan(reduce_sum(values), number_of(values), name="value")
-    return result
-
-
-def _kept(graph: Graph, loss: Tensor, collection: str | None) -> Tensor:
-    if collection is not None:
-        graph.add_to_collection(collection, loss)
-    return loss
 
 
 def _pair(what: str, labels: Any, predictions: Any) -> tuple[Graph, Tensor, Tensor]:
@@ -134,51 +58,51 @@ def _each(
     predictions: Any,
     rule: Callable[[Any, Tensor, Tensor], Tensor],
     weights: Any,
-    reduction: Reduction | str,
-    collection: str | None,
-    name: str | None,
+    options: LossOptions,
 ) -> Tensor:
     """A loss whose elements are those of labels and predictions."""
     graph = graph_of(what, predictions, labels)
-    with graph.name_scope(name or what):
+    with graph.name_scope(options.get("name") or what):
         graph, wanted, found = _pair(what, labels, predictions)
-        return _weighted(rule(graph.ops, wanted, found), weights, reduction, collection)
+        return reduced(rule(graph.ops, wanted, found), weights, options)
 
 
 def absolute_difference(
     labels: Any,
     predictions: Any,
     weights: Any = 1.0,
-    *,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`|predictions - labels|`; both (D_1, ..., D_r)."""
+    """`|predictions - labels|`; both (D_1, ..., D_r).
+
+    Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
+    Raises InvalidArgumentError where shapes or weights do not fit.
+    """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
         result: Tensor = ops.Abs(ops.Sub(found, wanted))
         return result
 
-    return _each("absolute_difference", labels, predictions, rule, weights, reduction, collection, name)
+    return _each("absolute_difference", labels, predictions, rule, weights, options)
 
 
 def mean_squared_error(
     labels: Any,
     predictions: Any,
     weights: Any = 1.0,
-    *,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`(predictions - labels)**2`; both (D_1, ..., D_r)."""
+    """`(predictions - labels)**2`; both (D_1, ..., D_r).
+
+    Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
+    Raises InvalidArgumentError where shapes or weights do not fit.
+    """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
         result: Tensor = ops.SquaredDifference(found, wanted)
         return result
 
-    return _each("mean_squared_error", labels, predictions, rule, weights, reduction, collection, name)
+    return _each("mean_squared_error", labels, predictions, rule, weights, options)
 
 
 def huber(
@@ -187,11 +111,13 @@ def huber(
     weights: Any = 1.0,
     *,
     delta: float = 1.0,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Half the square of the error up to `delta`, linear beyond (Huber 1964); both (D_1, ..., D_r)."""
+    """Half the square of the error up to `delta`, linear beyond (Huber 1964); both (D_1, ..., D_r).
+
+    Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
+    Raises InvalidArgumentError where shapes or weights do not fit.
+    """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
         error = ops.Abs(ops.Sub(found, wanted))
@@ -200,7 +126,7 @@ def huber(
         result: Tensor = ops.Add(ops.Mul(0.5, ops.Mul(near, near)), ops.Mul(delta, ops.Sub(error, near)))
         return result
 
-    return _each("huber_loss", labels, predictions, rule, weights, reduction, collection, name)
+    return _each("huber_loss", labels, predictions, rule, weights, options)
 
 
 def log(
@@ -209,13 +135,14 @@ def log(
     weights: Any = 1.0,
     *,
     epsilon: float = 1e-7,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
     """Cross entropy of probabilities, `-y*log(p + epsilon) - (1-y)*log(1-p + epsilon)`.
 
     labels, predictions   (D_1, ..., D_r), from 0 to 1
+
+    Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
+    Raises InvalidArgumentError where shapes or weights do not fit.
     """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
@@ -224,26 +151,27 @@ def log(
         result: Tensor = ops.Sub(ops.Neg(true), false)
         return result
 
-    return _each("log_loss", labels, predictions, rule, weights, reduction, collection, name)
+    return _each("log_loss", labels, predictions, rule, weights, options)
 
 
 def hinge(
     labels: Any,
     logits: Any,
     weights: Any = 1.0,
-    *,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`max(0, 1 - y*logits)` with y = 2*labels - 1; labels are 0 or 1, both (D_1, ..., D_r)."""
+    """`max(0, 1 - y*logits)` with y = 2*labels - 1; labels are 0 or 1, both (D_1, ..., D_r).
+
+    Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
+    Raises InvalidArgumentError where shapes or weights do not fit.
+    """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
         signs = ops.Sub(ops.Mul(2.0, wanted), 1.0)
         result: Tensor = ops.Relu(ops.Sub(1.0, ops.Mul(signs, found)))
         return result
 
-    return _each("hinge_loss", labels, logits, rule, weights, reduction, collection, name)
+    return _each("hinge_loss", labels, logits, rule, weights, options)
 
 
 def cosine_distance(
@@ -251,19 +179,20 @@ def cosine_distance(
     predictions: Any,
     axis: int,
     weights: Any = 1.0,
-    *,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`1 - sum(labels*predictions)` along an axis, for vectors of length 1; the losses keep it with one."""
+    """`1 - sum(labels*predictions)` along an axis, for vectors of length 1; the losses keep it with one.
+
+    Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
+    Raises InvalidArgumentError where shapes or weights do not fit.
+    """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
         alike = ops.Sum(ops.Mul(found, wanted), [axis], keep_dims=True)
         result: Tensor = ops.Sub(1.0, alike)
         return result
 
-    return _each("cosine_distance_loss", labels, predictions, rule, weights, reduction, collection, name)
+    return _each("cosine_distance_loss", labels, predictions, rule, weights, options)
 
 
 def mean_pairwise_squared_error(
@@ -279,6 +208,8 @@ def mean_pairwise_squared_error(
     labels, predictions   (N, D_1, ..., D_r)
     weights               scalar or (N, 1, ..., 1) or (N, D_1, ..., D_r)
     returns               scalar, the weighted sum over the N examples
+
+    Of floats, whose type the loss has. Raises InvalidArgumentError where shapes or weights do not fit.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_pairwise_squared_error"):
@@ -300,7 +231,7 @@ def mean_pairwise_squared_error(
         loss = reduce_sum(losses)
         some = ops.Greater(reduce_sum(count), 0.0)
         loss = ops.Select(some, loss, ops.ZerosLike(loss), name="value")
-        return _kept(graph, cast(loss, found.dtype.base), collection)
+        return kept(graph, cast(loss, found.dtype.base), collection)
 
 
 def sigmoid_cross_entropy(
@@ -309,13 +240,14 @@ def sigmoid_cross_entropy(
     weights: Any = 1.0,
     *,
     label_smoothing: float = 0.0,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
     """Cross entropy of independent classes; both (N, C), labels from 0 to 1.
 
     label_smoothing   s moves labels towards a half: y*(1-s) + s/2
+
+    Logits of floats, whose type the loss has; scalar unless the reduction is "none". Raises
+    InvalidArgumentError where shapes or weights do not fit. Smoothing: Szegedy and others 2016.
     """
 
     def rule(ops: Any, wanted: Tensor, found: Tensor) -> Tensor:
@@ -323,7 +255,7 @@ def sigmoid_cross_entropy(
             wanted = ops.Add(ops.Mul(wanted, 1 - label_smoothing), 0.5 * label_smoothing)
         return sigmoid_cross_entropy_with_logits(wanted, found)
 
-    return _each("sigmoid_cross_entropy_loss", labels, logits, rule, weights, reduction, collection, name)
+    return _each("sigmoid_cross_entropy_loss", labels, logits, rule, weights, options)
 
 
 def softmax_cross_entropy(
@@ -332,18 +264,19 @@ def softmax_cross_entropy(
     weights: Any = 1.0,
     *,
     label_smoothing: float = 0.0,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
     """Cross entropy of classes that exclude each other; losses have the shape without the last axis.
 
     onehot_labels, logits   (D_1, ..., D_r, C); labels are probabilities and get no gradient
     label_smoothing         s moves labels towards equal ones: y*(1-s) + s/C
+
+    Logits of floats, whose type the loss has; scalar unless the reduction is "none". Raises
+    InvalidArgumentError where shapes or weights do not fit. Smoothing: Szegedy and others 2016.
     """
     what = "softmax_cross_entropy_loss"
     graph = graph_of(what, logits, onehot_labels)
-    with graph.name_scope(name or what):
+    with graph.name_scope(options.get("name") or what):
         graph, wanted, found = _pair(what, onehot_labels, logits)
         ops, dtype = graph.ops, found.dtype.base
         if label_smoothing > 0:
@@ -361,33 +294,33 @@ def softmax_cross_entropy(
             )
             wanted = ops.Add(ops.Mul(wanted, 1 - label_smoothing), share)
         losses = softmax_cross_entropy_with_logits(ops.StopGradient(wanted), found)
-        return _weighted(losses, weights, reduction, collection)
+        return reduced(losses, weights, options)
 
 
 def sparse_softmax_cross_entropy(
     labels: Any,
     logits: Any,
     weights: Any = 1.0,
-    *,
-    reduction: Reduction | str = _BY_NONZERO,
-    collection: str | None = LOSSES,
-    name: str | None = None,
+    **options: Unpack[LossOptions],
 ) -> Tensor:
     """Cross entropy of classes that are told by their numbers; losses have the shape of the labels.
 
     labels    (D_1, ..., D_r) int32/int64, or with a last axis of 1, in 0 ... C-1
     logits    (D_1, ..., D_r, C)
+
+    Logits of floats, whose type the loss has; scalar unless the reduction is "none". Raises
+    InvalidArgumentError where shapes or weights do not fit; a label outside is an error of the run.
     """
     what = "sparse_softmax_cross_entropy_loss"
     graph = graph_of(what, logits, labels)
-    with graph.name_scope(name or what):
+    with graph.name_scope(options.get("name") or what):
         found = convert(graph, logits)
         wanted = _squeezed(convert(graph, labels), found)
         factors = weights
         if isinstance(weights, Tensor) and weights.shape.rank not in (None, 0):
             factors = _squeezed(weights, found)
         losses = sparse_softmax_cross_entropy_with_logits(wanted, found)
-        return _weighted(losses, factors, reduction, collection)
+        return reduced(losses, factors, options)
 
 
 def _squeezed(labels: Tensor, logits: Tensor) -> Tensor:
@@ -400,7 +333,10 @@ def _squeezed(labels: Tensor, logits: Tensor) -> Tensor:
 
 
 def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
-    """The losses that the graph's functions have added to a collection, in order."""
+    """The losses that the graph's functions have added to a collection, in order.
+
+    Scalars, or losses by example where their reduction was "none"; none of a name that nothing was added to.
+    """
     return list(graph.collection(collection))
 
 
@@ -419,6 +355,7 @@ def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss"
 __all__ = [
     "LOSSES",
     "REGULARIZATION_LOSSES",
+    "LossOptions",
     "Reduction",
     "absolute_difference",
     "collected",

@@ -22,7 +22,11 @@ Regularizer: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def l1(scale: float) -> Regularizer:
-    """scale * the sum of the elements' absolute values."""
+    """scale * the sum of the elements' absolute values.
+
+    Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where scale is not a
+    number of at least 0.
+    """
     _check(scale)
 
     def penalty(x: Tensor) -> Tensor:
@@ -37,7 +41,11 @@ def l1(scale: float) -> Regularizer:
 
 
 def l2(scale: float) -> Regularizer:
-    """scale / 2 * the sum of the elements' squares."""
+    """scale / 2 * the sum of the elements' squares.
+
+    Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where scale is not a
+    number of at least 0.
+    """
     _check(scale)
 
     def penalty(x: Tensor) -> Tensor:
@@ -49,7 +57,11 @@ def l2(scale: float) -> Regularizer:
 
 
 def l1_l2(scale_l1: float, scale_l2: float) -> Regularizer:
-    """The sum of `l1` and `l2`."""
+    """The sum of `l1` and `l2`.
+
+    Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where both scales are not
+    a number of at least 0.
+    """
     first, second = l1(scale_l1), l2(scale_l2)
 
     def penalty(x: Tensor) -> Tensor:

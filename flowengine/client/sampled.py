@@ -58,6 +58,9 @@ def log_uniform_sampler(
 
     true_classes   (N, num_true) int64
     num_sampled    S; with `unique` no class is drawn twice
+
+    Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
+    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
     """
     return _drawn(
         "LogUniformCandidateSampler",
@@ -81,7 +84,11 @@ def uniform_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Draw each class of 0 ... range_max-1 with equal probability. Arguments as `log_uniform_sampler`."""
+    """Draw each class of 0 ... range_max-1 with equal probability. Arguments as `log_uniform_sampler`.
+
+    Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
+    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    """
     return _drawn(
         "UniformCandidateSampler",
         true_classes,
@@ -104,7 +111,11 @@ def learned_unigram_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Draw classes as often as they were among the true ones so far. Arguments as `log_uniform_sampler`."""
+    """Draw classes as often as they were among the true ones so far. Arguments as `log_uniform_sampler`.
+
+    Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
+    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    """
     return _drawn(
         "LearnedUnigramCandidateSampler",
         true_classes,
@@ -140,6 +151,9 @@ def fixed_unigram_sampler(
     num_shards, shard  of each num_shards classes in a row only the one numbered shard is drawn
 
     Otherwise as `log_uniform_sampler`.
+
+    Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
+    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
     """
     return _drawn(
         "FixedUnigramCandidateSampler",
@@ -168,7 +182,11 @@ def all_candidates(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """All classes 0 ... num_sampled-1: what tests of the losses sample."""
+    """All classes 0 ... num_sampled-1: what tests of the losses sample.
+
+    Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
+    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    """
     return _drawn("AllCandidateSampler", true_classes, num_true, num_sampled, unique, seed, name)
 
 
@@ -221,6 +239,9 @@ def softmax_loss(
     inputs           (N, D)
     sampled_values   what a sampler drew; `log_uniform_sampler` where it is None
     returns          (N,) of the type of inputs
+
+    Weights, biases and inputs of one type of floats. Raises InvalidArgumentError where `num_true` or
+    `num_sampled` is below 1, or shapes do not fit. Jean and others 2015, section 3.
     """
     graph = graph_of(inputs, labels)
     with graph.name_scope(name or "sampled_softmax_loss"):
@@ -259,6 +280,8 @@ def nce_loss(
     """Noise-contrastive estimation: true classes from drawn ones by logistic regression; for training only.
 
     Arguments as `softmax_loss`; returns (N,), the sum over the classes looked at.
+
+    Types and errors as `softmax_loss`. Gutmann, Hyvarinen 2012.
     """
     graph = graph_of(inputs, labels)
     with graph.name_scope(name or "nce_loss"):

@@ -60,7 +60,11 @@ def exponential_decay(
     staircase: bool = False,
     name: str = "ExponentialDecay",
 ) -> Tensor:
-    """rate * decay_rate ** (step / decay_steps), the quotient rounded down for a staircase."""
+    """rate * decay_rate ** (step / decay_steps), the quotient rounded down for a staircase.
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
+    """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
         power = b.ops.RealDiv(b.step, b.number(decay_steps))
@@ -78,7 +82,11 @@ def natural_exp_decay(
     staircase: bool = False,
     name: str = "NaturalExpDecay",
 ) -> Tensor:
-    """rate * exp(-decay_rate * step / decay_steps), the quotient rounded down for a staircase."""
+    """rate * exp(-decay_rate * step / decay_steps), the quotient rounded down for a staircase.
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
+    """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
         power = b.ops.RealDiv(b.step, b.number(decay_steps))
@@ -97,7 +105,11 @@ def inverse_time_decay(
     staircase: bool = False,
     name: str = "InverseTimeDecay",
 ) -> Tensor:
-    """rate / (1 + decay_rate * step / decay_steps), the quotient rounded down for a staircase."""
+    """rate / (1 + decay_rate * step / decay_steps), the quotient rounded down for a staircase.
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
+    """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
         quotient = b.ops.RealDiv(b.step, b.number(decay_steps))
@@ -120,6 +132,9 @@ def polynomial_decay(
     """From the rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power.
 
     cycle   the way becomes longer by `decay_steps` whenever its end is reached; else the end stays
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
@@ -139,6 +154,8 @@ def piecewise_constant(
     """values[0] up to and with boundaries[0], values[i] after boundaries[i - 1].
 
     Raises InvalidArgumentError unless there is one value more than boundaries, which grow.
+
+    Scalar of the values' type; `step` is a scalar, of the boundaries' type.
     """
     if len(values) != len(boundaries) + 1 or list(boundaries) != sorted(boundaries):
         raise InvalidArgumentError(
@@ -156,7 +173,11 @@ def piecewise_constant(
 def cosine_decay(
     learning_rate: Any, step: Any, decay_steps: Any, *, alpha: Any = 0.0, name: str = "CosineDecay"
 ) -> Tensor:
-    """Half a period of a cosine, from the rate to rate * alpha in `decay_steps`. Loshchilov, Hutter 2017."""
+    """Half a period of a cosine, from the rate to rate * alpha in `decay_steps`. Loshchilov, Hutter 2017.
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
+    """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
         length = b.number(decay_steps)
@@ -177,6 +198,9 @@ def cosine_decay_restarts(
     """Cosine decays one after the other. Loshchilov, Hutter 2017.
 
     t_mul, m_mul   by how much each is longer than the one before, and how much its rate is of that one's
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
@@ -208,6 +232,9 @@ def linear_cosine_decay(
     """rate * ((alpha + linear) * cosine + beta), linear from 1 to 0 and so many periods of a cosine.
 
     Bello, Zoph, Vasudevan, Le 2017.
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
         return _linear_cosine(
@@ -228,7 +255,11 @@ def noisy_linear_cosine_decay(
     seed: int | None = None,
     name: str = "NoisyLinearCosineDecay",
 ) -> Tensor:
-    """As `linear_cosine_decay`, with noise of variance initial_variance / (1 + step) ** variance_decay."""
+    """As `linear_cosine_decay`, with noise of variance initial_variance / (1 + step) ** variance_decay.
+
+    Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
+    they are of two graphs, or none is of any.
+    """
     with _graph(step).name_scope(name) as scope:
         b = _Building(learning_rate, step)
         ops, (first, second) = b.ops, seeds_for(b.graph, seed)

@@ -38,6 +38,8 @@ def attention(
     scale         1/sqrt(D) unless it is given
     dropout_rate  of the weights, while `training`
     returns       (..., T, V)
+
+    Raises InvalidArgumentError where D is not known, or types and shapes do not fit.
     """
     graph = graph_of(query, keys, values)
     with graph.name_scope(name or "attention"):
@@ -97,6 +99,9 @@ def multi_head_attention(
     returns        (N, T, output_units)
 
     Variables, `query/kernel`, `key/kernel`, `value/kernel` (D or E, units), `output/kernel` and their biases.
+
+    All of one type of floats. Raises InvalidArgumentError where D or E is not known, or heads do not divide
+    the units.
     """
     graph = graph_of(query, source)
     with layer_scope(graph, name, "multi_head_attention", reuse):

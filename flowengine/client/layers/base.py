@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypedDict
 
+from flowengine.client.arguments import check_options
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert
-from flowengine.graphs.errors import ConstructionTypeError
 from flowengine.graphs.functions import array
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers, keys
 from flowengine.graphs.variables.scopes import Reuse, VariableScope
@@ -72,19 +71,11 @@ def layer_scope(
     return graph.variable_scope(name, default_name=default, reuse=reuse)
 
 
-def check_options(what: str, options: Mapping[str, Any], known: type[Any]) -> None:
-    """ConstructionTypeError for an option that the TypedDict of a layer has not."""
-    for name in options.keys() - known.__optional_keys__:
-        near = close_matches(name, known.__optional_keys__)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConstructionTypeError(f"layers.{what} has no option {name!r}{hint}")
-
-
 def scope_of(
     graph: Graph, what: str, options: Mapping[str, Any], known: type[Any]
 ) -> AbstractContextManager[VariableScope]:
     """As `layer_scope`, of a layer that is given options; ConstructionTypeError for unknown ones."""
-    check_options(what, options, known)
+    check_options(f"layers.{what}", options, known)
     return layer_scope(graph, options.get("name"), what, options.get("reuse"))
 
 

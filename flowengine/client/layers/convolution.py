@@ -28,7 +28,13 @@ def conv1d(
     padding: str = "valid",
     **options: Unpack[ConvolutionOptions],
 ) -> Tensor:
-    """Convolve sequences; see the module. Padding "causal" lets a step see itself and earlier ones only."""
+    """Convolve sequences. Padding "causal" lets a step see itself and earlier ones only.
+
+    inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
+    returns   (N, S', filters) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    """
     return _convolved("conv1d", 1, inputs, filters, kernel_size, strides, padding, options)
 
 
@@ -40,7 +46,13 @@ def conv2d(
     padding: str = "valid",
     **options: Unpack[ConvolutionOptions],
 ) -> Tensor:
-    """Convolve images; see the module."""
+    """Convolve images.
+
+    inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
+    returns   (N, H', W', filters) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    """
     return _convolved("conv2d", 2, inputs, filters, kernel_size, strides, padding, options)
 
 
@@ -52,7 +64,13 @@ def conv3d(
     padding: str = "valid",
     **options: Unpack[ConvolutionOptions],
 ) -> Tensor:
-    """Convolve volumes; see the module."""
+    """Convolve volumes.
+
+    inputs    (N, D, H, W, I) of floats, I known; with data_format="channels_first" I comes second
+    returns   (N, D', H', W', filters) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    """
     return _convolved("conv3d", 3, inputs, filters, kernel_size, strides, padding, options)
 
 

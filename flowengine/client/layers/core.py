@@ -82,6 +82,9 @@ def dropout(
     training      whether to: a bool, or a bool scalar Tensor
     noise_shape   of what is drawn, each 1 or None (that of inputs): elements along a 1 go together
     seed          of what is drawn; see `Graph.seed`
+
+    Returns the shape and type of inputs. Raises InvalidArgumentError for a rate that is not from 0 to below
+    1, and a `noise_shape` of another rank. Srivastava, Hinton and others 2014.
     """
     graph = graph_of(inputs)
     if isinstance(rate, int | float) and not 0 <= rate < 1:
@@ -118,7 +121,10 @@ def _noise_shape(x: Tensor, noise_shape: Sequence[int | None] | None) -> Any:
 
 
 def flatten(inputs: Any, *, name: str | None = None) -> Tensor:
-    """All axes but the first made one: (N, D_1, ..., D_r) -> (N, D_1 * ... * D_r)."""
+    """All axes but the first made one: (N, D_1, ..., D_r) -> (N, D_1 * ... * D_r).
+
+    Of any type. Raises InvalidArgumentError where the rank is not known, or 0.
+    """
     graph = graph_of(inputs)
     with graph.name_scope(name or "flatten"):
         x = convert(graph, inputs)
@@ -156,6 +162,8 @@ def embedding(
     table     (vocabulary, units), `embedding/embeddings`, drawn uniformly from -0.05 to 0.05 unless it has an
               initialiser; its gradient is IndexedSlices
     returns   (D_1, ..., D_r, units)
+
+    Raises InvalidArgumentError for ids of another type; an id outside of the table is one of the run.
     """
     graph = graph_of(ids)
     with layer_scope(graph, name, "embedding", reuse):

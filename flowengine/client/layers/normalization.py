@@ -51,6 +51,8 @@ def batch_normalization(
     Variables, all (C,): `gamma` and `beta` (unless left out), `moving_mean` and `moving_variance`, which are
     not trainable. Their updates are listed under "update_ops": a training step must run them, as by
     `with graph.control_dependencies(graph.collection("update_ops"))`.
+
+    Raises InvalidArgumentError for an axis that is none, or whose size is not known. Ioffe, Szegedy 2015.
     """
     graph = graph_of(inputs)
     with layer_scope(graph, name, "batch_normalization", reuse):
@@ -230,6 +232,8 @@ def layer_normalization(
     returns    as inputs
 
     Source: Ba, Kiros and Hinton 2016.
+
+    Raises InvalidArgumentError for axes that are none, or whose sizes are not known. Ba, Kiros, Hinton 2016.
     """
     graph = graph_of(inputs)
     with layer_scope(graph, name, "layer_normalization", reuse):

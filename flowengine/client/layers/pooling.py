@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from flowengine.client.layers.base import check_options
+from flowengine.client.arguments import check_options
 from flowengine.client.layers.windows import ChannelOrder, Window, WindowForm
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.tensor import Tensor
@@ -31,7 +31,13 @@ def max_pooling1d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The greatest element of each window of a sequence; see the module."""
+    """The greatest element of each window of a sequence.
+
+    inputs    (N, S, C) of real numbers; with data_format="channels_first" C comes second
+    returns   (N, S', C) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    """
     return _pooled("max", 1, inputs, pool_size, strides, padding, options)
 
 
@@ -42,7 +48,13 @@ def max_pooling2d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The greatest element of each window of an image; see the module."""
+    """The greatest element of each window of an image.
+
+    inputs    (N, H, W, C) of real numbers; with data_format="channels_first" C comes second
+    returns   (N, H', W', C) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    """
     return _pooled("max", 2, inputs, pool_size, strides, padding, options)
 
 
@@ -53,7 +65,13 @@ def max_pooling3d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The greatest element of each window of a volume; see the module."""
+    """The greatest element of each window of a volume.
+
+    inputs    (N, D, H, W, C) of real numbers; with data_format="channels_first" C comes second
+    returns   (N, D', H', W', C) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    """
     return _pooled("max", 3, inputs, pool_size, strides, padding, options)
 
 
@@ -64,7 +82,13 @@ def average_pooling1d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The mean of each window of a sequence, of what padding has not added; see the module."""
+    """The mean of each window of a sequence, of what padding has not added.
+
+    inputs    (N, S, C) of floats; with data_format="channels_first" C comes second
+    returns   (N, S', C) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    """
     return _pooled("average", 1, inputs, pool_size, strides, padding, options)
 
 
@@ -75,7 +99,13 @@ def average_pooling2d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The mean of each window of an image, of what padding has not added; see the module."""
+    """The mean of each window of an image, of what padding has not added.
+
+    inputs    (N, H, W, C) of floats; with data_format="channels_first" C comes second
+    returns   (N, H', W', C) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    """
     return _pooled("average", 2, inputs, pool_size, strides, padding, options)
 
 
@@ -86,7 +116,13 @@ def average_pooling3d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The mean of each window of a volume, of what padding has not added; see the module."""
+    """The mean of each window of a volume, of what padding has not added.
+
+    inputs    (N, D, H, W, C) of floats; with data_format="channels_first" C comes second
+    returns   (N, D', H', W', C) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    """
     return _pooled("average", 3, inputs, pool_size, strides, padding, options)
 
 
@@ -102,7 +138,7 @@ def _pooled(
     what = f"{kind}_pooling{rank}d"
     op = ("MaxPool" if kind == "max" else "AvgPool") + ("3D" if rank == 3 else "")
     graph = graph_of(inputs)
-    check_options(what, options, PoolingOptions)
+    check_options(f"layers.{what}", options, PoolingOptions)
     with graph.name_scope(options.get("name") or what):
         x = convert(graph, inputs)
         steps = pool_size if strides is None else strides

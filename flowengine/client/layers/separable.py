@@ -62,7 +62,13 @@ def separable_conv1d(
     padding: str = "valid",
     **options: Unpack[SeparableOptions],
 ) -> Tensor:
-    """Sequences convolved by channel, then across channels: (N, S', filters); see the module."""
+    """Sequences convolved by channel, then across channels: (N, S', filters).
+
+    inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Chollet 2017.
+    """
     what = "separable_conv1d"
     graph = graph_of(inputs)
     with scope_of(graph, what, options, SeparableOptions):
@@ -79,7 +85,13 @@ def separable_conv2d(
     padding: str = "valid",
     **options: Unpack[SeparableOptions],
 ) -> Tensor:
-    """Images convolved by channel, then across channels: (N, S_1', S_2', filters); see the module."""
+    """Images convolved by channel, then across channels: (N, S_1', S_2', filters).
+
+    inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Chollet 2017.
+    """
     what = "separable_conv2d"
     graph = graph_of(inputs)
     with scope_of(graph, what, options, SeparableOptions):
@@ -95,7 +107,12 @@ def depthwise_conv2d(
     padding: str = "valid",
     **options: Unpack[DepthwiseOptions],
 ) -> Tensor:
-    """Images convolved by channel: (N, S_1', S_2', I * depth_multiplier); see the module."""
+    """Images convolved by channel: (N, S_1', S_2', I * depth_multiplier).
+
+    inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    """
     what = "depthwise_conv2d"
     graph = graph_of(inputs)
     with scope_of(graph, what, options, DepthwiseOptions):

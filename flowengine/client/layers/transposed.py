@@ -28,7 +28,14 @@ def conv1d_transpose(
     padding: str = "valid",
     **options: Unpack[WindowOptions],
 ) -> Tensor:
-    """The transpose of a convolution of sequences; see the module."""
+    """The transpose of a convolution of sequences.
+
+    inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
+    returns   (N, S', filters) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Dumoulin, Visin 2016.
+    """
     return _transposed(1, inputs, filters, kernel_size, strides, padding, options)
 
 
@@ -40,7 +47,14 @@ def conv2d_transpose(
     padding: str = "valid",
     **options: Unpack[WindowOptions],
 ) -> Tensor:
-    """The transpose of a convolution of images; see the module."""
+    """The transpose of a convolution of images.
+
+    inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
+    returns   (N, H', W', filters) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Dumoulin, Visin 2016.
+    """
     return _transposed(2, inputs, filters, kernel_size, strides, padding, options)
 
 
@@ -52,7 +66,14 @@ def conv3d_transpose(
     padding: str = "valid",
     **options: Unpack[WindowOptions],
 ) -> Tensor:
-    """The transpose of a convolution of volumes; see the module."""
+    """The transpose of a convolution of volumes.
+
+    inputs    (N, D, H, W, I) of floats, I known; with data_format="channels_first" I comes second
+    returns   (N, D', H', W', filters) of their type, with sizes as the module says
+
+    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Dumoulin, Visin 2016.
+    """
     return _transposed(3, inputs, filters, kernel_size, strides, padding, options)
 
 

@@ -34,7 +34,11 @@ def precision_at_k(
     *,
     name: str | None = None,
 ) -> Metric:
-    """Which share of the k classes predicted first are right; of one class alone if it is given."""
+    """Which share of the k classes predicted first are right; of one class alone if it is given.
+
+    Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
+    they do not fit.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or _named("precision", k, class_id)):
         top = graph.ops.TopKV2(convert(graph, predictions), k).indices
@@ -50,7 +54,11 @@ def recall_at_k(
     *,
     name: str | None = None,
 ) -> Metric:
-    """Which share of the right classes are among the k predicted first; of one class alone if it is given."""
+    """Which share of the right classes are among the k predicted first; of one class alone if it is given.
+
+    Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
+    they do not fit.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or _named("recall", k, class_id)):
         top = graph.ops.TopKV2(convert(graph, predictions), k).indices
@@ -60,7 +68,11 @@ def recall_at_k(
 def precision_at_top_k(
     labels: Any, predicted: Any, class_id: int | None = None, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """`precision_at_k` of classes that are predicted as such."""
+    """`precision_at_k` of classes that are predicted as such.
+
+    Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
+    they do not fit.
+    """
     graph = graph_of(predicted, labels)
     with graph.name_scope(name or _named("precision", None, class_id)):
         wanted, found = _sets(graph, labels, predicted)
@@ -75,7 +87,11 @@ def precision_at_top_k(
 def recall_at_top_k(
     labels: Any, predicted: Any, class_id: int | None = None, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """`recall_at_k` of classes that are predicted as such."""
+    """`recall_at_k` of classes that are predicted as such.
+
+    Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
+    they do not fit.
+    """
     graph = graph_of(predicted, labels)
     with graph.name_scope(name or _named("recall", None, class_id)):
         wanted, found = _sets(graph, labels, predicted)
@@ -95,6 +111,9 @@ def average_precision_at_k(
 
     By example: the sum over right ones of the precision up to there, by the lesser of k and the number of
     its labels that are not negative.
+
+    Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
+    they do not fit.
     """
     graph = graph_of(predictions, labels)
     if k < 1:

@@ -28,6 +28,8 @@ def confusion_matrix(
 
     labels, predictions   of one shape, in 0 ... num_classes-1; InvalidArgumentError in the run elsewhere
     weights               of their shape, or None for 1 each
+
+    Raises InvalidArgumentError where shapes do not fit.
     """
     graph = graph_of(predictions, labels)
     kind = dtypes.as_dtype(dtype)
@@ -50,6 +52,9 @@ def mean_iou(
     """Mean intersection over union: tp / (tp + fp + fn) of each class that there was, their mean.
 
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
+
+    labels, predictions (D_1, ..., D_r) of whole numbers; the value is a scalar of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
     """
     graph = graph_of(predictions, labels)
 
@@ -75,6 +80,9 @@ def mean_per_class_accuracy(
     A class that is absent counts as 0.
 
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
+
+    labels, predictions (D_1, ..., D_r) of whole numbers; the value is a scalar of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
     """
     graph = graph_of(predictions, labels)
 

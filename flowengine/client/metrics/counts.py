@@ -36,27 +36,48 @@ _EPSILON = 1e-7
 
 
 def true_positives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many yeses were predicted as such, as float32; by weight if there are weights."""
+    """How many yeses were predicted as such, as float32; by weight if there are weights.
+
+    labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _count("true_positives", labels, predictions, weights, name)
 
 
 def false_positives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many noes were predicted as yes."""
+    """How many noes were predicted as yes.
+
+    labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _count("false_positives", labels, predictions, weights, name)
 
 
 def true_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many noes were predicted as such."""
+    """How many noes were predicted as such.
+
+    labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _count("true_negatives", labels, predictions, weights, name)
 
 
 def false_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many yeses were predicted as no."""
+    """How many yeses were predicted as no.
+
+    labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _count("false_negatives", labels, predictions, weights, name)
 
 
 def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """Which share of the predicted yeses are some: true / (true + false positives); 0 of none."""
+    """Which share of the predicted yeses are some: true / (true + false positives); 0 of none.
+
+    labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32, 0 before
+    anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
+    tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "precision"):
         wanted, found = paired(graph, labels, predictions, dtypes.bool_)
@@ -67,7 +88,12 @@ def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str |
 
 
 def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """Which share of the yeses are found: true positives / (those + false negatives); 0 of none."""
+    """Which share of the yeses are found: true positives / (those + false negatives); 0 of none.
+
+    labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32, 0 before
+    anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
+    tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "recall"):
         wanted, found = paired(graph, labels, predictions, dtypes.bool_)
@@ -165,7 +191,11 @@ def true_positives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`true_positives` at each of T thresholds, (T,)."""
+    """`true_positives` at each of T thresholds, (T,).
+
+    labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _at_thresholds("true_positives", labels, predictions, thresholds, weights, name)
 
 
@@ -177,7 +207,11 @@ def false_positives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`false_positives` at each of T thresholds, (T,)."""
+    """`false_positives` at each of T thresholds, (T,).
+
+    labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _at_thresholds("false_positives", labels, predictions, thresholds, weights, name)
 
 
@@ -189,7 +223,11 @@ def true_negatives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`true_negatives` at each of T thresholds, (T,)."""
+    """`true_negatives` at each of T thresholds, (T,).
+
+    labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _at_thresholds("true_negatives", labels, predictions, thresholds, weights, name)
 
 
@@ -201,7 +239,11 @@ def false_negatives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`false_negatives` at each of T thresholds, (T,)."""
+    """`false_negatives` at each of T thresholds, (T,).
+
+    labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _at_thresholds("false_negatives", labels, predictions, thresholds, weights, name)
 
 
@@ -213,7 +255,11 @@ def precision_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`precision` at each of T thresholds, (T,)."""
+    """`precision` at each of T thresholds, (T,).
+
+    labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _share_at("precision", "false_positives", labels, predictions, thresholds, weights, name)
 
 
@@ -225,7 +271,11 @@ def recall_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`recall` at each of T thresholds, (T,)."""
+    """`recall` at each of T thresholds, (T,).
+
+    labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
+    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     return _share_at("recall", "false_negatives", labels, predictions, thresholds, weights, name)
 
 

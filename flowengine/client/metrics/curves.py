@@ -45,6 +45,9 @@ def auc(
     curve                 "ROC": true over false positive rate; "PR": precision over recall
     summation_method      "trapezoidal"; "minoring" and "majoring" bound it from below and above;
                           "careful_interpolation", of PR only: Davis and Goadrich 2006
+
+    labels, predictions (D_1, ..., D_r), predictions of floats from 0 to 1; the value is a scalar of float32.
+    Raises InvalidArgumentError where shapes or weights do not fit, and for fewer than 2 thresholds.
     """
     if curve not in ("ROC", "PR"):
         raise InvalidArgumentError(f'metrics.auc: curve is "ROC" or "PR", not {curve!r}')
@@ -116,7 +119,11 @@ def sensitivity_at_specificity(
     num_thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The sensitivity tp / (tp + fn) at the first threshold whose specificity tn / (tn + fp) is nearest."""
+    """The sensitivity tp / (tp + fn) at the first threshold whose specificity tn / (tn + fp) is nearest.
+
+    labels, predictions (D_1, ..., D_r), predictions of floats from 0 to 1; the value is a scalar of float32.
+    Raises InvalidArgumentError where shapes or weights do not fit, and for fewer than 2 thresholds.
+    """
     _check_rate("specificity", specificity)
 
     def rate(tp: Tensor, fn: Tensor, tn: Tensor, fp: Tensor, label: str) -> Tensor:
@@ -139,7 +146,11 @@ def specificity_at_sensitivity(
     num_thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The specificity tn / (tn + fp) at the last threshold whose sensitivity tp / (tp + fn) is nearest."""
+    """The specificity tn / (tn + fp) at the last threshold whose sensitivity tp / (tp + fn) is nearest.
+
+    labels, predictions (D_1, ..., D_r), predictions of floats from 0 to 1; the value is a scalar of float32.
+    Raises InvalidArgumentError where shapes or weights do not fit, and for fewer than 2 thresholds.
+    """
     _check_rate("sensitivity", sensitivity)
 
     def rate(tp: Tensor, fn: Tensor, tn: Tensor, fp: Tensor, label: str) -> Tensor:

@@ -25,14 +25,22 @@ from flowengine.graphs.tensor import Tensor
 
 
 def mean(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """The mean of all values (D_1, ..., D_r) of all batches."""
+    """The mean of all values (D_1, ..., D_r) of all batches.
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(values, weights)
     with graph.name_scope(name or "mean"):
         return weighted_mean(convert(graph, values), weights)
 
 
 def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """The mean over batches of each element: (D_1, ..., D_r), which must be known -> the same shape."""
+    """The mean over batches of each element: (D_1, ..., D_r), which must be known -> the same shape.
+
+    Of numbers; the value is of float32, float64 where that is computed in. Raises InvalidArgumentError where
+    shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(values, weights)
     with graph.name_scope(name or "mean"):
         tensor = convert(graph, values)
@@ -46,7 +54,11 @@ def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) ->
 
 
 def accuracy(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How often predictions equal labels; both (D_1, ..., D_r), labels taken in the type of predictions."""
+    """How often predictions equal labels; both (D_1, ..., D_r), labels taken in the type of predictions.
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "accuracy"):
         wanted, found = paired(graph, labels, predictions)
@@ -56,7 +68,11 @@ def accuracy(labels: Any, predictions: Any, weights: Any = None, *, name: str | 
 def percentage_below(
     values: Any, threshold: float, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """Which share of the values (D_1, ..., D_r) is less than the threshold."""
+    """Which share of the values (D_1, ..., D_r) is less than the threshold.
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(values)
     with graph.name_scope(name or "percentage_below_threshold"):
         below = graph.ops.Less(convert(graph, values), threshold)
@@ -66,7 +82,11 @@ def percentage_below(
 def mean_absolute_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean of `|predictions - labels|`; both (D_1, ..., D_r)."""
+    """The mean of `|predictions - labels|`; both (D_1, ..., D_r).
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_absolute_error"):
         wanted, found = paired(graph, labels, predictions)
@@ -76,7 +96,11 @@ def mean_absolute_error(
 def mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean of `(predictions - labels)**2`; both (D_1, ..., D_r)."""
+    """The mean of `(predictions - labels)**2`; both (D_1, ..., D_r).
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_squared_error"):
         wanted, found = paired(graph, labels, predictions)
@@ -86,7 +110,11 @@ def mean_squared_error(
 def root_mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The root of `mean_squared_error`."""
+    """The root of `mean_squared_error`.
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "root_mean_squared_error"):
         squared = mean_squared_error(labels, predictions, weights)
@@ -98,7 +126,11 @@ def root_mean_squared_error(
 def mean_relative_error(
     labels: Any, predictions: Any, normalizer: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean of `|labels - predictions| / normalizer`, 0 where the normalizer is 0; all (D_1, ..., D_r)."""
+    """The mean of `|labels - predictions| / normalizer`, 0 where the normalizer is 0; all (D_1, ..., D_r).
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_relative_error"):
         wanted, found = paired(graph, labels, predictions)
@@ -114,6 +146,9 @@ def mean_cosine_distance(
 
     labels, predictions   (D_1, ..., D_r)
     weights               scalar or with dimensions of 1 or D_i, that of the axis 1
+
+    Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
+    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_cosine_distance"):

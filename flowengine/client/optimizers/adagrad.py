@@ -46,6 +46,9 @@ class AdaGrad(_Accumulating):
     """a += g**2, w -= rate * g / sqrt(a). Duchi, Hazan, Singer 2011.
 
     initial_accumulator_value   what `a` starts at, positive. Slot: "accumulator"
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(
@@ -64,6 +67,9 @@ class ProximalAdaGrad(_Accumulating):
     """AdaGrad, after which each weight is shrunk by l1 and l2 regularisation. Slot: "accumulator".
 
     Duchi, Singer 2009.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(
@@ -96,6 +102,9 @@ class AdaGradDA(_Accumulating):
     l1, l2        strengths of the regularisation
 
     Slots: "gradient_accumulator", "gradient_squared_accumulator". Duchi, Hazan, Singer 2011.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(
@@ -131,6 +140,9 @@ class AdaDelta(Optimizer):
     rho, epsilon   decay of the averages, and what keeps their roots from zero
 
     Slots: "accum", "accum_update".
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(

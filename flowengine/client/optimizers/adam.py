@@ -18,6 +18,9 @@ class Adam(Optimizer):
 
     The averages of a sparse gradient decay in all rows, as if it were dense. Slots: "m", "v"; shared by all
     variables: `beta1_power`, `beta2_power`.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(
@@ -95,6 +98,9 @@ class AdamW(Adam):
     decayed        the variables that decay; by default all
 
     Of a sparse gradient only the rows that it has decay. Slots as `Adam`.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(

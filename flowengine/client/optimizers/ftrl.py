@@ -20,6 +20,9 @@ class FTRL(Optimizer):
     l2_shrinkage                strength of a penalty of the weights as they are, at least 0
 
     Slots: "accum", "linear".
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(

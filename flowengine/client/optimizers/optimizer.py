@@ -38,6 +38,9 @@ class Optimizer:
 
     name          of the scope of its nodes, and of its slots
     use_locking   written into its nodes for TensorFlow; here updates are atomic as they are
+
+    Its methods raise InvalidArgumentError for a loss that depends on none of the variables, and for gradients
+    that do not fit them.
     """
 
     def __init__(

@@ -11,7 +11,11 @@ from flowengine.graphs.variables.variable import GraphVariable
 
 
 class SGD(Optimizer):
-    """Gradient descent: w -= rate * g."""
+    """Gradient descent: w -= rate * g.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
+    """
 
     def __init__(
         self, learning_rate: Hyper, *, name: str = "GradientDescent", use_locking: bool = False
@@ -49,6 +53,9 @@ class Momentum(Optimizer):
     nesterov   w -= rate * (g + momentum * a) instead. Sutskever, Martens, Dahl, Hinton 2013
 
     Slot: "momentum".
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(
@@ -75,7 +82,11 @@ class Momentum(Optimizer):
 
 
 class ProximalSGD(Optimizer):
-    """Gradient descent, after which each weight is shrunk by l1 and l2 regularisation. Duchi, Singer 2009."""
+    """Gradient descent, after which each weight is shrunk by l1 and l2 regularisation. Duchi, Singer 2009.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
+    """
 
     def __init__(
         self,

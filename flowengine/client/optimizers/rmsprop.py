@@ -17,6 +17,9 @@ class RMSProp(Optimizer):
     centered                   the average's variance instead of its square. Graves 2013
 
     Slots: "rms", which starts at 1, "momentum", and "mg" where it is centered.
+
+    Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
+    Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
     """
 
     def __init__(

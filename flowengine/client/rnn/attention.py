@@ -31,6 +31,9 @@ class AttentionMechanism(ABC):
     memory_sequence_length   (N,), at least 1 each: places beyond it are not looked at; None for all of S
 
     Keys are made where the mechanism is: `memory_layer/kernel` (M, units) in the variable scope there.
+
+    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError where M or Q is not known,
+    or they do not fit.
     """
 
     #: The scope of its own variables in that of the cell around.
@@ -71,7 +74,11 @@ class AttentionMechanism(ABC):
 
 
 class LuongAttention(AttentionMechanism):
-    """The product of query and key (Luong, Pham and Manning 2015), times `attention_g` with `scale`."""
+    """The product of query and key (Luong, Pham and Manning 2015), times `attention_g` with `scale`.
+
+    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError where M or Q is not known,
+    or they do not fit.
+    """
 
     scope_name = "luong_attention"
 
@@ -100,6 +107,9 @@ class BahdanauAttention(AttentionMechanism):
 
     normalize   v is `attention_g` times a vector of length 1, and `attention_b` is added (Salimans and Kingma
                 2016)
+
+    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError where M or Q is not known,
+    or they do not fit.
     """
 
     scope_name = "bahdanau_attention"
@@ -172,6 +182,9 @@ class AttentionWrapper(RNNCell):
                            `dynamic_decode` `state.alignment_history.stack()` is (T, N, S)
 
     The state is an `AttentionState`; variables are in `attention_wrapper/...`.
+
+    Inputs (N, I) of floats, of the type of the memory. Raises InvalidArgumentError where their shapes do not
+    fit. Luong, Pham, Manning 2015.
     """
 
     def __init__(

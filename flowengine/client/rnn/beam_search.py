@@ -34,15 +34,19 @@ from flowengine.graphs.tensor import Tensor
 
 
 def tile_batch(tensors: Any, multiplier: int) -> Any:
-    """Each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...), of a structure."""
+    """Each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...), of a structure.
+
+    Of any types. Raises InvalidArgumentError where a rank is not known, or 0.
+    """
 
     def tiled(x: Tensor) -> Tensor:
         graph, ops = x.graph, x.graph.ops
+        if not x.shape.rank:
+            raise InvalidArgumentError(f"tile_batch: '{x.name}' of shape {x.shape} must have a batch axis")
         with graph.name_scope("tile_batch"):
             sizes = ops.Shape(x)
             rest = ops.StridedSlice(sizes, [1], [0], [1], end_mask=1)
-            rank = x.shape.rank
-            repeats = [1, multiplier] + [1] * ((rank or 1) - 1)
+            repeats = [1, multiplier] + [1] * (x.shape.rank - 1)
             wide = ops.Tile(ops.ExpandDims(x, 1), repeats)
             result: Tensor = ops.Reshape(wide, ops.ConcatV2([[-1], rest], 0))
             first = x.shape[0]
@@ -97,6 +101,9 @@ class BeamSearchDecoder(Decoder):
 
     The history of alignments that the cell may keep follows the beams: that of the last state is of the
     sequences that were found.
+
+    Embeddings and state of one type of floats. Raises InvalidArgumentError where the number of classes is
+    not known.
     """
 
     tracks_own_finished = True

@@ -27,6 +27,8 @@ class RNNCell(ABC):
     inputs    (N, I), I known, or a structure of such where the cell takes one
     state     a structure as `state_size`, of tensors (N, size)
     outputs   (N, output_size)
+
+    All of one type of floats. Raises InvalidArgumentError for inputs that do not fit, and in a second graph.
     """
 
     def __init__(self, default_name: str, name: str | None) -> None:

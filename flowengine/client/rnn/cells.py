@@ -48,7 +48,10 @@ def _sigmoid(x: Tensor) -> Tensor:
 
 
 class BasicRNNCell(RNNCell):
-    """`h' = activation([x, h] @ kernel + bias)`; kernel (I + units, units)."""
+    """`h' = activation([x, h] @ kernel + bias)`; kernel (I + units, units).
+
+    Inputs (N, I) and state (N, units) of one type of floats; I is known, else InvalidArgumentError.
+    """
 
     def __init__(
         self, units: int, *, activation: CellActivation | None = None, name: str | None = None
@@ -78,6 +81,8 @@ class GRUCell(RNNCell):
 
     r, u = sigmoid([x, h] @ gates/kernel + gates/bias); c = activation([x, r*h] @ candidate/kernel + ...);
     h' = u*h + (1-u)*c. The bias of the gates is one at first.
+
+    Inputs (N, I) and state (N, units) of one type of floats; I is known, else InvalidArgumentError.
     """
 
     def __init__(
@@ -131,6 +136,9 @@ class LSTMCell(RNNCell):
 
     kernel (I + output_size, 4 * units), bias (4 * units,): input gate, candidate, forget gate, output gate.
     The state is an `LSTMStateTuple`.
+
+    Inputs (N, I) of floats, I known, else InvalidArgumentError; the state is an `LSTMStateTuple` of their
+    type.
     """
 
     def __init__(
@@ -191,7 +199,11 @@ class LSTMCell(RNNCell):
 
 
 class BasicLSTMCell(LSTMCell):
-    """An `LSTMCell` without extras, under the name of TensorFlow's basic one: `basic_lstm_cell/kernel`."""
+    """An `LSTMCell` without extras, under the name of TensorFlow's basic one: `basic_lstm_cell/kernel`.
+
+    Inputs (N, I) of floats, I known, else InvalidArgumentError; the state is an `LSTMStateTuple` of their
+    type.
+    """
 
     def __init__(
         self,
@@ -215,6 +227,9 @@ class LayerNormLSTMCell(RNNCell):
 
     Variables: `kernel` (I + units, 4 * units), and a `gamma` and `beta` (units,) of each of `input`,
     `transform`, `forget`, `output` and `state`. The state is an `LSTMStateTuple`.
+
+    Inputs (N, I) of floats, I known, else InvalidArgumentError; the state is an `LSTMStateTuple` of their
+    type.
     """
 
     def __init__(

@@ -80,7 +80,10 @@ class Helper(ABC):
 
 
 class TrainingHelper(Helper):
-    """Feeds the inputs that should have come: `inputs` (N, T, I), `sequence_length` (N,) int32."""
+    """Feeds the inputs that should have come: `inputs` (N, T, I), `sequence_length` (N,) int32.
+
+    Inputs of floats. Raises InvalidArgumentError where shapes do not fit.
+    """
 
     def __init__(self, inputs: Any, sequence_length: Any) -> None:
         self.graph = graph_of(inputs)
@@ -125,6 +128,8 @@ class GreedyEmbeddingHelper(Helper):
     table          (C, I): a Tensor, a variable or parts of one
     start_tokens   (N,) int32
     end_token      a number
+
+    Embeddings of floats. Raises InvalidArgumentError where tokens have another type.
     """
 
     def __init__(self, table: Any, start_tokens: Any, end_token: int) -> None:
@@ -146,7 +151,10 @@ class GreedyEmbeddingHelper(Helper):
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """As `GreedyEmbeddingHelper`, with a class drawn by softmax of logits by a temperature."""
+    """As `GreedyEmbeddingHelper`, with a class drawn by softmax of logits by a temperature.
+
+    Logits (N, C) of floats. Raises InvalidArgumentError as that does.
+    """
 
     def __init__(
         self,
@@ -178,6 +186,9 @@ class BasicDecoder(Decoder):
 
     output_units   of a projection of the cell's outputs to logits, `decoder/dense/kernel`, with a bias if
                    `use_bias`; None takes the outputs as logits
+
+    Cell and helper of one type of floats and one batch (N, ...). Raises InvalidArgumentError where they do
+    not fit.
     """
 
     def __init__(
@@ -248,6 +259,9 @@ def dynamic_decode(
     name                 of the variable scope, "decoder" unless it is given
     returns              outputs (N, T, ...), or (T, N, ...) with `output_time_major`; the last state; (N,)
                          int32, how many steps each example took
+
+    Raises InvalidArgumentError where an output's rank is not known, or a step's state is not alike that
+    before.
     """
     graph, ops = decoder.graph, decoder.graph.ops
     with graph.variable_scope(name or "decoder"):

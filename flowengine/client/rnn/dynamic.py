@@ -43,6 +43,9 @@ def dynamic_rnn(
     swap_memory       whether what the backward pass needs may leave the device
     name              of the variable scope, "rnn" unless it is given
     returns           outputs as inputs, (N, T, output_size), and the last state
+
+    Inputs and state of one type of floats. Raises InvalidArgumentError where I is not known or shapes do not
+    fit.
     """
     flat = flatten(inputs)
     graph = graph_of(*flat)
@@ -73,6 +76,9 @@ def bidirectional_dynamic_rnn(
     Arguments as for `dynamic_rnn`; variables in `bidirectional_rnn/fw/...` and `bidirectional_rnn/bw/...`.
     Returns ((outputs forward, outputs backward), (state forward, state backward)), the outputs of both in the
     order of the inputs.
+
+    Types and errors as for `dynamic_rnn`: InvalidArgumentError where shapes do not fit. Schuster, Paliwal
+    1997.
     """
     flat = flatten(inputs)
     graph = graph_of(*flat)
@@ -249,7 +255,8 @@ def raw_rnn(
     graph     where the function makes its tensors; found from the first step if it is not given
     returns   (structure of TensorArrays of what was emitted, last state, last loop state or None)
 
-    Raises InvalidArgumentError where no graph is given, nor found from the first step.
+    Of floats. Raises InvalidArgumentError where no graph is given, nor found from the first step, and where
+    the function's structures are not alike from step to step.
     """
     owner = graph or getattr(cell, "_graph", None)
     if owner is None:

@@ -20,6 +20,8 @@ class MultiRNNCell(RNNCell):
     """Cells one above the other: the outputs of each are the inputs of the next.
 
     The state is a tuple of their states; variables are in `multi_rnn_cell/cell_0/...`.
+
+    Inputs (N, I) of floats. Raises InvalidArgumentError without cells, or with one of them twice.
     """
 
     def __init__(self, cells: Sequence[RNNCell], *, name: str | None = None) -> None:
@@ -83,6 +85,8 @@ class DropoutWrapper(_Wrapper):
     variational_recurrent   whether a run draws once, for all steps and all examples (after Gal and Ghahramani
                             2016), and not anew for each; sizes beside the batch must be known
     seed                    of what is drawn, different for each place; the numbers are then TensorFlow's
+
+    Inputs, outputs and state as those of the cell. Raises InvalidArgumentError for a share that is none.
     """
 
     def __init__(
@@ -163,7 +167,10 @@ def _told_memories(state: Any, is_memory: bool = False) -> Iterator[bool]:
 
 
 class ResidualWrapper(_Wrapper):
-    """A cell whose inputs are added to its outputs; both have the same shape."""
+    """A cell whose inputs are added to its outputs; both have the same shape.
+
+    Inputs (N, I) of floats. Raises InvalidArgumentError where the shapes differ.
+    """
 
     def __call__(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         outputs, after = self._cell(inputs, state)
@@ -175,7 +182,11 @@ class ResidualWrapper(_Wrapper):
 
 
 class DeviceWrapper(_Wrapper):
-    """A cell whose nodes ask for a device."""
+    """A cell whose nodes ask for a device.
+
+    Inputs (N, I), outputs and state as those of the cell, of its types. A device that is not there is an
+    InvalidArgumentError of the run.
+    """
 
     def __init__(self, cell: RNNCell, device: str) -> None:
         super().__init__(cell)
