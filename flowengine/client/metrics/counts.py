@@ -78,13 +78,7 @@ def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str |
     anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
     tells; else the run does.
     """
-    graph = graph_of(predictions, labels)
-    with graph.name_scope(name or "precision"):
-        wanted, found = paired(graph, labels, predictions, dtypes.bool_)
-        hits, misses = (
-            _counted(kind, wanted, found, weights) for kind in ("true_positives", "false_positives")
-        )
-        return metric(_share, hits, misses)
+    return _share_beside("false_positives", labels, predictions, weights, name or "precision")
 
 
 def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
@@ -94,12 +88,15 @@ def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | No
     anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
     tells; else the run does.
     """
+    return _share_beside("false_negatives", labels, predictions, weights, name or "recall")
+
+
+def _share_beside(other: str, labels: Any, predictions: Any, weights: Any, name: str) -> Metric:
+    """True positives by those and another kind."""
     graph = graph_of(predictions, labels)
-    with graph.name_scope(name or "recall"):
+    with graph.name_scope(name):
         wanted, found = paired(graph, labels, predictions, dtypes.bool_)
-        hits, misses = (
-            _counted(kind, wanted, found, weights) for kind in ("true_positives", "false_negatives")
-        )
+        hits, misses = (_counted(kind, wanted, found, weights) for kind in ("true_positives", other))
         return metric(_share, hits, misses)
 
 
