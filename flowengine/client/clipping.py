@@ -27,7 +27,11 @@ _NAN: Final = float("nan")
 def clip_by_norm(
     value: Gradient, clip_norm: Any, axes: Sequence[int] | None = None, name: str = "clip_by_norm"
 ) -> Gradient:
-    """Scaled down so that the L2 norm is at most `clip_norm`: of the whole, or along `axes` only."""
+    """Scaled down so that the L2 norm is at most `clip_norm`: of the whole, or along `axes` only.
+
+    Of floats of any shape, or `IndexedSlices`, whose rows count; the same is returned. Raises
+    InvalidArgumentError for what stands for no tensor.
+    """
 
     def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:
         ops = graph.ops
@@ -45,7 +49,11 @@ def clip_by_norm(
 
 
 def clip_by_average_norm(value: Gradient, clip_norm: Any, name: str = "clip_by_average_norm") -> Gradient:
-    """Scaled down so that the L2 norm divided by the number of elements is at most `clip_norm`."""
+    """Scaled down so that the L2 norm divided by the number of elements is at most `clip_norm`.
+
+    Of floats of any shape, or `IndexedSlices`, whose rows count; the same is returned. Raises
+    InvalidArgumentError for what stands for no tensor.
+    """
 
     def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:
         ops = graph.ops
@@ -59,7 +67,10 @@ def clip_by_average_norm(value: Gradient, clip_norm: Any, name: str = "clip_by_a
 
 
 def global_norm(values: Sequence[Gradient | None], name: str = "global_norm") -> Tensor:
-    """() the L2 norm of all elements; None counts for nothing. InvalidArgumentError if all are None."""
+    """() the L2 norm of all elements; None counts for nothing. InvalidArgumentError if all are None.
+
+    Gradients of floats of one type; the norm is of it.
+    """
     given = [_values(each) for each in values if each is not None]
     if not given:
         raise InvalidArgumentError("a global norm needs one gradient at least; all of these are None")
@@ -82,6 +93,9 @@ def clip_by_global_norm(
     use_norm   the global norm, if it is known already
 
     Where the norm is infinite or not a number all become NaN. Pascanu, Mikolov, Bengio 2012.
+
+    Gradients of floats of one type, of any shapes, `IndexedSlices` among them; None stays None. Raises
+    InvalidArgumentError where all are None.
     """
     norm = global_norm(values) if use_norm is None else use_norm
     graph = norm.graph
