@@ -1,4 +1,4 @@
-"""What a step of fourteen models costs: graphs of the client library beside TensorFlow 1.15's.
+"""What a step of fifteen models costs: graphs of the client library beside TensorFlow 1.15's.
 
     taskset -c 1 python -m tests.benchmarks.model_steps --maker PYTHON [--rounds 15] [MODEL ...]
 

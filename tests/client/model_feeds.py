@@ -48,6 +48,8 @@ def feeds(model: str, step: int, dtype: str) -> dict[str, Any]:
     if model == "policy":
         actions = random.randint(3, size=N * T).astype(np.int32)
         return {"x": normal(N * T, 4), "actions": actions, "advantages": normal(N * T)}
+    if model == "nested":
+        return {"x": normal(N, UNITS), "y": normal(N)}
     lengths = np.array([T, T - 1, T, 3], np.int32)
     if model in ("language", "language_sampled"):
         return {"x": words(N, T), "y": words(N, T), "lengths": lengths}
@@ -74,5 +76,6 @@ MODELS = (
     "language_sampled",
     "ctc",
     "seq2seq",
+    "nested",
 )
 STEPS = {"float32": 20, "float64": 100}

@@ -165,6 +165,24 @@ def seq2seq(graph: fe.Graph, x: fe.Tensor, lengths: fe.Tensor, y: fe.Tensor) -> 
     return cross_entropy(y, logits), fe.optimizers.Adam(RATE, **ADAM)
 
 
+def nested(graph: fe.Graph, x: fe.Tensor, y: fe.Tensor) -> Any:
+    kernel = graph.get_variable("cell/kernel", [UNITS, UNITS])
+    bias = graph.get_variable("cell/bias", [UNITS])
+
+    def inner(j: fe.Tensor, h: fe.Tensor) -> Any:
+        turned = fe.matmul(h, kernel)
+        up = fe.reduce_mean(h) > 0.0
+        return j + 1, graph.cond(up, lambda: fe.tanh(turned + bias), lambda: 0.5 * h + fe.sin(turned))
+
+    def outer(i: fe.Tensor, h: fe.Tensor) -> Any:
+        _, h = graph.while_loop(lambda j, _: j <= i, inner, (graph.constant(0), h))
+        return i + 1, fe.tanh(h + bias)
+
+    _, h = graph.while_loop(lambda i, _: i < 3, outer, (graph.constant(0), x))
+    loss = fe.reduce_mean(fe.squared_difference(fe.reduce_sum(h, 1), y))
+    return loss, fe.optimizers.Momentum(RATE, MOMENTUM)
+
+
 def build(model: str, dtype: str) -> fe.Graph:
     """A graph with placeholders of the names of the feeds, and nodes called init, loss and train."""
     graph = fe.Graph()
@@ -211,5 +229,18 @@ async def losses(graph: fe.Graph, model: str, dtype: str, steps: int) -> dict[st
 
 BUILDERS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (mlp, cnn, word2vec, transformer, gan, vae, policy, language, language_sampled, ctc, seq2seq)
+    for each in (
+        mlp,
+        cnn,
+        word2vec,
+        transformer,
+        gan,
+        vae,
+        policy,
+        language,
+        language_sampled,
+        ctc,
+        seq2seq,
+        nested,
+    )
 }

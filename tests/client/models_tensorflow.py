@@ -238,6 +238,23 @@ def seq2seq(x: Any, lengths: Any, y: Any, dtype: str) -> Any:
     return cross_entropy(y, logits), v1.train.AdamOptimizer(RATE, **ADAM)
 
 
+def nested(x: Any, y: Any, dtype: str) -> Any:
+    kernel = v1.get_variable("cell/kernel", [UNITS, UNITS], dtype)
+    bias = v1.get_variable("cell/bias", [UNITS], dtype)
+
+    def inner(j: Any, h: Any) -> Any:
+        turned = tf.matmul(h, kernel)
+        up = tf.reduce_mean(h) > 0
+        return j + 1, tf.cond(up, lambda: tf.tanh(turned + bias), lambda: 0.5 * h + tf.sin(turned))
+
+    def outer(i: Any, h: Any) -> Any:
+        return i + 1, tf.tanh(tf.while_loop(lambda j, _: j <= i, inner, [0, h])[1] + bias)
+
+    h = tf.while_loop(lambda i, _: i < 3, outer, [0, x])[1]
+    loss = tf.reduce_mean(tf.math.squared_difference(tf.reduce_sum(h, 1), y))
+    return loss, v1.train.MomentumOptimizer(RATE, MOMENTUM)
+
+
 def build(model: str, dtype: str) -> Any:
     """A graph with placeholders of the names of the feeds, and nodes called init, loss and train."""
     graph = tf.Graph()
