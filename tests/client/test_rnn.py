@@ -288,3 +288,49 @@ async def test_a_decoder_that_may_take_no_step_takes_none() -> None:
         assert ids.shape[0] == 2
         assert steps.max() <= 2
         np.testing.assert_array_equal(await session.run(lengths, {limit: 0}), [0, 0])
+
+
+async def test_dropout_drawn_once_a_run_is_that_of_all_steps_and_examples() -> None:
+    graph = fe.Graph()
+    x = graph.constant(np.ones((5, 4, 20), np.float32))
+    cell = fe.rnn.DropoutWrapper(
+        fe.rnn.BasicRNNCell(20), output_keep_prob=0.5, variational_recurrent=True, seed=1
+    )
+    outputs, _ = fe.rnn.dynamic_rnn(cell, x)
+    async with fe.Session(graph) as session:
+        await session.initialise()
+        first, second = await session.run(outputs) == 0, await session.run(outputs) == 0
+    assert (first == first[:1, :1]).all()
+    assert (first != second).any()
+    unknown = graph.placeholder("float32", [None, None])
+    wrapped = fe.rnn.DropoutWrapper(
+        fe.rnn.BasicRNNCell(20), input_keep_prob=0.5, variational_recurrent=True, seed=1
+    )
+    with pytest.raises(InvalidArgumentError, match="known sizes"):
+        wrapped(unknown, wrapped.zero_state(graph, 2))
+
+
+async def test_what_a_memory_has_not_is_not_missed() -> None:
+    """A penalty of coverage is finite where memories are shorter than the longest."""
+    graph = fe.Graph()
+    memory = graph.constant(np.random.default_rng(1).normal(size=(4, 5, 3)).astype(np.float32))
+    found = fe.rnn.LuongAttention(4, memory, graph.constant([5, 5, 2, 2]))
+    cell = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(4), found, alignment_history=True)
+    table = graph.constant(np.random.default_rng(2).normal(size=(6, 3)).astype(np.float32))
+
+    def decoder(state: Any) -> fe.rnn.BeamSearchDecoder:
+        start = graph.constant([1, 1])
+        return fe.rnn.BeamSearchDecoder(
+            cell, table, start, 2, state, beam_width=2, output_units=6, coverage_penalty_weight=0.5
+        )
+
+    outputs, state, _ = fe.rnn.dynamic_decode(decoder(cell.zero_state(graph, 4)), maximum_iterations=6)
+    history = state.cell_state.alignment_history.stack()
+    with pytest.raises(InvalidArgumentError, match="coverage penalty"):
+        decoder(graph.constant(np.zeros((4, 4), np.float32)))
+    async with fe.Session(graph) as session:
+        await session.initialise()
+        scores, looked = await session.run([outputs.scores, history])
+    assert np.isfinite(scores[0]).all()
+    assert looked.shape[1:] == (4, 5)
+    assert (looked[:, 2:, 2:] == 0).all()
