@@ -166,8 +166,9 @@ def seq2seq(graph: fe.Graph, x: fe.Tensor, lengths: fe.Tensor, y: fe.Tensor) -> 
 
 
 def nested(graph: fe.Graph, x: fe.Tensor, y: fe.Tensor) -> Any:
-    kernel = graph.get_variable("cell/kernel", [UNITS, UNITS])
-    bias = graph.get_variable("cell/bias", [UNITS])
+    # Read once, before the loops: within, each iteration would read them, and keep them for the gradient.
+    kernel = graph.get_variable("cell/kernel", [UNITS, UNITS]).value()
+    bias = graph.get_variable("cell/bias", [UNITS]).value()
 
     def inner(j: fe.Tensor, h: fe.Tensor) -> Any:
         turned = fe.matmul(h, kernel)
