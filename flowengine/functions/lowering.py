@@ -4,6 +4,7 @@
     y = If(p, x, then, else)      ->   Switches, both bodies, Merges,      y = IdentityN(the Merges)
     y = Case(i, x, branches)      ->   the same for each branch,           y = IdentityN(the Merges)
     y = While(x, cond, body)      ->   Enter, Merge, Switch, both bodies,  y = IdentityN(the Exits)
+    y = For(range, x, body)       ->   the same with a count,              y = IdentityN(the Exits)
 
 The node that called keeps its name, outputs and effects; only what it is made of can be seen now. A call of a
 function from within itself stays a call.
@@ -16,7 +17,7 @@ from typing import Final
 
 from flowengine.functions.bodies import FunctionBodies, functions_in
 from flowengine.functions.branches import write_choice, write_conditional
-from flowengine.functions.loops import write_loop
+from flowengine.functions.loops import write_count, write_loop
 from flowengine.functions.writer import CallWriter, Written
 from flowengine.graphs.graph import Graph
 from flowengine.ir import make
@@ -24,10 +25,10 @@ from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.marks import SEGMENT
-from flowengine.ir.names import CALL_OPS, CASE_OPS, IF_OPS, WHILE_OPS
+from flowengine.ir.names import CALL_OPS, CASE_OPS, FOR_OP, IF_OPS, WHILE_OPS
 
 #: Calls that can be lowered, beside functions used as ops.
-LOWERED_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS
+LOWERED_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS | {FOR_OP}
 
 
 class CallLowering:
@@ -97,6 +98,8 @@ class CallLowering:
             return write_choice(writer, is_anchored)
         if node.op in WHILE_OPS:
             return write_loop(writer, is_anchored)
+        if node.op == FOR_OP:
+            return write_count(writer, is_anchored)
         return writer.plain(self.functions_of(node)[0], is_anchored)
 
 

@@ -32,6 +32,8 @@ WHILE_OPS: Final = frozenset({"While", "StatelessWhile"})
 FOR_OP: Final = "For"
 #: They run a body again and again.
 LOOPING_CALL_OPS: Final = WHILE_OPS | {FOR_OP}
+#: It calls a function on another device, which an input names.
+REMOTE_CALL: Final = "RemoteCall"
 #: It calls the gradient of a function.
 SYMBOLIC_GRADIENT: Final = "SymbolicGradient"
 FUNCTION_CALL_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | LOOPING_CALL_OPS | {SYMBOLIC_GRADIENT}

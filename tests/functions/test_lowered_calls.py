@@ -138,6 +138,37 @@ async def test_a_choice_takes_the_last_branch_for_what_is_out_of_range(
             assert await session.run("y:0", {"i:0": index}) == 10 + which
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("start", "limit", "delta"), [(0, 5, 1), (7, -3, -3), (3, 3, 1), (5, 1, 2), (-(2**31), 2**31 - 1, 2**30)]
+)
+async def test_a_counted_loop_goes_over_the_range(
+    config: fe.Config, start: int, limit: int, delta: int
+) -> None:
+    effects = Effects()
+    graph = effects.graph
+
+    @fe.function(graph, ["int32", "float32", "resource"])
+    def round_of(index: fe.Tensor, x: fe.Tensor, v: fe.Tensor) -> list[fe.Tensor]:
+        ops = index.graph.ops
+        ops.AssignAddVariableOp(v, fe.cast(index, "float32"))
+        return [x * 0.5 + fe.cast(index, "float32"), v]
+
+    given = [graph.placeholder("int32", [], name=name) for name in ("start", "limit", "delta")]
+    inputs = [graph.constant(1.0), effects.variable.handle]
+    graph.create_op("For", [*given, inputs], {"body": round_of.attr}, "y")
+    feeds = {"start:0": start, "limit:0": limit, "delta:0": delta}
+    (value, _), variable = await effects.run(config, ["y:0", "y:0"], feeds, times=1)
+    expected = np.float32(1)
+    for index in range(start, limit, delta):
+        expected = expected * np.float32(0.5) + np.float32(index)
+    assert value == expected
+    assert variable == np.float32(1 + sum(range(start, limit, delta)))
+    async with fe.Session(graph, config=config) as session:
+        with pytest.raises(InvalidArgumentError, match="y"):
+            await session.run("y:0", {**feeds, "delta:0": 0})
+
+
 # ------------------------------------------------------------------ 2: a dead call runs nothing
 
 
@@ -287,6 +318,22 @@ def test_nodes_of_a_body_take_the_device_of_the_call() -> None:
     assert set(devices.values()) == {"/device:CPU:1"}
 
 
+def test_a_remote_call_is_on_the_device_that_it_names() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32"])
+    def squared(x: fe.Tensor) -> fe.Tensor:
+        return fe.square(x)
+
+    x = graph.placeholder("float32", [], name="x")
+    target = graph.constant(b"/device:CPU:1")
+    graph.ops.RemoteCall(target, [x], Tout=["float32"], f=squared.attr, name="y")
+    config = fe.Config(open_calls=True, device_count={"CPU": 2})
+    assert opened(graph, "y", feeds=("x",))["y/called/Square"].device == "/device:CPU:1"
+    with fe.blocking.Session(graph, config=config) as session:
+        assert session.run("y:0", {"x:0": 3.0}) == 9
+
+
 @pytest.mark.parametrize(("has_effect", "parallel"), [(True, 1), (False, 7)])
 def test_the_frame_of_a_loop_is_named_by_its_call(has_effect: bool, parallel: int) -> None:
     graph = fe.Graph()
@@ -329,3 +376,23 @@ async def test_an_error_names_the_path_of_calls() -> None:
     async with fe.Session(graph, config=OPENED) as session:
         with pytest.raises(InvalidArgumentError, match=r"y/called/within/called/check.*not finite"):
             await session.run("y:0", {"x:0": np.inf})
+
+
+async def test_the_code_of_a_call_is_placed_where_the_call_asks_to_be() -> None:
+    """By its device, and by a rule that names the call."""
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32"])
+    def checked(x: fe.Tensor) -> fe.Tensor:
+        result: fe.Tensor = x.graph.ops.CheckNumerics(x, message="not finite", name="check")
+        return result
+
+    x = graph.placeholder("float32", [], name="x")
+    with graph.device("/device:CPU:1"):
+        checked(x, name="y")
+    checked(x, name="z")
+    config = fe.Config(open_calls=True, device_count={"CPU": 3}, place={"z": "CPU:2"})
+    async with fe.Session(graph, config=config) as session:
+        for name, device in (("y", 1), ("z", 2)):
+            with pytest.raises(InvalidArgumentError, match=rf"{name}/called/check' on .*CPU:{device}"):
+                await session.run(f"{name}:0", {"x:0": np.inf})

@@ -276,14 +276,14 @@ def _asked(kind: DeviceKind) -> Holds | None:
     return None if kind.holds_all else kind.holds
 
 
-def requested(graph: NodeGraph) -> dict[str, DeviceName]:
+def requested(nodes: Iterable[Node]) -> dict[str, DeviceName]:
     """{node name: its constraint}, of the nodes whose requested device is not empty.
 
     Raises InvalidArgumentError naming the node whose device cannot be read.
     """
     parsed: dict[str, DeviceName] = {"": DeviceName()}
     found: dict[str, DeviceName] = {}
-    for node in graph:
+    for node in nodes:
         if not node.device:
             continue
         name = parsed.get(node.device)

@@ -9,7 +9,7 @@ times, and placed again from what was measured if that promises enough.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -90,13 +90,19 @@ class Placer:
         Errors as `place`, for what the step runs; what else is in the session's graph may be impossible.
         """
         self._take_in(whole)
+        demands, wishes = self._demands, self._wishes
+        made = [node for node in graph if node.name not in whole]
+        if made:
+            # Passes have put the code of functions in the place of calls: it has devices of its own.
+            more, others = self._asked(made, whole)
+            demands, wishes = {**more, **demands}, {**others, **wishes}
         placement = place(
             graph,
             self.offers,
             kernels=self._kernels,
             request=PlaceRequest(
-                demands=self._demands,
-                wishes=self._wishes,
+                demands=demands,
+                wishes=wishes,
                 pinned=self.homes,
                 supplied=supplied,
                 soft=self.soft,
@@ -128,7 +134,7 @@ class Placer:
         """Read what a graph asks for, and give its state homes, when it is new or has grown."""
         if whole.version == self._version:
             return
-        self._demands, self._wishes = self._asked(whole)
+        self._demands, self._wishes = self._asked(whole, whole)
         if len(self.offers) > 1 and any(_keeps_state(node) and node.name not in self.homes for node in whole):
             try:
                 placement = place(
@@ -154,11 +160,15 @@ class Placer:
                 self._settle(whole, placement)
         self._version = whole.version
 
-    def _asked(self, whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
-        demands = requested(whole)
+    def _asked(self, nodes: Iterable[Node], whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
+        """What nodes, and the rules that match their names, ask for."""
+        nodes = list(nodes)
+        demands = requested(nodes)
         wishes: dict[str, str] = {}
         for pattern, (demand, other) in self._rules:
-            names = [name for name in whole.nodes if fnmatchcase(name, pattern)]
+            # What is asked of a call is asked of its code.
+            patterns = pattern, f"{pattern}/called/*"
+            names = [node.name for node in nodes if any(fnmatchcase(node.name, each) for each in patterns)]
             if other is not None and other not in whole:
                 raise InvalidArgumentError(
                     f"'{pattern}' is to be placed with '{other}', but the graph has no node of that name"

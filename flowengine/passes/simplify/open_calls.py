@@ -3,6 +3,7 @@
     y = StatefulPartitionedCall(x, f)   ->   the nodes of f under `y/called/`,   y = IdentityN(their results)
     y = If(p, x, then, else)            ->   Switches, both bodies, Merges,      y = IdentityN(the Merges)
     y = While(x, cond, body)            ->   Enter, Merge, Switch, both bodies,  y = IdentityN(the Exits)
+    y = RemoteCall("/device:D", x, f)   ->   the nodes of f on D,                y = IdentityN(their results)
 
 A body that is part of the graph is folded, merged and compiled with what is around it, and a loop becomes one
 Python loop. What stays a call: one whose output is fed; one that calls itself; one whose body has an op that
@@ -19,14 +20,24 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
+from flowengine.core.arrays import to_array
 from flowengine.core.errors import OpError
+from flowengine.core.names import DeviceName
 from flowengine.functions.bodies import ends_with_its_results
 from flowengine.functions.lowering import LOWERED_OPS, CallLowering
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import needed_by
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.ir.names import ARGUMENT, CALL_OPS, CONTROL_FLOW_OPS, FUNCTION_CALL_OPS, WHILE_OPS
+from flowengine.ir.names import (
+    ARGUMENT,
+    CALL_OPS,
+    CONTROL_FLOW_OPS,
+    FUNCTION_CALL_OPS,
+    LOOPING_CALL_OPS,
+    REMOTE_CALL,
+)
 from flowengine.ir.traits import Constant, Fed, GivesVariable
 from flowengine.kernels.registry import Kernel
 from flowengine.passes.context import PassContext
@@ -51,7 +62,7 @@ def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
         return graph
     running = prune(graph, context)
     library = FunctionLibrary(graph.library, context.registry, graph.producer)
-    if not any(node.op in LOWERED_OPS or node.op in library for node in running):
+    if not any(node.op in LOWERED_OPS or node.op == REMOTE_CALL or node.op in library for node in running):
         return graph
     try:
         names = needed_by(graph, [node.name for node in running])
@@ -101,6 +112,8 @@ class _Opening:
         return opened
 
     def _opened(self, node: Node) -> bool:
+        if node.op == REMOTE_CALL:
+            node = self._sent(node)
         bodies = self._bodies(node)
         if bodies is None:
             return False
@@ -112,6 +125,23 @@ class _Opening:
         if node.op in _BRANCHING or node.name in self.in_frames:
             self.in_frames.update(islice(self.graph.nodes, before, None))
         return True
+
+    def _sent(self, node: Node) -> Node:
+        """A call on another device as a call with that device, where the graph tells which that is."""
+        port = node.inputs[0]
+        target = self.graph.constant_value(Tensor(self.graph, *port))
+        if target is None or port in self.feeds or not self.graph[port.node].has(Constant):
+            return node
+        device = DeviceName.parse(to_array(target).item().decode("utf-8", "surrogateescape"))
+        definition = self.graph.registry["StatefulPartitionedCall"]
+        return replace(
+            node,
+            op=definition.name,
+            op_def=definition,
+            inputs=node.inputs[1:],
+            attrs=definition.with_defaults(node.attrs),
+            device=str(device),
+        )
 
     def _note_results(self, node: Node) -> None:
         for slot, port in enumerate(node.inputs if not node.control_inputs else ()):
@@ -142,7 +172,7 @@ class _Opening:
             return None
         if not all(self._is_known(each) for body in bodies for each in body.graph):
             return None  # it is a fault of the step that makes the call
-        if node.op in WHILE_OPS and not all(
+        if node.op in LOOPING_CALL_OPS and not all(
             self._is_straight(body, self.lowering.within(node)) for body in bodies
         ):
             return None
