@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from flowengine.core import dtypes
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.functions.bodies import behind_identities
 from flowengine.functions.branches import verdict_on
 from flowengine.functions.writer import CallWriter, Written
@@ -30,11 +32,13 @@ def write_loop(writer: CallWriter, is_anchored: bool) -> Written:
 def write_count(writer: CallWriter, is_anchored: bool) -> Written:
     """For: the rounds are counted beforehand, ceil((limit - start) / delta) of them.
 
-    A delta of 0 is an error of the step, as a division by zero.
+    A delta of 0 is an error of the step, as a division by zero. Raises InvalidArgumentError for a body that
+    does not take the index and the variables, and give the variables, or a range of what may be no scalars.
     """
+    _check_body(writer, [dtypes.int32, *writer.node.attrs["T"]], writer.node.attrs["T"])
+    start, limit, delta = _range_of(writer)
     graph, ops = writer.graph, writer.ops
     controls = writer.controls(is_anchored)
-    start, limit, delta, *_ = (Tensor(graph, *port) for port in writer.node.inputs)
     with graph.name_scope(writer.prefix), graph.scopes.apart(None, controls):
         way = ops.Sub(*(ops.Cast(each, DstT=dtypes.int64) for each in (start, limit)))
         rounds = ops.Neg(ops.FloorDiv(way, ops.Cast(delta, DstT=dtypes.int64), name="whole_rounds"))
@@ -43,6 +47,28 @@ def write_count(writer: CallWriter, is_anchored: bool) -> Written:
     inputs = [none.port, rounds.port, start.port, delta.port, *writer.node.inputs[3:]]
     results, ends = _LoopCode(writer, cond, body, inputs, controls).written()
     return results[_COUNTERS:], ends
+
+
+def _range_of(writer: CallWriter) -> list[Tensor]:
+    found = [Tensor(writer.graph, *port) for port in writer.node.inputs[:3]]
+    for name, each in zip(("start", "limit", "delta"), found, strict=True):
+        if each.shape.rank != 0:
+            raise InvalidArgumentError(
+                f"{writer.node.op} '{writer.node.name}': {name} must be a scalar, "
+                f"and '{each.name}' has the shape {each.shape}"
+            )
+    return found
+
+
+def _check_body(writer: CallWriter, given: Sequence[DType], wanted: Sequence[DType]) -> None:
+    body = writer.body(writer.node.attrs["body"])
+    for ports, types, what in ((body.arguments, given, "takes"), (body.results, wanted, "gives")):
+        found = [body.graph.nodes[port.node].output_types[port.slot].base for port in ports]
+        if found != list(types):
+            raise InvalidArgumentError(
+                f"{writer.node.op} '{writer.node.name}': function '{body.name}' {what} "
+                f"{list(map(str, found))}, not {list(map(str, types))}"
+            )
 
 
 #: What a counting loop carries before the caller's variables: rounds so far, of how many; index, its step.
