@@ -48,7 +48,7 @@ def write_choice(writer: CallWriter, is_anchored: bool) -> Written:
 
 def verdict_on(writer: CallWriter, cond: Tensor) -> Tensor:
     """A condition of any type as a boolean: not zero, not empty, or a tensor with elements."""
-    if cond.dtype.is_bool and not cond.shape.rank:
+    if cond.dtype.is_bool and (cond.shape.rank == 0 or not (cond.shape.rank or writer.to_run)):
         return cond
     with writer.graph.scopes.apart(cond.node_name):
         if writer.to_run:

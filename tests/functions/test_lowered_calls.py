@@ -106,6 +106,8 @@ def test_a_conditional_keeps_its_name_and_is_left_where_an_output_is_fed() -> No
         ("string", b"a", True),
         ("float32", [0.0], True),
         ("int32", np.zeros([0], np.int32), False),
+        ("bool", [False], True),
+        ("bool", np.zeros([0], np.bool_), False),
     ],
 )
 async def test_a_condition_may_be_of_any_type(config: fe.Config, dtype: str, value: Any, taken: bool) -> None:
@@ -259,6 +261,21 @@ async def test_who_waits_for_a_conditional_waits_for_the_effects_of_its_branch(
         graph.ops.ReadVariableOp(effects.variable.handle, dtype="float32", name="seen")
     seen, variable = await effects.run(config, "seen:0", {"p:0": taken}, times=1)
     assert seen == variable == (3 if taken else 4)
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [None, [None]])
+async def test_a_loop_goes_on_while_its_condition_has_elements(config: fe.Config, shape: Any) -> None:
+    """And is true, where it is a scalar."""
+    graph = fe.Graph()
+    goes = fe.function(graph, [("bool", shape), "int32"], name="goes")(lambda more, n: more)
+    round_of = fe.function(graph, [("bool", shape), "int32"], name="round")(lambda more, n: [more[1:], n + 1])
+    more = graph.placeholder("bool", shape, name="more")
+    attrs = {"cond": goes.attr, "body": round_of.attr}
+    graph.create_op("StatelessWhile", [[more, graph.constant(0)]], attrs, "y")
+    async with fe.Session(graph, config=config) as session:
+        for count in (0, 1, 4, 3):
+            assert await session.run("y:1", {"more:0": np.zeros([count], np.bool_)}) == count
 
 
 @pytest.mark.parametrize("is_needed", [True, False])
