@@ -13,6 +13,7 @@ function from within itself stays a call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from flowengine.functions.bodies import FunctionBodies, functions_in
@@ -101,6 +102,19 @@ class CallLowering:
         if node.op == FOR_OP:
             return write_count(writer, is_anchored)
         return writer.plain(self.functions_of(node)[0], is_anchored)
+
+
+def called_on(graph: Graph, node: Node, device: str) -> Node:
+    """A RemoteCall as a call on a device."""
+    definition = graph.registry["StatefulPartitionedCall"]
+    return replace(
+        node,
+        op=definition.name,
+        op_def=definition,
+        inputs=node.inputs[1:],
+        attrs=definition.with_defaults(node.attrs),
+        device=device,
+    )
 
 
 def handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], controls: Iterable[str]) -> Node:

@@ -24,7 +24,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import OpError
 from flowengine.core.names import DeviceName
 from flowengine.functions.bodies import ends_with_its_results
-from flowengine.functions.lowering import LOWERED_OPS, CallLowering
+from flowengine.functions.lowering import LOWERED_OPS, CallLowering, called_on
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import needed_by
 from flowengine.graphs.tensor import Tensor
@@ -133,15 +133,7 @@ class _Opening:
         if target is None or port in self.feeds or not self.graph[port.node].has(Constant):
             return node
         device = DeviceName.parse(to_array(target).item().decode("utf-8", "surrogateescape"))
-        definition = self.graph.registry["StatefulPartitionedCall"]
-        return replace(
-            node,
-            op=definition.name,
-            op_def=definition,
-            inputs=node.inputs[1:],
-            attrs=definition.with_defaults(node.attrs),
-            device=str(device),
-        )
+        return called_on(self.graph, node, str(device))
 
     def _note_results(self, node: Node) -> None:
         for slot, port in enumerate(node.inputs if not node.control_inputs else ()):
