@@ -6,7 +6,7 @@ What is read is checked as a whole before anything is added, so a fault leaves t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
 if TYPE_CHECKING:
+    from flowengine.graphs.control.contexts import ControlContext
     from flowengine.graphs.graph import Graph
 
 
@@ -29,8 +30,10 @@ def import_graph_def(
     prefix: str,
     input_map: Mapping[str, Any] | None,
     return_elements: Sequence[str] | None,
+    *,
+    origin: Graph | None = None,
 ) -> list[Tensor | Operation] | None:
-    """See `Graph.import_graph_def`."""
+    """See `Graph.import_graph_def`; `origin` is the graph of which the branches and loops are."""
     if isinstance(data, NodeGraph):
         source = data
     elif isinstance(data, int | float | list | tuple | dict):
@@ -48,6 +51,11 @@ def import_graph_def(
     names = _new_names(graph, source, prefix)
     take_library(graph, source)
     mapping.add(names)
+    if origin is not None and any(origin.collection(key) for key in ("cond_context", "while_context")):
+        from flowengine.graphs.control.messages import carry_contexts
+
+        old = next(iter(names))
+        carry_contexts(origin, graph, names[old].removesuffix(old), names, mapping.ports)
     if return_elements is None:
         return None
     return [_element(graph, names, mapping, each) for each in return_elements]
@@ -63,21 +71,40 @@ def copy_nodes(
     """See `Graph.copy_into`."""
     wanted = list(outputs)
     stops = {_port(key) for key in input_map}
-    reached: dict[str, None] = {}
-    waiting = [each.node_name if isinstance(each, Tensor) else each.name for each in wanted]
-    while waiting:
-        name = waiting.pop()
-        if name in reached:
-            continue
-        reached[name] = None
-        node = source[name]
-        waiting += [port.node for port in node.inputs if port not in stops]
-        waiting += node.control_inputs
+    names = [each.node_name if isinstance(each, Tensor) else each.name for each in wanted]
+    reached: set[str] = set()
+    while names:
+        _reach(source, names, stops, reached)
+        # Of a branch or loop that comes along, what describes it comes too.
+        names = [name for name in _anchors(source, reached) if name not in reached]
     part = source.rewritten([node for node in source if node.name in reached])
     elements = [each.name for each in wanted]
-    found = import_graph_def(graph, part, prefix, input_map, elements)
+    found = import_graph_def(graph, part, prefix, input_map, elements, origin=source)
     assert found is not None
     return found
+
+
+def _reach(source: Graph, names: Iterable[str], stops: Container[OutputPort], reached: set[str]) -> None:
+    """Add nodes to those that are reached, and all that they depend on, up to the outputs that are stops."""
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            node = source[name]
+            waiting += [port.node for port in node.inputs if port not in stops]
+            waiting += node.control_inputs
+
+
+def _anchors(source: Graph, reached: Container[str]) -> list[str]:
+    """What describes the branches and loops whose decision is reached."""
+    found: dict[int, ControlContext] = {}
+    for node in source:
+        context = source.context_of(node.name) if node.name in reached else None
+        while context is not None and id(context) not in found:
+            found[id(context)] = context
+            context = context.outer
+    return [name for each in found.values() if each.anchors[0] in reached for name in each.anchors]
 
 
 class _MappedInputs:
@@ -254,7 +281,8 @@ class GraphReading:
         InvalidArgumentError (a ValueError) with all faults of the graph, or where a name is taken, and then
         adds nothing.
         """
-        return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements)
+        origin = cast("Graph", data) if isinstance(data, GraphReading) else None
+        return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements, origin=origin)
 
     @builds
     def copy_into(

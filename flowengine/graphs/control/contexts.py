@@ -51,6 +51,11 @@ class ControlContext(ABC):
 
         return context_to_proto(self)
 
+    @property
+    def anchors(self) -> list[str]:
+        """The nodes without which it cannot be described: at first that which decides."""
+        return [self.pivot]
+
     # -- entering ----------------------------------------------------------------------------------
 
     @contextmanager
@@ -154,6 +159,10 @@ class BranchContext(ControlContext):
         self.branch = branch
         self.pivot = pivot
         graph.place_in(self, [pivot])
+
+    @property
+    def anchors(self) -> list[str]:
+        return [self.pred.node_name, self.pivot]
 
     def _captured(self, tensor: Tensor) -> Tensor:
         ops = self.graph.ops

@@ -56,6 +56,11 @@ class LoopContext(ControlContext):
         self._constants: set[str] = set()
         self._controls = graph.scopes.control_inputs
 
+    @property
+    def anchors(self) -> list[str]:
+        tensors = [self.goes_on, *self.merges[:1], *self.variables[:1], self.maximum_iterations]
+        return [each.node_name for each in tensors if each is not None]
+
     # -- variables ---------------------------------------------------------------------------------
 
     def carry(self, initial: Tensor, shape: TensorShape | None = None) -> Tensor:

@@ -7,12 +7,16 @@ cannot extend a loop or differentiate it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from flowengine.core.errors import NotFoundError
+from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.control.contexts import BranchContext, ControlContext
 from flowengine.graphs.control.loops import LoopContext
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir.graph import OutputPort
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -91,6 +95,25 @@ def context_from_proto(graph: Graph, key: str, data: bytes, *, import_scope: str
     return _Reading(graph, scope).context(kind.FromString(data), key, None)
 
 
+def carry_contexts(
+    source: Graph, graph: Graph, scope: str, names: Mapping[str, str], ports: Mapping[OutputPort, OutputPort]
+) -> None:
+    """List in a graph the branches and loops of another whose nodes were copied there.
+
+    scope   is put before the names of contexts
+    names   {a node of the source: its name in the graph}
+    ports   {an output of the source: what stands for it in the graph instead}
+
+    One whose predicate or pivot was not copied is left out.
+    """
+    for key in FIELDS:
+        for context in source.collection(key):
+            if isinstance(context, ControlContext):
+                reading = _Copying(graph, scope, names, ports)
+                with contextlib.suppress(NotFoundError):
+                    graph.note_context(reading.context(context.to_proto(), key, graph.scopes.context))
+
+
 class _Reading:
     """What is read of one message: names of a graph under a scope."""
 
@@ -109,7 +132,11 @@ class _Reading:
             made = self._loop(message, name)
         made.outer = outer
         values, outside = message.values_def.values, message.values_def.external_values
-        made.captured = {self._tensor(each): self._tensor(outside[each]) for each in outside}
+        made.captured = {
+            self._tensor(each): self._tensor(outside[each])
+            for each in outside
+            if self._has(each) and self._has(outside[each])
+        }
         handed_out = set(message.loop_exit_names) if made.is_loop else set()
         # Those within come after what is around them, and have the last word on what is theirs.
         self._graph.place_in(made, self._nodes(set(values) - set(outside) - handed_out))
@@ -122,8 +149,8 @@ class _Reading:
 
     def _loop(self, message: Any, name: str) -> LoopContext:
         loop = LoopContext(self._graph, name, max(message.parallel_iterations, 1), message.swap_memory)
-        loop.enters = [self._tensor(each) for each in message.loop_enter_names]
-        loop.exits = [self._tensor(each) for each in message.loop_exit_names]
+        loop.enters = [self._tensor(each) for each in message.loop_enter_names if self._has(each)]
+        loop.exits = [self._tensor(each) for each in message.loop_exit_names if self._has(each)]
         loop.merges = [self._tensor(message.pivot_for_pred_name)]
         loop.variables = [self._tensor(message.pivot_for_body_name)]
         loop.goes_on = self._tensor(message.pivot_name)
@@ -134,9 +161,41 @@ class _Reading:
             loop.attrs["frame_name"] = each.op.get_attr("frame_name")
         return loop
 
+    def _has(self, name: str) -> bool:
+        """Whether what is named has to be there: of a message that was read, all of it."""
+        return True
+
     def _tensor(self, name: str) -> Tensor:
         return self._graph.tensor(self._scope + name)
 
     def _nodes(self, names: Iterable[str]) -> list[str]:
         nodes = {each.partition(":")[0] for each in names}
         return [self._graph[self._scope + each].name for each in sorted(nodes)]
+
+
+class _Copying(_Reading):
+    """What is read of a message of another graph, of which a part was copied under other names."""
+
+    def __init__(
+        self, graph: Graph, scope: str, names: Mapping[str, str], ports: Mapping[OutputPort, OutputPort]
+    ) -> None:
+        super().__init__(graph, scope)
+        self._names = names
+        self._ports = ports
+
+    def _has(self, name: str) -> bool:
+        port = OutputPort(*parse_tensor_name(name))
+        return port in self._ports or port.node in self._names
+
+    def _tensor(self, name: str) -> Tensor:
+        port = OutputPort(*parse_tensor_name(name))
+        instead = self._ports.get(port)
+        if instead is not None:
+            return Tensor(self._graph, *instead)
+        if port.node not in self._names:
+            raise NotFoundError(f"'{name}' was not copied")
+        return Tensor(self._graph, self._names[port.node], port.slot)
+
+    def _nodes(self, names: Iterable[str]) -> list[str]:
+        nodes = {each.partition(":")[0] for each in names}
+        return [self._names[each] for each in sorted(nodes) if each in self._names]

@@ -149,3 +149,43 @@ def test_what_a_context_says() -> None:
     assert loop.pivot_name == "cond/while/LoopCond:0"
     assert len(loop.loop_enter_names) == len(loop.loop_exit_names) == 1
     assert set(loop.values_def.values) < set(other.values_def.values) | set(loop.values_def.external_values)
+
+
+def test_contexts_come_along_where_a_graph_is_imported_or_copied(tmp_path: Path) -> None:
+    source = built()
+    graph, other = fe.Graph(), fe.Graph()
+    graph.import_graph_def(source, prefix="inner")
+    x = other.placeholder("float64", [None, 3], name="fed")
+    (y,) = source.copy_into(other, [source.tensor("y:0")], prefix="part", input_map={"x:0": x})
+    for made, scope in ((graph, "inner/"), (other, "part/")):
+        for node in source:
+            if scope + node.name in made:
+                before, after = source.context_of(node.name), made.context_of(scope + node.name)
+                assert (scope + before.name if before else None) == (after.name if after else None), node.name
+        meta = made.to_meta_graph()
+        listed = {
+            key: len(meta.collection_def[key].bytes_list.value) for key in ("cond_context", "while_context")
+        }
+        assert listed == {key: len(source.collection(key)) for key in listed}
+    again = fe.Graph.load(written(other, tmp_path / "other.meta"))
+    (slope,) = fe.gradients(again.tensor(y.name), again.tensor("fed:0"))
+    known, expected = slope_here(source)
+    with fe.blocking.Session(again) as session:
+        value, found = session.run([y.name, slope], {"fed:0": FEEDS["x"], "part/n:0": FEEDS["n"]})
+    np.testing.assert_allclose(value, known, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_part_of_a_body_is_copied_without_its_loop() -> None:
+    graph, other = fe.Graph(), fe.Graph()
+    made: list[fe.Tensor] = []
+
+    def body(v: fe.Tensor) -> fe.Tensor:
+        made.extend([v, fe.sin(fe.exp(v))])
+        return made[1]
+
+    graph.while_loop(lambda v: v < 10.0, body, graph.constant(1.0))
+    x = other.placeholder("float32", [], name="x")
+    graph.copy_into(other, [made[1]], input_map={made[0].name: x})
+    assert [node.op for node in other] == ["Placeholder", "Exp", "Sin"]
+    assert not other.to_meta_graph().collection_def
