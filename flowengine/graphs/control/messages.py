@@ -109,7 +109,7 @@ def carry_contexts(
     for key in FIELDS:
         for context in source.collection(key):
             if isinstance(context, ControlContext):
-                reading = _Copying(graph, scope, names, ports)
+                reading = _MappedReading(graph, scope, names, ports)
                 with contextlib.suppress(NotFoundError):
                     graph.note_context(reading.context(context.to_proto(), key, graph.scopes.context))
 
@@ -173,7 +173,7 @@ class _Reading:
         return [self._graph[self._scope + each].name for each in sorted(nodes)]
 
 
-class _Copying(_Reading):
+class _MappedReading(_Reading):
     """What is read of a message of another graph, of which a part was copied under other names."""
 
     def __init__(
