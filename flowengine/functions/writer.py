@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.functions.bodies import FunctionBodies, certain_targets, renamed_attrs
 from flowengine.graphs.graph import Graph
@@ -80,8 +81,9 @@ class CallWriter:
         return [] if begin is None else [begin]
 
     def _alive(self, port: OutputPort) -> str:
-        """A node that is live when a value is."""
-        if self.graph[port.node].op not in SWITCH_OPS:
+        """A node that is live when a value is; beside a resource, for none waits for that elsewhere."""
+        source = self.graph[port.node]
+        if source.op not in SWITCH_OPS and source.output_types[port.slot].base is not dtypes.resource:
             return port.node
         name: str = self.ops.Identity(Tensor(self.graph, *port), name=self.prefix + "alive").node_name
         return name

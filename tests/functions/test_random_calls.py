@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
 from flowengine.transport.wire.identity import new_key
-from tests.functions.programs import PROGRAMS, Block, Writer, evaluated
+from tests.functions.programs import PROGRAMS, Add, Block, Call, While, Writer, evaluated
 
 
 def few(count: int) -> int:
@@ -74,8 +74,13 @@ async def test_on_one_device(program: Block, compiled: bool, is_functional: bool
         assert await played(session, writer) == expected(program)
 
 
+#: A call in a loop is given variables that it leaves alone, and what it does is on another device.
+ELSEWHERE: Final = Block((While(0, Block((Call(Block((Add(0, 0),))),))),))
+
+
 @FORMS
 @settings(max_examples=few(15))
+@example(program=ELSEWHERE)
 @given(program=PROGRAMS)
 async def test_on_three_devices(program: Block, is_functional: bool, is_opened: bool) -> None:
     devices = [f"/device:CPU:{number}" for number in range(3)]
